@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 COMPONENTS: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": {
-        "http": "crawler.downloads.handlers.HttpHandler",  # Scrapy's handler, limited by CLOSE_GRACE
-        "https": "crawler.downloads.handlers.HttpHandler",
+        **dict.fromkeys(("http", "https"), "crawler.downloads.handlers.HttpHandler"),  # limited by CLOSE_GRACE
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # disabled, because URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
@@ -67,10 +66,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.sandbox.extension.SandboxExtension": 100,
     },
     "FEED_EXPORTERS": {
-        "jsonlines": "crawler.outputs.exporters.JsonLinesExporter",
-        "jsonl": "crawler.outputs.exporters.JsonLinesExporter",
-        "jl": "crawler.outputs.exporters.JsonLinesExporter",
-        "gz": "crawler.outputs.exporters.JsonLinesExporter",  # Scrapy takes the format of out.jsonl.gz from ".gz"
+        # "gz", because Scrapy takes the format of out.jsonl.gz from its last suffix
+        **dict.fromkeys(("jsonlines", "jsonl", "jl", "gz"), "crawler.outputs.exporters.JsonLinesExporter"),
         "parquet": "crawler.outputs.parquet.ParquetExporter",
         "csv": "crawler.outputs.csv_exporter.CsvExporter",
         "xlsx": "crawler.outputs.xlsx.XlsxExporter",

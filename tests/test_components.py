@@ -112,7 +112,9 @@ def applied(**values: Any) -> Settings:
     return crawler.settings
 
 
-@pytest.mark.parametrize("way", ["command line", "settings module", "environment"])
+@pytest.mark.parametrize(
+    "way", ["command line", "settings module", pytest.param("environment", marks=pytest.mark.soak)]
+)
 def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -> None:
     """With six settings at once, the user's components run, and record and feeds are the same as without them."""
     settings: dict[str, Any] = {"SANDBOX": "1", "FAILURES_FEED": "failures.jsonl"}

@@ -182,9 +182,8 @@ def test_us3_7_the_settings_of_the_plain_project_apply(project: Path) -> None:
     assert "'DOWNLOAD_DELAY': 1" in run.stderr
 
 
-@pytest.mark.parametrize(
-    "platform", ["retail", *(pytest.param(name, marks=pytest.mark.soak) for name in ("microblog", "videosite"))]
-)
+@pytest.mark.soak  # test_scrapyd.py runs a subclass of a second project in the fast tier
+@pytest.mark.parametrize("platform", ["retail", "microblog", "videosite"])
 def test_ct_9_a_subclass_with_its_own_name_runs(project: Path, platform: str) -> None:
     spider = SUBCLASS.format(platform=platform, parent=f"{platform.capitalize()}Spider")
     change(project, ADDON, own=spider)
@@ -215,7 +214,7 @@ def test_us3_7_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
     assert not (project / "out.jsonl").exists()
 
 
-@pytest.mark.parametrize("process", ["CrawlerProcess", "AsyncCrawlerProcess"])
+@pytest.mark.parametrize("process", ["CrawlerProcess", pytest.param("AsyncCrawlerProcess", marks=pytest.mark.soak)])
 def test_us3_7_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None:
     """The script is the one in Scrapy's documentation, without a project."""
     settings = {"ADDONS": {"crawler.Addon": 500}, "SANDBOX": True, "FEEDS": {"out.jsonl": {"format": "jsonlines"}}}

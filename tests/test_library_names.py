@@ -27,7 +27,7 @@ REASONS = {
         "crawler.middlewares",
         "_engine_started",
     ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
-    ("crawler.service.http.body", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
+    ("crawler.service.http.edge", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
     ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     ("crawler.downloads.handlers", "_contextFactory"): "the setting of its TLS settings' class is deprecated",
     (
@@ -82,13 +82,12 @@ def inherited(module: str) -> Iterator[str]:
     for value in vars(importlib.import_module(module)).values():
         if not isinstance(value, type) or value.__module__ != module:
             continue
-        bases = [
-            base for base in value.__mro__[1:] if not base.__module__.startswith(("crawler", "builtins", "typing"))
-        ]
+        used = set(re.findall(r"(?:self\.|super\(\)\.|def )(_\w+)", _source(value)))
+        kinds = (base for base in value.__mro__[1:] if used)
+        bases = [base for base in kinds if not base.__module__.startswith(("crawler", "builtins", "typing"))]
         theirs = {name for base in bases for name in vars(base)} | {
             name for base in bases for name in re.findall(r"self\.(_\w+)\s*(?::[^=\n]+)?=", _source(base))
         }
-        used = set(re.findall(r"(?:self\.|super\(\)\.|def )(_\w+)", _source(value)))
         yield from (name for name in used & theirs if PRIVATE.fullmatch(name))
 
 

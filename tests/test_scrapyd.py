@@ -51,8 +51,8 @@ class Plain(scrapy.Spider):
 TIMEOUT_SECONDS = 180
 
 
-FAST = {("retail-category-v4", "installed"), ("retail-category-v4", "deployed"), ("microblog-profile", "deployed")}
-"""The scrapers whose jobs the fast tests run, each with a kind of deployment."""
+FAST = {("retail-category-v4", "deployed")}
+"""The scrapers whose jobs the fast tests run. Other tests run jobs of the installed package."""
 
 
 def scraper_cases() -> Iterator[object]:

@@ -18,6 +18,7 @@ from tests.crawls import ROOT, command, lines
 from tests.service.client import SEARCH, many
 from tests.service.conftest import running
 from tests.shop import Shop, open_shop
+from tests.tiers import FAST_ON_SQLITE
 
 
 @dataclass
@@ -69,6 +70,7 @@ def crawls(visits: Visits, folder: Path, number: int, targets: int, **settings: 
     assert [len(lines(folder / f"{each}.jsonl")) for each in range(number)] == [targets] * number
 
 
+@FAST_ON_SQLITE
 def test_three_crawls_have_at_most_two_requests_at_once(visits: Visits, tmp_path: Path, location: str) -> None:
     budget = {"concurrency": 2, "delay": 0}
     crawls(visits, tmp_path, 3, 12, STORE=location, PLATFORM_BUDGETS=json.dumps({"retail": budget}))

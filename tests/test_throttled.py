@@ -94,11 +94,12 @@ SITE = "https://www.linkedin.com/in/"
     ("spider", "params", "sources", "redirects"),
     [
         ("retail", {"query": "challenge"}, 1, 0),
-        ("photoapp", photoapp("login-redirect"), 2, 1),
-        ("professional", {"url": f"{SITE}login-wall"}, 1, 1),
-        ("videosite", {"username": "@rate-limited"}, 3, 0),
         ("microblog", microblog("login-wall"), 3, 1),
         ("shortvideo", {"keywords": "captcha"}, 1, 0),
+        # The fast tier has both kinds of refusals of all platforms below, as calls.
+        pytest.param("photoapp", photoapp("login-redirect"), 2, 1, marks=pytest.mark.soak),
+        pytest.param("professional", {"url": f"{SITE}login-wall"}, 1, 1, marks=pytest.mark.soak),
+        pytest.param("videosite", {"username": "@rate-limited"}, 3, 0, marks=pytest.mark.soak),
         pytest.param("retail", {"query": "rate-limited"}, 1, 0, marks=pytest.mark.soak),
         pytest.param("photoapp", photoapp("rate-limited"), 1, 0, marks=pytest.mark.soak),
         pytest.param("photoapp", photoapp("shell"), 1, 0, marks=pytest.mark.soak),
@@ -137,8 +138,13 @@ def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("spider", "params", "skipped"),
     [
-        ("microblog", microblog("timeline-off"), "optional_source_failed .*source=timeline "),
-        ("videosite", {"username": "@no-page"}, "source_fallback .*source=browse "),
+        *(  # the fast tier has both below, as calls
+            pytest.param(*each, marks=pytest.mark.soak)
+            for each in [
+                ("microblog", microblog("timeline-off"), "optional_source_failed .*source=timeline "),
+                ("videosite", {"username": "@no-page"}, "source_fallback .*source=browse "),
+            ]
+        ),
         ("photoapp", photoapp("page-walled"), "source_fallback .*source=embed "),  # PH-3
     ],
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.exceptions import UsageError
 
-from crawler.commands.crawl import replace_log
+from crawler.commands.crawl import replace_log, with_values
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.options import add_values, named_values
 from crawler.components import install
@@ -219,7 +219,7 @@ def job_arguments(given: list[str]) -> dict[str, str]:
     problems = [argument_problems(spider(each), arguments) for each in platforms()]
     if all(problems):
         known = argument_problems(spider("retail"), arguments)  # this spider has all arguments of jobs
-        raise UsageError("; ".join(f"{name}={arguments.get(name)}: {problem}" for name, problem in known.items()))
+        raise UsageError(with_values(known, arguments))
     return arguments
 
 

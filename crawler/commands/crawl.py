@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -103,9 +103,8 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a project folder, or the settings disable an essential component.
     """
-    problems = argument_problems(spider, arguments)
-    if problems:
-        raise ValueError("; ".join(_sentence(name, problem, arguments) for name, problem in problems.items()))
+    if problems := argument_problems(spider, arguments):
+        raise ValueError(with_values(problems, arguments))
     if issubclass(spider, PlatformSpider):
         spider.update_settings(settings.copy())
         own: dict[str, Any] = {**arguments}
@@ -114,8 +113,9 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         check_existing_files(made, settings)
 
 
-def _sentence(name: str, problem: str, arguments: dict[str, str]) -> str:
-    return f"{name}={arguments.get(name, '')}: {problem}" if name else problem
+def with_values(problems: Mapping[str, str], arguments: Mapping[str, str]) -> str:
+    """Return the problems with arguments as text, with the values of the arguments."""
+    return "; ".join(f"{name}={arguments.get(name, '')}: {each}" if name else each for name, each in problems.items())
 
 
 def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -20,8 +20,8 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
-from crawler.configuration.command import CheckedCommand
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError
+from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.errors import InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated
 from crawler.platforms import platforms
@@ -30,7 +30,7 @@ from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.probe.explain import explanation, origins
 from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
 from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
-from crawler.reading.names import Names
+from crawler.reading.names import NO_NAMES, Names
 from crawler.registry import spider_for
 from crawler.storage.kept import folder_of, kept
 from crawler.targets.parser import check_params
@@ -42,9 +42,9 @@ HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 
 class Command(CheckedCommand):
-    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin), and print the data as JSON.
+    """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin).
 
-    Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
+    Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
     """
 
     arguments = "<scraper> <file> ... | --unread [<platform> ...]"
@@ -75,31 +75,31 @@ class Command(CheckedCommand):
             self._reread(args, suggest=opts.suggest)
             return
         try:
-            scraper, bodies = _inputs(args)
-            params = _page_params(scraper, opts.params)
-            url = opts.url or platforms()[scraper.platform].origin
-            overrides = overrides_for(url, self.settings)
-            names = names_in(self.settings)
-            pages_of = partial(saved_pages, scraper, params=params, url=url, overrides=overrides)
-            pages = pages_of(bodies)
-            if opts.suggest:
-                before = [page for each in opts.good for page in pages_of([_read(each)])]
-                self._print_lines(repair(pages, before, names))
-                return
-            data = validated(scraper.data, asyncio.run(_read_with(names, scraper, pages)))
-            _warn_about(pages)
-            if opts.explain:
-
-                def again(names: Names) -> dict[str, Any]:
-                    return asyncio.run(_read_with(names, scraper, pages_of(bodies)))
-
-                print(*map(explanation, origins(again, names)), sep="\n")
-                return
-        except (InvalidRequest, OSError, EOFError, zlib.error) as error:
-            raise UsageError(str(error)) from None
+            with wrong_use(InvalidRequest, OSError, EOFError, zlib.error):
+                self._extract(args, opts)
         except ScrapeError as error:
             _print(error.as_dict())
             self.exitcode = SOME_FAILED
+
+    def _extract(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) < 2:
+            raise UsageError("Expected a scraper and at least one file: scrapy extract <scraper> <file>")
+        scraper, bodies = scraper_named(args[0]), [_read(name) for name in args[1:]]
+        params = _page_params(scraper, opts.params)
+        url = opts.url or platforms()[scraper.platform].origin
+        overrides, names = overrides_for(url, self.settings), names_in(self.settings)
+        pages_of = partial(saved_pages, scraper, params=params, url=url, overrides=overrides)
+        if opts.suggest:
+            before = [page for each in opts.good for page in pages_of([_read(each)])]
+            self._print_lines(repair(pages_of(bodies), before, names))
+            return
+        data = asyncio.run(_record(scraper, pages_of(bodies), names))
+        if opts.explain:
+
+            def again(names: Names) -> dict[str, Any]:
+                return asyncio.run(_joined(scraper, pages_of(bodies), names))
+
+            print(*map(explanation, origins(again, names)), sep="\n")
         else:
             _print(data)
 
@@ -128,12 +128,6 @@ class Command(CheckedCommand):
             print(one_line(str(path.relative_to(folder)), MAX_LINE), *(problems or ["read"]), sep="\n  ")
         print(f"kept responses: {len(unread)}, still not read completely: {sum(unread)}")
         self.exitcode = SOME_FAILED if any(unread) else ALL_HAVE_DATA
-
-
-def _inputs(args: list[str]) -> tuple[Scraper, list[bytes]]:
-    if len(args) < 2:
-        raise UsageError("Expected a scraper and at least one file: scrapy extract <scraper> <file>")
-    return scraper_named(args[0]), [_read(name) for name in args[1:]]
 
 
 def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:
@@ -174,10 +168,7 @@ async def extract(
         ExtractionFailed: a body is not a page that the scraper recognises.
         UsageError: two bodies have the same page type.
     """
-    pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides)
-    data = validated(scraper.data, await _joined(scraper, pages))
-    _warn_about(pages)
-    return data
+    return await _record(scraper, saved_pages(scraper, bodies, params, url=url, overrides=overrides))
 
 
 def saved_pages(
@@ -204,28 +195,23 @@ def saved_pages(
     return pages
 
 
-async def _joined(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-    """Return the data of one target. If its scraper has several page classes, the spider joins the pages."""
+async def _joined(scraper: Scraper, pages: Sequence[PlatformPage], names: Names) -> dict[str, Any]:
+    """Return the data of one target, read with these names. The spider joins the pages of several page classes."""
+    for page in pages:
+        page.names = names
     return await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
 
 
-async def _read_with(names: Names, scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
-    for page in pages:
-        page.names = names
-    return await _joined(scraper, pages)
-
-
-def _warn_about(pages: Sequence[PlatformPage]) -> None:
-    """Print the unread parts to stderr."""
+async def _record(scraper: Scraper, pages: Sequence[PlatformPage], names: Names = NO_NAMES) -> dict[str, Any]:
+    """Return the validated data of one target, and print its unread parts to stderr."""
+    data = validated(scraper.data, await _joined(scraper, pages, names))
     for page in pages:
         for error in page.skipped:
-            print(f"Warning: {page.source}: {error} {_paths(error)}", file=sys.stderr)
+            paths = ", ".join(".".join(map(str, detail["loc"])) for detail in error.details)
+            print(f"Warning: {page.source}: {error} {paths}", file=sys.stderr)
         for unread in page.unread:
             print(f"Warning: {OutcomeWarning.of_unread(page.source, unread)}", file=sys.stderr)
-
-
-def _paths(error: ExtractionFailed) -> str:
-    return ", ".join(".".join(map(str, detail["loc"])) for detail in error.details)
+    return data
 
 
 def _page(

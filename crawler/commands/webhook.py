@@ -21,10 +21,11 @@ IDLE_SECONDS = 10.0
 
 
 class Command(CheckedCommand):
-    """Receive, verify and print the events of webhooks, as one line of JSON for each of them.
+    """Receive, verify and print the events of webhooks.
 
-    Signatures are verified with the secret in the environment variable CRAWLER_WEBHOOK_SECRET, and other requests are
-    refused. The endpoint sends events to this machine only with the setting WEBHOOK_PRIVATE (docs/webhooks.md).
+    Prints one line of JSON for each event. Signatures are verified with the secret in the environment variable
+    CRAWLER_WEBHOOK_SECRET, and other requests are refused. The endpoint sends events to this machine only with the
+    setting WEBHOOK_PRIVATE (docs/webhooks.md).
     """
 
     arguments = "listen"

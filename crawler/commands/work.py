@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.crawler import AsyncCrawlerProcess
 
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
@@ -46,8 +44,7 @@ class Command(CheckedCommand):
         self.process = self.crawler_process
         install(self.settings)
         self.drain: bool = opts.drain
-        self.ending = False
-        self.failed = False
+        self.stopping: asyncio.Task[None] | None = None
         jobs = open_jobs(self.settings)
         tune_garbage_collector(collect=False)
 
@@ -65,18 +62,16 @@ class Command(CheckedCommand):
 
         reactor.callLater(0, begin)
         self.process.start(stop_after_crawl=False, install_signal_handlers=False)
-        self.exitcode = RUN_FAILED if self.failed else ALL_HAVE_DATA
 
     def _end(self) -> None:
         """Let the crawls end: they store their outcomes, and release their other targets."""
-        if not self.ending:
-            self.ending = True
+        if self.stopping is None:
             self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
 
     async def _work(self, jobs: Jobs, platform: str) -> None:
         from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
-        while not self.ending:
+        while self.stopping is None:
             job = None
             with suppress(StoreUnavailable):
                 job, others = await self._next(jobs, platform)
@@ -94,9 +89,8 @@ class Command(CheckedCommand):
                 await self.process.crawl(crawler, job=job.name)
             assert crawler.stats is not None
             reason = crawler.stats.get_value("finish_reason")
-            if reason != "finished" and not self.ending:
-                self.failed = True
-                print(f"{platform}: the crawl of the job {job.name} ended: {reason}", file=sys.stderr)
+            if reason != "finished" and self.stopping is None:
+                self.fail(f"{platform}: the crawl of the job {job.name} ended: {reason}")
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:

@@ -1,15 +1,15 @@
-"""The counters of jobs, which change in the same transaction as the states of their targets."""
+"""The counters of jobs, which change in the same transaction as the states of their targets, and their check."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.jobs import statements as sql
 from crawler.jobs.events import post_change
-from crawler.jobs.job import STATES
+from crawler.jobs.job import STATES, Job
 from crawler.jobs.store import Session
 
 
@@ -32,21 +32,20 @@ class Changes:
     """(job, kind, name) -> difference."""
     states: dict[int, str] = field(default_factory=dict)
     """Job -> its new state, if the state does not follow from its targets."""
-    _counts: dict[int, Counter[str]] = field(default_factory=dict)
+    _counts: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Job -> the differences of its counters."""
 
     def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
         """Count targets that change from the state ``out`` to ``to``. ``out=None``: new. ``to=None``: removed."""
-        counts = self._counts.setdefault(job, Counter())
         if out:
-            counts[out] -= n
+            self._counts[job][out] -= n
         if to:
-            counts[to] += n
+            self._counts[job][to] += n
 
     def next_seq(self, job: int) -> int:
         """Return the sequence number of a job's next outcome."""
-        counts = self._counts.setdefault(job, Counter())
-        counts["seq"] += 1
-        return int(self.jobs[job].seq + counts["seq"])
+        self._counts[job]["seq"] += 1
+        return int(self.jobs[job].seq + self._counts[job]["seq"])
 
     def store(self, now: float) -> None:
         """Change the counters and the tallies, and store the events of jobs.
@@ -54,7 +53,7 @@ class Changes:
         ``now``: the Unix time of the database, at which a job may end.
         """
         changed = sorted(self._counts.keys() | self.states.keys())
-        after = {job: self._after(self.jobs[job], self._counts.get(job, Counter()), now) for job in changed}
+        after = {job: self._after(self.jobs[job], self._counts[job], now) for job in changed}
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
         self.session.execute(sql.COUNT, values)
         for job, new in after.items():
@@ -80,3 +79,25 @@ class Changes:
                 state = "paused"
             ended = (ended or now) if state == "done" else None
         return counts | {"state": state, "ended": ended}
+
+
+def check(session: Session, job: Job) -> list[str]:
+    """Return a sentence for each difference between the counters of a job and its rows."""
+    found = session.execute(sql.JOB, {"job": job.id}).fetchone()
+    if found is None:
+        return [f"The job {job.name!r} was removed."]
+    stored = Job.of(found)
+    rows = {state: (int(n), int(records)) for state, n, records in session.rows(sql.BOOKS, job=job.id)}
+    problems = [
+        f"{stored.counts[state]} targets are counted as {state}, but {rows.get(state, (0, 0))[0]} are {state}."
+        for state in STATES
+        if stored.counts[state] != rows.get(state, (0, 0))[0]
+    ]
+    records = {state: n for state, (_, n) in rows.items() if n and state != "done"}
+    if records or rows.get("done", (0, 0)) != (stored.counts["done"], stored.counts["done"]):
+        problems.append(f"{rows.get('done', (0, 0))[1]} records belong to {stored.counts['done']} done targets.")
+    ended = sum(rows.get(state, (0, 0))[0] for state in ("done", "failed", "dead"))
+    numbered, last, distinct = (int(each or 0) for each in session.rows(sql.NUMBERED, job=job.id)[0])
+    if not numbered == distinct == ended or last > stored.seq:
+        problems.append(f"{ended} targets have an outcome, with {distinct} different sequence numbers up to {last}.")
+    return problems

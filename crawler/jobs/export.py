@@ -144,19 +144,6 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
         position = {"row_": rows[-1].row, "key_": rows[-1].key}
 
 
-async def notes(jobs: Jobs, job: int, root: bytes) -> list[tuple[str, Any]]:
-    """Return the codes and notes of a root's finished targets, in the order of their commits.
-
-    A spider restores its state from them.
-    """
-    return [(code, orjson.loads(note)) for code, note in await jobs.read(sql.NOTES, job=job, root=root)]
-
-
-async def paused(jobs: Jobs, job: int, root: bytes) -> list[tuple[Any, int | None]]:
-    """Return the work and the row of each paused target of a root."""
-    return [(orjson.loads(work), row) for work, row in await jobs.read(sql.PAUSED_OF_ROOT, job=job, root=root)]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import structlog
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.account import SETTING
 from crawler.jobs.location import is_of_sandbox, open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.targets.incremental import SinceDate
-from crawler.targets.parser import TargetParser
-from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawler.jobs.account import Account
+    from crawler.jobs.job import Account, Job
+    from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.source import JobSource
     from crawler.spiders.base import PlatformSpider
 
@@ -50,45 +48,39 @@ class JobWorker:
         """
         if spider.args.job is None:
             return
+        from crawler.jobs.job import ACCOUNT  # noqa: PLC0415  # crawls without a job need neither
         from crawler.jobs.source import JobSource  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-        account: Account | None = self.crawler.settings.get(SETTING)
+        account: Account | None = self.crawler.settings.get(ACCOUNT)
         jobs = open_jobs(self.crawler.settings)
         try:
-            job = await jobs.find(spider.args.job, "" if account is None else account.owner)
-        except StoreUnavailable as error:
+            job = await self._find(jobs, spider.args.job, account)
+        except CloseSpider:
             await jobs.close()
-            raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
-        if job is None or job.state in {"loading", "cancelled"}:
-            await jobs.close()
-            state = "does not exist" if job is None else f"is {job.state}"
-            raise CloseSpider(f"the job {spider.args.job!r} {state}: scrapy jobs list shows the jobs")
-        if account is None and is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
-            await jobs.close()
-            raise CloseSpider(f"the job {job.name!r} was made with a different value of SANDBOX")
+            raise
         spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
-        tracker = cast("TargetTracker", self.crawler.get_spider_middleware(TargetTracker))
-        tracker.leave_unfinished = True
-        self.source = JobSource(
-            jobs,
-            job,
-            spider.platform,
-            TargetParser(spider.scrapers),
-            self.crawler.settings.getfloat("JOB_LEASE"),
-            self.crawler.settings.getint("JOB_EXITS"),
-            spider.restore,
-            tracker.abandon,
-            account,
-        )
-        spider.source = self.source
+        spider.tracker.leave_unfinished = True
+        spider.source = self.source = JobSource(jobs, job, spider, account)
         if (since := spider.args.since) is not None:
             spider.since = self.source.seen if since == "last" else SinceDate(date.fromisoformat(since))
-        self._count()
+
+    async def _find(self, jobs: Jobs, name: str, account: Account | None) -> Job:
+        try:
+            job = await jobs.find(name, "" if account is None else account.owner)
+        except StoreUnavailable as error:
+            raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
+        if job is None or job.state in {"loading", "cancelled"}:
+            state = "does not exist" if job is None else f"is {job.state}"
+            raise CloseSpider(f"the job {name!r} {state}: scrapy jobs list shows the jobs")
+        if account is None and is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
+            raise CloseSpider(f"the job {name!r} was made with a different value of SANDBOX")
+        return job
 
     def spider_closed(self) -> None:
-        """Set the final value of the stat ``job/taken``."""
+        """Set the stat ``job/taken``."""
         if self.source:
-            self._count()
+            assert self.crawler.stats is not None
+            self.crawler.stats.set_value("job/taken", self.source.taken)
 
     async def engine_stopped(self) -> None:
         """Store the last outcomes, and release the other targets."""
@@ -102,8 +94,3 @@ class JobWorker:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(FAILED.format("job"))
             logger.error("worker_stopped", error=str(error))  # noqa: TRY400  # the message is a sentence
-
-    def _count(self) -> None:
-        assert self.crawler.stats is not None
-        assert self.source is not None
-        self.crawler.stats.set_value("job/taken", self.source.taken)

@@ -11,6 +11,7 @@ import orjson
 
 from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.keys import target_key
+from crawler.jobs.leases import Holder
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target
@@ -107,7 +108,7 @@ async def fail_invalid(jobs: Jobs, job: Job) -> None:
     Raises:
         WorkerStoppedError: the store is unavailable for too long, or was lost.
     """
-    worker = Worker(jobs.writes, lambda _: None, lambda _: None, lambda _: None, job=job.id)
+    worker = Worker(jobs.writes, lambda _: None, lambda _: None, lambda _: None, Holder(job=job.id))
     async with worker:
         while claims := await worker.claim(NO_PLATFORM, BATCH):
             for claim in claims:

@@ -1,11 +1,11 @@
-"""Jobs and their targets: names, states, keys, and the stored form of a target."""
+"""Jobs, their owners and their targets: names, states, keys, and the stored form of a target."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import orjson
 
@@ -15,6 +15,9 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+if TYPE_CHECKING:
+    from crawler.jobs.store import Session
 
 JobKind: TypeAlias = Literal["job", "calls", "removed"]
 """``calls``: the standing job of a client, whose targets are its asynchronous calls.
@@ -26,7 +29,13 @@ STATES: tuple[TargetState, ...] = get_args(TargetState)
 """The states of a target. A job has a counter for each."""
 Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
+AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
+"""Stores rows of the same targets in other tables, in the transaction that stores the outcomes."""
+RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
+"""Gets the locked row of a job. Returns how many more targets of the job may wait; None if its owner has no quota."""
 
+ACCOUNT = "JOB_ACCOUNT"
+"""The setting with the ``Account``, for a crawl that works on a client's job."""
 MAX_NAME_LENGTH = 200
 COMPRESSION = zstd.ZstdCompressor(level=1)
 """Compresses a record of 8 kB in 16 µs (zlib: 49 µs) to a third. Creating a compressor takes another 10 µs, so all
@@ -73,6 +82,19 @@ class Job:
         counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
         own = (row.id, row.name, row.owner, row.kind, row.state, bool(row.whole_roots))
         return cls(*own, orjson.loads(row.options), row.created, row.ended, row.seq, counts)
+
+
+@dataclass(frozen=True)
+class Account:
+    """The client that owns a job, its bills and its quota."""
+
+    owner: str
+    also_store: AlsoStore
+    """Stores the bills."""
+    room: RoomOf
+    """Limits the follow-ups that may wait. Follow-ups beyond the limit are paused."""
+    waits: bool = True
+    """Whether the crawl stays open until other workers have completed their targets, which may have follow-ups."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 
 import orjson
 
+from crawler.downloads.facts import process_name
 from crawler.jobs import statements as sql
-from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import lease_clock, store_time
 from crawler.jobs.counters import Changes, lock_jobs
-from crawler.jobs.job import Claim, Finished, Key, Stored
+from crawler.jobs.job import AlsoStore, Claim, Finished, Key, RoomOf, Stored
 from crawler.jobs.store import Session
 
 EXPIRED_PER_TRANSACTION = 500
@@ -44,19 +44,23 @@ def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
 
 @dataclass(frozen=True)
 class Holder:
-    """The name and the limits of a worker.
+    """What the transactions of a worker need to know of it.
 
-    ``lease``: seconds of its leases. ``exits``: a target is dead when more workers than this have exited while they
-    held it.
+    ``worker``: its name. ``lease``: seconds of its leases. ``exits``: a target is dead when more workers than this have
+    exited while they held it.
     """
 
-    worker: str
-    lease: float
-    exits: int
+    worker: str = field(default_factory=process_name)
+    lease: float = 60.0
+    exits: int = 5
     job: int | None = None
     """The job whose targets the worker claims. None: all jobs, with fair shares for their owners."""
     owned_only: bool = False
     """Whether the worker claims only targets of clients' jobs without spider arguments."""
+    also_store: AlsoStore | None = None
+    """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
+    room: RoomOf | None = None
+    """Limits the follow-ups of clients' jobs that may wait: further ones are paused."""
     turns: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """Platform -> owner -> when the worker last claimed one of the owner's targets."""
 
@@ -186,11 +190,10 @@ def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tupl
     return held
 
 
-def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool], also: AlsoStore | None = None) -> int:
+def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool]) -> int:
     """Put targets whose lease has expired back into their queues, or declare them dead. Return their number.
 
-    ``is_steady``: gets the time of the database, and returns whether its clock has not jumped. ``also``: as in
-    ``finish()``.
+    ``is_steady``: gets the time of the database, and returns whether its clock has not jumped.
     """
     now = session.now()
     if not is_steady(now):
@@ -212,8 +215,8 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool],
             moves.append(_requeue(changes, row.job, row.key) | {"exits_": 1})
     session.execute(sql.MOVE, moves)
     session.execute(sql.FINISH, ends)
-    if also is not None and dead:
-        also(session, dead)
+    if holder.also_store is not None and dead:
+        holder.also_store(session, dead)
     changes.store(now)
     return len(rows)
 
@@ -266,19 +269,11 @@ def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
     return values | own | {"seq_": changes.next_seq(job)}
 
 
-def finish(
-    session: Session,
-    holder: Holder,
-    batch: Sequence[Stored],
-    also: AlsoStore | None = None,
-    room: RoomOf | None = None,
-) -> tuple[list[Result], list[Claim]]:
+def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[list[Result], list[Claim]]:
     """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
 
-    ``also`` stores rows of the same targets in other tables. It is called with the targets that are stored now.
-    ``room`` limits the follow-ups: further ones are paused.
-
-    Return the result of each, and the follow-ups that the worker holds, because they belong to its roots.
+    ``holder.also_store`` is called with the targets that are stored now. Return the result of each, and the follow-ups
+    that the worker holds, because they belong to its roots.
     """
     status = _statuses(session, holder, [each.finished.claim for each in batch])
     mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
@@ -297,17 +292,15 @@ def finish(
     for statement, values in ((sql.FINISH, ends), (sql.MOVE, pauses), (sql.ADD_RECORDS, data)):
         session.execute(statement, values)
     now = session.now()
-    own = _add_followups(changes, holder, mine, now + holder.lease, room)
-    if also is not None:
-        also(session, mine)
+    own = _add_followups(changes, holder, mine, now + holder.lease)
+    if holder.also_store is not None:
+        holder.also_store(session, mine)
     changes.store(now)
     found: dict[Key, Result] = {target: "stored" if each == "held" else each for target, each in status.items()}
     return [found.get(each.finished.claim.target, "lost") for each in batch], own
 
 
-def _add_followups(
-    changes: Changes, holder: Holder, mine: Sequence[Stored], until: float, room: RoomOf | None
-) -> list[Claim]:
+def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
     """Add the new follow-ups of finished targets. Return the follow-ups that the worker holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
@@ -326,8 +319,8 @@ def _add_followups(
         for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
             del rows[job, key]
     new = list(rows.values())
-    if room is not None:
-        _pause_beyond(changes, new, room)
+    if holder.room is not None:
+        _pause_beyond(changes, new, holder.room)
     session.execute(sql.ADD_TARGETS, new)
     for row in new:
         changes.move(row["job"], to=row["state"])

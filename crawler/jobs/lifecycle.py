@@ -6,15 +6,15 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import orjson
 
 from crawler.jobs import statements as sql
-from crawler.jobs.check import check
-from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
-from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, checked_name
+from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, TargetState, checked_name
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import SCHEMA
 
@@ -168,7 +168,7 @@ class Jobs:
         """
         every: tuple[JobState, ...] = ("loading", "open", "paused", "cancelled")
         if await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
-            await self._sweep(job, ("waiting", "paused"), _cancel)
+            await self._sweep(job, ("waiting", "paused"), partial(_move, to="cancelled"))
 
     async def set_options(self, job: Job, options: dict[str, Any]) -> None:
         """Replace the options of a job. Running workers keep the former options."""
@@ -177,7 +177,7 @@ class Jobs:
 
     async def resume(self, job: Job, room: Room | None = None) -> None:
         """Continue a job that is paused because a limit was reached. Targets beyond ``room`` stay paused."""
-        await self._sweep(job, ("paused",), _resume, room)
+        await self._sweep(job, ("paused",), partial(_move, to="waiting"), room)
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
     async def retry(self, job: Job, room: Room | None = None) -> int:
@@ -202,12 +202,9 @@ class Jobs:
 
         return await self.writes.transact(mark)
 
-    async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
-        """Delete a job with its lines, targets and records, if its state is in ``of``.
-
-        A removal that was killed can be repeated.
-        """
-        if not await self.mark_removed(job, of):
+    async def remove(self, job: Job) -> None:
+        """Delete a job with its lines, targets and records. A removal that was killed can be repeated."""
+        if not await self.mark_removed(job):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass
@@ -343,15 +340,10 @@ def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:
     return [{"job_": job, "key_": row.key, **values} for row in rows]
 
 
-def _cancel(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
-    session.execute(sql.MOVE, _keys(job, rows, to="cancelled", ready_=None, exits_=0))
+def _move(session: Session, changes: Changes, job: int, rows: list[Any], to: TargetState) -> None:
+    session.execute(sql.MOVE, _keys(job, rows, to=to, ready_=None, exits_=0))
     for row in rows:
-        changes.move(job, out=row.state, to="cancelled")
-
-
-def _resume(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:
-    session.execute(sql.MOVE, _keys(job, rows, to="waiting", ready_=None, exits_=0))
-    changes.move(job, out="paused", to="waiting", n=len(rows))
+        changes.move(job, out=row.state, to=to)
 
 
 def _retry(session: Session, changes: Changes, job: int, rows: list[Any]) -> None:

@@ -12,7 +12,6 @@ import structlog
 from scrapy.exceptions import UsageError
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.schema_version import StoreVersionError
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -104,7 +103,8 @@ def prepare(location: str, *, must_open: bool = False) -> None:
         UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed. With
             ``must_open``, also if the store is unavailable.
     """
-    from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.schema_version import StoreVersionError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, too
     from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
     try:

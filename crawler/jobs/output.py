@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 from scrapy.exporters import BaseItemExporter, JsonItemExporter
 
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
-from crawler.jobs.new_file import NewFile
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
 from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
 TABLES = {"csv", "parquet"}
 """Formats in which each file has the columns of a single scraper."""
+TEMPORARY = ".part"
+"""Suffix of a local file that is not complete."""
 FAILURES = "failures"
 """The sheet of the failures in a workbook."""
 
@@ -105,18 +110,45 @@ class Layout:
         return found
 
 
-class WritableFile(Protocol):
-    """The destination of an output: a ``NewFile``, or memory."""
+class NewFile:
+    """A file that replaces the former one when it is complete, by a rename. A remote file is replaced by one upload.
 
-    @property
-    def content(self) -> IO[bytes]:
-        """Where the content is written."""
+    The content of a remote file is first written to the local disk, so that an interrupted file is never uploaded.
+    """
+
+    def __init__(self, url: str) -> None:
+        """``url``: a path, or a URL of a file system of fsspec. With the suffix ``.gz``, the content is compressed."""
+        self._system, self.path = fsspec.url_to_fs(url)
+        self._opened = ExitStack()
+        if isinstance(self._system, LocalFileSystem):
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            self._temporary = Path(self.path + TEMPORARY)
+        else:
+            self._temporary = Path(self._opened.enter_context(tempfile.TemporaryDirectory())) / "content"
+        self._file: IO[bytes] = self._opened.enter_context(self._temporary.open("wb"))
+        self.content = self._file
+        """The stream to which the content is written."""
+        if url.endswith(".gz"):  # without a time stamp, so that repeated files are equal
+            self.content = cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=self._file, mtime=0))
 
     def commit(self) -> None:
-        """Complete the file."""
+        """Replace the former file.
+
+        Raises:
+            OSError: the file cannot be written. The former file stays.
+        """
+        with self._opened:
+            self.content.close()
+            self._file.close()
+            if isinstance(self._system, LocalFileSystem):
+                self._temporary.replace(self.path)
+            else:
+                self._system.put_file(str(self._temporary), self.path)
 
     def discard(self) -> None:
-        """Remove the written files."""
+        """Remove the incomplete file. The former file stays."""
+        self._temporary.unlink(missing_ok=True)
+        self._opened.close()
 
 
 @dataclass
@@ -130,11 +162,11 @@ class Output:
     """The creation time in the properties of a workbook: the time of the job, so that repeated files are equal."""
     store_empty: bool = True
     """Whether files without rows are written, too."""
-    new_file: Callable[[str], WritableFile] = NewFile
-    """Creates the file at a path."""
+    stream: IO[bytes] | None = None
+    """To which the rows are written instead of to files. The caller closes it."""
     folder: Path | None = None
     """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
-    _files: dict[str, WritableFile] = field(default_factory=dict)
+    _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Scraper, or the path of a file of all scrapers -> the exporter."""
 
@@ -182,7 +214,9 @@ class Output:
         return exporter
 
     def _open(self, path: str) -> IO[bytes]:
-        self._files[path] = self.new_file(path)
+        if self.stream is not None:
+            return self.stream
+        self._files[path] = NewFile(path)
         return self._files[path].content
 
     @cached_property

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Job
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
-    from crawler.jobs.store import Session
 
 
 async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], bool]) -> list[Job]:
@@ -22,13 +21,8 @@ async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], boo
     Raises:
         StoreUnavailable: the store cannot be read.
     """
-
-    def read(session: Session) -> tuple[list[Any], dict[int, int]]:
-        found = session.execute(sql.OPEN_JOBS, {}).fetchall()
-        return found, dict(session.rows(sql.RUNNING_ON, platform=platform))
-
-    rows, numbers = await jobs.reads.transact(read, write=False)
-    found = [job for job in map(Job.of, rows) if is_wanted(job)]
+    found = [job for job in map(Job.of, await jobs.read(sql.OPEN_JOBS)) if is_wanted(job)]
+    numbers: dict[int, int] = dict(await jobs.read(sql.RUNNING_ON, platform=platform))
     running: Counter[str] = Counter()
     for job in found:
         running[job.owner] += numbers.get(job.id, 0)

@@ -6,7 +6,6 @@ The earlier job is not changed: its targets keep their record, their sequence nu
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -15,7 +14,6 @@ import orjson
 from crawler.jobs import statements as sql
 from crawler.jobs.job import InputLine, Job, JobError
 from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Jobs
-from crawler.jobs.store import Session
 
 
 async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
@@ -35,8 +33,7 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
     new = await _new_job(jobs, job)
     rows = count()
     for begin in range(0, len(keys), ROWS_PER_TRANSACTION):
-        piece = partial(_lines, job=job, keys=keys[begin : begin + ROWS_PER_TRANSACTION], rows=rows)
-        await jobs.push(new, await jobs.reads.transact(piece, write=False))
+        await jobs.push(new, await _lines(jobs, job, keys[begin : begin + ROWS_PER_TRANSACTION], rows))
     await jobs.describe(new, *await jobs.described(job))
     await jobs.open(new)
     return new, next(rows)
@@ -45,17 +42,13 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
 async def _unread(jobs: Jobs, job: Job) -> AsyncIterator[bytes]:
     """Yield the keys of the targets with an unread part, or of their roots in a job of whole roots, each once."""
     after, known = 0, set()
-    while rows := await jobs.reads.transact(partial(_done, job=job, after=after), write=False):
+    while rows := await jobs.read(sql.DONE, job=job.id, after=after, limit=ROWS_PER_TRANSACTION):
         for own_key, root, outcome, _ in rows:
             key = root or own_key
             if key not in known and b'"unread"' in outcome and _is_unread(orjson.loads(outcome)):
                 known.add(key)
                 yield key
         after = rows[-1][-1]
-
-
-def _done(session: Session, job: Job, after: int) -> list[Any]:
-    return session.rows(sql.DONE, job=job.id, after=after, limit=ROWS_PER_TRANSACTION)
 
 
 def _is_unread(outcome: dict[str, Any]) -> bool:
@@ -71,13 +64,13 @@ async def _new_job(jobs: Jobs, job: Job) -> Job:
     raise AssertionError
 
 
-def _lines(session: Session, job: Job, keys: list[bytes], rows: count[int]) -> list[InputLine]:
+async def _lines(jobs: Jobs, job: Job, keys: list[bytes], rows: count[int]) -> list[InputLine]:
     """Return the input lines of targets. A follow-up gets a line of its own."""
     inputs: dict[bytes, list[tuple[str, Any, int | None]]] = {}
-    for key, _, own_id, columns, line in session.rows(sql.INPUTS_OF, job=job.id, keys=keys):
+    for key, _, own_id, columns, line in await jobs.read(sql.INPUTS_OF, job=job.id, keys=keys):
         inputs.setdefault(key, []).append((own_id.decode(), orjson.loads(columns or b"{}"), line))
     lines = []
-    for key, platform, work in session.rows(sql.TARGETS_OF, job_=job.id, keys=keys):
+    for key, platform, work in await jobs.read(sql.TARGETS_OF, job_=job.id, keys=keys):
         data = orjson.loads(work)
         for own_id, columns, line in inputs.get(key) or [(data["id"], {}, data.get("line"))]:
             lines.append(InputLine(next(rows), own_id, key, platform, data, columns, line))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
+from crawler.outputs.failures import ERROR_KEYS
 from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.registry import find_scraper
 
@@ -27,7 +28,7 @@ def record_line(line: Line) -> dict[str, Any]:
 def failure_line(line: Line) -> dict[str, Any]:
     """Return the line of a failed target, as ``outputs.failures.failure_line`` does."""
     error = (line.outcome or {})["error"]
-    keys = {key: error.get(key) for key in ("code", "message", "retryable", "details", "upstream")}
+    keys = {key: error.get(key) for key in ERROR_KEYS}
     number = line.inputs[0].line if line.inputs else line.work["line"]
     return {**_identity(line), "parent": line.work.get("parent"), "line": number, **keys}
 

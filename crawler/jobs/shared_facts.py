@@ -125,9 +125,8 @@ class SharedFacts(Facts):
     def __init__(self, location: str, processes: int) -> None:
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
-        self.store = Store(
-            location, SCHEMA, durable=False
-        )  # if the server crashes, the lost facts would have expired soon
+        # Not durable: if the server crashes, the lost facts would have expired soon.
+        self.store = Store(location, SCHEMA, durable=False)
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -162,11 +161,10 @@ class SharedFacts(Facts):
         return partial(self._withdraw, pending)
 
     def _withdraw(self, pending: _Pending) -> bool:
-        try:
+        is_pending = pending in self._pending
+        if is_pending:
             self._pending.remove(pending)
-        except ValueError:
-            return False
-        return True
+        return is_pending
 
     async def look_up(self, kind: type[F], name: str) -> F | None:
         key = f"{kind.kind}:{name}"

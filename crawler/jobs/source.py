@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import export
+from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.keys import followup_key
+from crawler.jobs.leases import Holder
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
@@ -25,14 +26,11 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:
-    from crawler.jobs.account import Account
-    from crawler.jobs.job import Job, Stored
+    from crawler.jobs.databases import Statement
+    from crawler.jobs.job import Account, Job, Stored
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session
-
-    Restore = Callable[[str | None, list[tuple[str, dict[str, Any]]], list[Target]], list[Target]]
-
-T = TypeVar("T")
+    from crawler.spiders.base import PlatformSpider
 
 CLAIMED_AT_ONCE = 8
 """Maximum number of targets that a worker claims at once. Other workers cannot take targets that wait in this
@@ -54,14 +52,7 @@ class JobSource(TargetSource):
 
     jobs: Jobs
     job: Job
-    platform: str
-    parser: TargetParser
-    lease: float
-    exits: int
-    restore: Restore
-    """``PlatformSpider.restore``."""
-    abandon: Callable[[str], None]
-    """Stops the scrape of a target, by its id, because another worker may have taken it."""
+    spider: PlatformSpider
     account: Account | None = None
     """The client to whom the job belongs. None: it is a job of the command line."""
     keeps_followups: ClassVar[bool] = True
@@ -86,15 +77,20 @@ class JobSource(TargetSource):
     def __post_init__(self) -> None:
         if self.job.options.get("arguments", {}).get("since") == "last":
             self.seen = StoredSeen(self.jobs, self.job, self.root_of)
-        options: dict[str, Any] = {"lease": self.lease, "exits": self.exits, "job": self.job.id}
+        self.platform, self.parser = self.spider.platform, TargetParser(self.spider.scrapers)
+        holder = Holder(
+            lease=self.spider.settings.getfloat("JOB_LEASE"),
+            exits=self.spider.settings.getint("JOB_EXITS"),
+            job=self.job.id,
+            also_store=self._also_store,
+            room=None if self.account is None else self.account.room,
+        )
         self.worker = Worker(
             self.jobs.writes,
             lambda finished: self._resolve(finished.claim, stored=True),
             self._lost,
             self._take,
-            also_store=self._also_store,
-            room=None if self.account is None else self.account.room,
-            **options,
+            holder,
         )
 
     def _also_store(self, session: Session, batch: Sequence[Stored]) -> None:
@@ -165,13 +161,13 @@ class JobSource(TargetSource):
         """Take the waiting targets of a root, after the spider has restored its state from the root's finished
         targets.
         """
-        notes = await self._read(lambda: export.notes(self.jobs, self.job.id, root))
+        notes = [(code, orjson.loads(note)) for code, note in await self._read(sql.NOTES, root)]
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
         paused = await self._paused(root)
         held_back = {each.id for each in paused}
-        taken = [each for each in self.restore(name, notes, waiting + paused) if each.id not in held_back]
+        taken = [each for each in self.spider.restore(name, notes, waiting + paused) if each.id not in held_back]
         ids = {each.id for each in taken}
         ended = [each for each in waiting if each.id not in ids]
         further = tuple(each for each in taken if each.id not in self._claims)
@@ -185,14 +181,15 @@ class JobSource(TargetSource):
         """Return the targets of a root that wait for quota. The spider's state includes them."""
         if self.account is None:
             return []
-        rows = await self._read(lambda: export.paused(self.jobs, self.job.id, root))
-        loaded = (self.parser.load(SavedTarget.model_validate(work), row=row) for work, row in rows)
+        rows = await self._read(sql.PAUSED_OF_ROOT, root)
+        loaded = (self.parser.load(SavedTarget.model_validate(orjson.loads(work)), row=row) for work, row in rows)
         return [each for each in loaded if isinstance(each, Target)]
 
-    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+    async def _read(self, statement: Statement, root: bytes) -> list[Any]:
+        """Return rows of a root, after an outage of the store if there is one."""
         while True:
             try:
-                return await read()
+                return await self.jobs.read(statement, job=self.job.id, root=root)
             except StoreUnavailable:
                 if self.worker.failure is not None:
                     raise TargetsUnavailableError(str(self.worker.failure)) from None
@@ -240,7 +237,7 @@ class JobSource(TargetSource):
         for target_id, each in list(self._claims.items()):
             if each.target == claim.target:
                 del self._claims[target_id]
-                self.abandon(target_id)
+                self.spider.tracker.abandon(target_id)
         self._resolve(claim, stored=False)
 
     def _resolve(self, claim: Claim, *, stored: bool) -> None:

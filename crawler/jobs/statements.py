@@ -9,6 +9,8 @@ Claims and clean-ups skip targets that other transactions have locked. This orde
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 
@@ -31,45 +33,45 @@ from crawler.jobs.tables import (
     webhooks,
 )
 
-ONE = sa.and_(T.job == param("job_"), T.key == param("key_"))
+
+def several(name: str) -> sa.BindParameter[Any]:
+    """Return the parameter for a list of values."""
+    return param(name, expanding=True)
+
+
+def first(query: sa.Select[Any], *order: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Return a query for at most ``limit`` rows of another query, in an order."""
+    return query.order_by(*order).limit(param("limit"))
+
+
 OF_JOB = T.job == param("job")
-OF_KEYS = (T.job == param("job_")) & T.key.in_(param("keys", expanding=True))
+OF_KEYS = (T.job == param("job_")) & T.key.in_(several("keys"))
 
 # Jobs
 
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
-LIST_JOBS = sa.select(jobs).where(J.id > param("after"), J.kind != "calls").order_by(J.id).limit(param("limit"))
-NEWEST_JOBS_OF = (
-    sa.select(jobs)
-    .where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading")
-    .order_by(J.id.desc())
-    .limit(param("limit"))
+LIST_JOBS = first(sa.select(jobs).where(J.id > param("after"), J.kind != "calls"), J.id)
+NEWEST_JOBS_OF = first(
+    sa.select(jobs).where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading"),
+    J.id.desc(),
 )
 """The jobs that an owner can see: those whose upload is complete."""
 OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
-COUNT_OPEN = (
-    sa.select(sa.func.count())
-    .select_from(jobs)
-    .where(J.owner == param("owner"), OF_USERS, J.state.in_(param("states", expanding=True)))
-)
-LOCK_JOBS = sa.select(jobs).where(J.id.in_(param("jobs", expanding=True))).order_by(J.id).with_for_update()
-COUNT = (
-    sa.update(jobs)
-    .where(J.id == param("job_"))
-    .values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
-)
-SET_OPTIONS = sa.update(jobs).where(J.id == param("job_")).values(options=param("options_"))
-MARK_REMOVED = sa.update(jobs).where(J.id == param("job_")).values(kind="removed")
+COUNT_OPEN = sa.select(sa.func.count(J.id)).where(J.owner == param("owner"), OF_USERS, J.state.in_(several("states")))
+LOCK_JOBS = sa.select(jobs).where(J.id.in_(several("jobs"))).order_by(J.id).with_for_update()
+_UPDATE_JOB = sa.update(jobs).where(J.id == param("job_"))
+COUNT = _UPDATE_JOB.values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
+SET_OPTIONS = _UPDATE_JOB.values(options=param("options_"))
+MARK_REMOVED = _UPDATE_JOB.values(kind="removed")
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
 ADD_DELIVERY = sa.insert(deliveries)
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
-_BOOKS = sa.select(T.state, sa.func.count(), sa.func.count(records.c.seq)).select_from(
-    targets.outerjoin(records, _RECORD)
-)
-BOOKS = _BOOKS.where(OF_JOB).group_by(T.state)
+_WITH_RECORDS = targets.outerjoin(records, _RECORD)
+_NUMBERS = sa.func.count(), sa.func.count(records.c.seq)
+BOOKS = sa.select(T.state, *_NUMBERS).select_from(_WITH_RECORDS).where(OF_JOB).group_by(T.state)
 """The numbers of a job's targets and records, by state."""
 NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
 
@@ -87,17 +89,14 @@ READY = (
     T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
     T.expires.is_(None) | (T.expires > param("now")),
 )
-_FIRST_WAITING = (
-    sa.select(T.key).where(T.job == J.id, T.platform == param("platform"), WAITING, *READY).order_by(T.row).limit(1)
-)
+_ON_PLATFORM = T.platform == param("platform")
+_FIRST_WAITING = sa.select(T.key).where(T.job == J.id, _ON_PLATFORM, WAITING, *READY).order_by(T.row).limit(1)
 _HAS_TARGETS = sa.and_(  # without EXISTS, with which PostgreSQL might read all waiting targets into a hash table
-    J.waiting > 0, J.id.not_in(param("skipped", expanding=True)), _FIRST_WAITING.scalar_subquery().is_not(None)
+    J.waiting > 0, J.id.not_in(several("skipped")), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
 _ANY_JOB = (T.job + 0).label("job")  # for the column alone, SQLite would read all targets in the order of their jobs
 RUNNING_ON = (
-    sa.select(_ANY_JOB, sa.func.count().label("n"))
-    .where(RUNNING, T.lease_until > 0, T.platform == param("platform"))
-    .group_by(_ANY_JOB)
+    sa.select(_ANY_JOB, sa.func.count().label("n")).where(RUNNING, T.lease_until > 0, _ON_PLATFORM).group_by(_ANY_JOB)
 )
 """The numbers of running targets on a platform by job."""
 _running = RUNNING_ON.subquery()
@@ -110,135 +109,81 @@ JOBS_TO_CLAIM = (
 """The open jobs, each with its number of running targets on a platform, and whether it has a target to claim."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
-_FREE = sa.select(*_CLAIMED).where(OF_JOB, T.platform == param("platform"), WAITING).order_by(T.row, T.key)
-TO_CLAIM = _FREE.where(*READY).limit(param("limit")).with_for_update(skip_locked=True)
-LATE = (
-    sa.select(*_CLAIMED)
-    .where(WAITING, T.expires <= param("now"))
-    .order_by(T.expires)
-    .limit(param("limit"))
-    .with_for_update(skip_locked=True)
-)
+_FREE = sa.select(*_CLAIMED).where(OF_JOB, _ON_PLATFORM, WAITING)
+TO_CLAIM = first(_FREE.where(*READY), T.row, T.key).with_for_update(skip_locked=True)
+_LATE = sa.select(*_CLAIMED).where(WAITING, T.expires <= param("now"))
+LATE = first(_LATE, T.expires).with_for_update(skip_locked=True)
 """Calls that have waited for too long."""
 _other = targets.alias()
 ROOT_RUNNING = sa.exists().where(
     _other.c.job == T.job, _other.c.root == T.root, _other.c.state == sa.literal_column("'running'")
 )
-FREE_ROOT = _FREE.where(~ROOT_RUNNING).limit(1).with_for_update(skip_locked=True, of=targets)
-ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_JOB, T.root == param("root"), WAITING).with_for_update(skip_locked=True)
-PAUSED_OF_ROOT = sa.select(T.work, T.row).where(
-    OF_JOB, T.root == param("root"), T.state == sa.literal_column("'paused'")
-)
-BUSY = sa.select(sa.func.count()).where(OF_JOB, T.root == param("root"), RUNNING)
-START = (
-    sa.update(targets)
-    .where(OF_KEYS)
-    .values(state="running", worker=param("worker_"), tries=T.tries + 1, lease_until=param("until"))
-)
-RENEW = (
-    sa.update(targets)
-    .where(OF_KEYS, T.worker == param("worker_"), RUNNING)
-    .values(lease_until=param("until"))
-    .returning(T.key, T.tries)
-)
-EXPIRED = (
-    sa.select(*_CLAIMED)
-    .where(RUNNING, T.lease_until < param("now"))
-    .order_by(T.lease_until)
-    .limit(param("limit"))
-    .with_for_update(skip_locked=True)
-)
+FREE_ROOT = _FREE.where(~ROOT_RUNNING).order_by(T.row, T.key).limit(1).with_for_update(skip_locked=True, of=targets)
+OF_ROOT = sa.and_(OF_JOB, T.root == param("root"))
+ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_ROOT, WAITING).with_for_update(skip_locked=True)
+PAUSED_OF_ROOT = sa.select(T.work, T.row).where(OF_ROOT, T.state == sa.literal_column("'paused'"))
+BUSY = sa.select(sa.func.count()).where(OF_ROOT, RUNNING)
+_HOLD = sa.update(targets).where(OF_KEYS).values(lease_until=param("until"))
+START = _HOLD.values(state="running", worker=param("worker_"), tries=T.tries + 1)
+RENEW = _HOLD.where(T.worker == param("worker_"), RUNNING).returning(T.key, T.tries)
+_EXPIRED = sa.select(*_CLAIMED).where(RUNNING, T.lease_until < param("now"))
+EXPIRED = first(_EXPIRED, T.lease_until).with_for_update(skip_locked=True)
 SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values(lease_until=param("until"))
 """Shortens leases that were renewed while the clock was ahead: they would hold their targets for too long."""
 HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
-MOVE = (
-    sa.update(targets)
-    .where(ONE)
-    .values(state=param("to"), lease_until=None, ready=param("ready_"), exits=T.exits + param("exits_"))
-)
+_UPDATE = sa.update(targets).where(T.job == param("job_"), T.key == param("key_"))
+_END = _UPDATE.values(state=param("to"), lease_until=None, exits=T.exits + param("exits_"))
+MOVE = _END.values(ready=param("ready_"))
 """Puts a target back into its queue, pauses it or cancels it."""
-FINISH = (
-    sa.update(targets)
-    .where(ONE)
-    .values(
-        state=param("to"),
-        code=param("code_"),
-        outcome=param("outcome_"),
-        note=param("note_"),
-        seq=param("seq_"),
-        exits=T.exits + param("exits_"),
-        expires=sa.func.coalesce(param("expires_", type_=sa.Double), T.expires),
-        lease_until=None,
-    )
+FINISH = _END.values(
+    code=param("code_"),
+    outcome=param("outcome_"),
+    note=param("note_"),
+    seq=param("seq_"),
+    expires=sa.func.coalesce(param("expires_", type_=sa.Double), T.expires),
 )
 ADD_RECORDS = sa.insert(records)
-SWEEP = (
-    sa.select(T.key, T.state, T.code)
-    .where(OF_JOB, T.key > param("after"), T.state.in_(param("states", expanding=True)))
-    .order_by(T.key)
-    .limit(param("limit"))
-    .with_for_update()
-)
+_OF_STATES = sa.select(T.key, T.state, T.code).where(OF_JOB, T.state.in_(several("states")))
+SWEEP = first(_OF_STATES.where(T.key > param("after")), T.key).with_for_update()
 """The next of a job's targets in some states, in the order of their keys."""
 SWEEP_TARGETS = SWEEP.where(T.platform != "")
 """As ``SWEEP``, without invalid lines."""
-RETRY = sa.update(targets).where(ONE).values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
+RETRY = _UPDATE.values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),
     sa.delete(targets).where(OF_KEYS),
 )
-INPUT_ROWS = sa.select(inputs.c.row).where(inputs.c.job == param("job")).order_by(inputs.c.row).limit(param("limit"))
+INPUT_ROWS = first(sa.select(inputs.c.row).where(inputs.c.job == param("job")), inputs.c.row)
 LAST_ROW = sa.select(sa.func.max(inputs.c.row)).where(inputs.c.job == param("job"))
 DROP_INPUTS = sa.delete(inputs).where(inputs.c.job == param("job"), inputs.c.row <= param("last"))
 DROP_REST = tuple(sa.delete(table).where(table.c.job == param("job")) for table in (tallies, parts))
 
-UNFINISHED = tuple(
-    sa.select(T.key).where(OF_JOB, T.platform == param("platform"), state).limit(1) for state in (WAITING, RUNNING)
-)
-COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, T.platform == param("platform"), WAITING | RUNNING)
+UNFINISHED = tuple(sa.select(T.key).where(OF_JOB, _ON_PLATFORM, state).limit(1) for state in (WAITING, RUNNING))
+COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, _ON_PLATFORM, WAITING | RUNNING)
 
 # Reading
 
-NOTES = sa.select(T.code, T.note).where(OF_JOB, T.root == param("root"), T.note.is_not(None), T.seq > 0).order_by(T.seq)
+NOTES = sa.select(T.code, T.note).where(OF_ROOT, T.note.is_not(None), T.seq > 0).order_by(T.seq)
 SEEN = sa.select(seen.c.ids).where(seen.c.listing == param("listing"))
 LOCK_SEEN = SEEN.with_for_update()
 SET_SEEN = insert_into(seen, replace=["ids"])
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.parent, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
-BY_SEQ = (
-    sa.select(*_LINE)
-    .select_from(targets.outerjoin(records, _RECORD))
-    .where(OF_JOB, T.seq > param("after"), T.seq <= param("until"))
-    .order_by(T.seq)
-    .limit(param("limit"))
-)
-BY_ROW = (
-    sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT)
-    .select_from(inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key)).outerjoin(records, _RECORD))
-    .where(inputs.c.job == param("job"), inputs.c.row > param("after"))
-    .order_by(inputs.c.row)
-    .limit(param("limit"))
-)
-FOLLOWUPS = (
-    sa.select(*_LINE)
-    .select_from(targets.outerjoin(records, _RECORD))
-    .where(OF_JOB, T.parent.is_not(None), T.row <= param("last"))
-    .where(sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_")))
-    .order_by(T.row, T.key)
-    .limit(param("limit"))
-)
+_LINES = sa.select(*_LINE).select_from(_WITH_RECORDS).where(OF_JOB)
+BY_SEQ = first(_LINES.where(T.seq > param("after"), T.seq <= param("until")), T.seq)
+_BY_INPUT = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key)).outerjoin(records, _RECORD)
+_INPUTS = sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT).select_from(_BY_INPUT)
+BY_ROW = first(_INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)
+_AFTER = sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_"))
+FOLLOWUPS = first(_LINES.where(T.parent.is_not(None), T.row <= param("last"), _AFTER), T.row, T.key)
 INPUTS_OF = (
     sa.select(inputs.c.key, inputs.c.row, *_INPUT)
-    .where(inputs.c.job == param("job"), inputs.c.key.in_(param("keys", expanding=True)))
+    .where(inputs.c.job == param("job"), inputs.c.key.in_(several("keys")))
     .order_by(inputs.c.key, inputs.c.row)
 )
-DONE = (
-    sa.select(T.key, T.root, T.outcome, T.seq)
-    .where(OF_JOB, T.seq > param("after"), T.state == sa.literal_column("'done'"))
-    .order_by(T.seq)
-    .limit(param("limit"))
-)
+_DONE = sa.select(T.key, T.root, T.outcome, T.seq).where(OF_JOB, T.state == sa.literal_column("'done'"))
+DONE = first(_DONE.where(T.seq > param("after")), T.seq)
 TARGETS_OF = sa.select(T.key, T.platform, T.work).where(OF_KEYS).order_by(T.row, T.key)
 _OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
 LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
@@ -253,37 +198,19 @@ _HAS_ENDED = T.state.in_([sa.literal_column(f"'{state}'") for state in ("done", 
 _IS_VALID = sa.not_(_HAS_ENDED) | (T.expires > param("now"))
 _CALL = (T.job, T.key, T.platform, T.work, T.state, T.code, T.outcome, T.expires)
 _SIZE = sa.select(sa.func.length(records.c.data)).where(_RECORD).scalar_subquery().label("size")
-_OF_CLIENT = T.job == _STANDING.where(J.owner == param("owner"), J.name == "calls").scalar_subquery()
-CALL = (
-    sa.select(*_CALL, records.c.data)
-    .select_from(targets.outerjoin(records, _RECORD))
-    .where(_OF_CLIENT, T.key == param("key"), _IS_VALID)
-)
-LOCK_CALL = sa.select(*_CALL, _SIZE).where(_OF_CLIENT, T.key == param("key"), _IS_VALID).with_for_update()
-EXPIRED_CALLS = (
-    sa.select(*_CALL, _SIZE)
-    .where(T.expires <= param("now"), _HAS_ENDED)
-    .order_by(T.expires)
-    .limit(param("limit"))
-    .with_for_update(skip_locked=True)
-)
-LIST_CALLS = (
-    sa.select(*_CALL)
-    .where(OF_JOB, T.key < param("before"), T.state.in_(param("states", expanding=True)), _IS_VALID)
-    .order_by(T.key.desc())
-    .limit(param("limit"))
-)
-WAITING_CALLS = (
-    sa.select(T.job, sa.func.count()).where(T.platform == param("platform"), WAITING, _WITH_WAITING).group_by(T.job)
-)
-OWN_AHEAD = (
-    sa.select(sa.func.count())
-    .select_from(targets)
-    .where(OF_JOB, T.platform == param("platform"), WAITING, T.key < param("key"))
-)
+_STANDING_JOB = _STANDING.where(J.owner == param("owner"), J.name == "calls").scalar_subquery()
+_IS_CALL = sa.and_(T.job == _STANDING_JOB, T.key == param("key"), _IS_VALID)
+CALL = sa.select(*_CALL, records.c.data).select_from(_WITH_RECORDS).where(_IS_CALL)
+LOCK_CALL = sa.select(*_CALL, _SIZE).where(_IS_CALL).with_for_update()
+_EXPIRED_CALLS = sa.select(*_CALL, _SIZE).where(T.expires <= param("now"), _HAS_ENDED)
+EXPIRED_CALLS = first(_EXPIRED_CALLS, T.expires).with_for_update(skip_locked=True)
+_CALLS = sa.select(*_CALL).where(OF_JOB, T.state.in_(several("states")), _IS_VALID)
+LIST_CALLS = first(_CALLS.where(T.key < param("before")), T.key.desc())
+WAITING_CALLS = sa.select(T.job, sa.func.count()).where(_ON_PLATFORM, WAITING, _WITH_WAITING).group_by(T.job)
+OWN_AHEAD = sa.select(sa.func.count(T.key)).where(OF_JOB, _ON_PLATFORM, WAITING, T.key < param("key"))
 UNFINISHED_OF = sa.select(T.key).where(OF_KEYS, WAITING | RUNNING)
 _PER_PLATFORM = sa.select(T.platform, sa.func.count()).group_by(T.platform)
-CALLS_WAITING = _PER_PLATFORM.where(T.platform.in_(param("platforms", expanding=True)), WAITING, _WITH_WAITING)
+CALLS_WAITING = _PER_PLATFORM.where(T.platform.in_(several("platforms")), WAITING, _WITH_WAITING)
 CALLS_RUNNING = _PER_PLATFORM.where(RUNNING, T.job.in_(_STANDING))
 CALL_TALLIES = (
     sa.select(tallies.c.kind, tallies.c.name, sa.func.sum(tallies.c.n))

@@ -15,22 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import structlog
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME
-from crawler.jobs.databases import (
-    CONFLICTS,
-    TOO_LARGE,
-    PostgreSqlDatabase,
-    SqliteDatabase,
-    sqlstate,
-)
+from crawler.jobs.databases import Connection, PostgreSqlDatabase, SqliteDatabase
 
 if TYPE_CHECKING:
-    from crawler.jobs.databases import Connection, Database, Statement, Values
+    from crawler.jobs.databases import Database
     from crawler.jobs.schema_version import VersionedSchema
 
 logger = structlog.get_logger(__name__)
@@ -48,28 +42,12 @@ CONFLICT_TRIES = 5
 """Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
 
 T = TypeVar("T")
+Session: TypeAlias = Connection
+"""The connection, as the work of a transaction gets it."""
 
 
 class StoreRefused(StoreUnavailable):
     """Raised when the database rejects the values of a transaction. The same transaction would fail again."""
-
-
-@dataclass(frozen=True)
-class Session:
-    """An open transaction."""
-
-    execute: Callable[[Statement, Values], Any]
-    now: Callable[[], float] = time.time
-    """Returns the Unix time of the database. On PostgreSQL, it is the server's: clocks of hosts differ."""
-    dialect: str = "sqlite"
-
-    def run(self, sql: Statement, /, **values: Any) -> int:
-        """Run a statement. Return the number of changed rows."""
-        return int(self.execute(sql, values).rowcount)
-
-    def rows(self, sql: Statement, /, **values: Any) -> list[Any]:
-        """Run a query. Return its rows as named tuples."""
-        return list(self.execute(sql, values).fetchall())
 
 
 class _AbandonedError(Exception):
@@ -135,7 +113,10 @@ class Store:
             StoreUnavailable: the database is unavailable, or ``seconds`` have passed.
         """
         job = _Job(work, write)
-        result = asyncio.wrap_future(self._submit(job))
+        if not self._thread.is_alive():
+            self._thread.start()
+        self._jobs.put(job)
+        result = asyncio.wrap_future(job.result)
         result.add_done_callback(_retrieve_exception)
         try:
             async with asyncio.timeout(seconds):
@@ -175,10 +156,10 @@ class Store:
                 outcome = self._run(work, write=write)
                 break
             except self._database.errors as error:
-                if isinstance(error, self._database.refusals) or sqlstate(error).startswith(TOO_LARGE):
+                if isinstance(error, self._database.refusals):
                     self.disconnect()
-                    raise StoreRefused(f"The store rejected a value: {getattr(error, 'orig', error)}") from error
-                if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
+                    raise StoreRefused(f"The store rejected a value: {error}") from error
+                if not isinstance(error, self._database.conflicts) or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error
             except Exception:  # from ``work``: the state of the connection is not known
@@ -199,7 +180,7 @@ class Store:
         if STORE_TIME.is_due:
             STORE_TIME.observe(connection.now())
         with connection.begin(write=write):
-            return work(Session(connection.execute, connection.now, connection.dialect))
+            return work(connection)
 
     async def close(self) -> None:
         """Disconnect after all pending transactions. Wait for them for at most ``CLOSE_SECONDS``."""
@@ -208,12 +189,6 @@ class Store:
             await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
         else:
             self.disconnect()
-
-    def _submit(self, job: _Job) -> Future[Any]:
-        if not self._thread.is_alive():
-            self._thread.start()
-        self._jobs.put(job)
-        return job.result
 
     def _run_jobs(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -234,8 +209,7 @@ class Store:
         self._failed_at = time.monotonic()
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            # SQLAlchemy's message also contains the parameters. "orig" is the driver's error, without them.
-            logger.error("store_unavailable", store=self._database.name, error=str(getattr(error, "orig", error)))
+            logger.error("store_unavailable", store=self._database.name, error=str(error))
         connection, self._connection = self._connection, None
         with suppress(*self._database.errors):
             self._database.discard_damaged(connection, error)

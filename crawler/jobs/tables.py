@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from crawler.jobs.job import STATES
-from crawler.jobs.schema_version import VersionedSchema
-from crawler.jobs.takeover import take_over
+from crawler.jobs.schema_version import VersionedSchema, take_over
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite generates only keys of the type INTEGER
@@ -81,9 +80,8 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column(
-        "seq", sa.BigInteger, primary_key=True, autoincrement=False
-    ),  # instead of the target's key, so that rows are appended
+    # The key is not the target's, so that rows are appended.
+    sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 parts = sa.Table(

@@ -6,25 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import structlog
 
-from crawler.downloads.facts import process_name
 from crawler.errors import StoreUnavailable
 from crawler.jobs import leases
-from crawler.jobs.account import AlsoStore, RoomOf
 from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
-from crawler.jobs.leases import Holder, Result, Skipped
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.store import Session, Store, StoreRefused
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-LEASE_SECONDS = 60.0
-EXITS = 5
 BATCH = 32
 """Maximum number of outcomes that one transaction stores."""
 FLUSH_SECONDS = 0.25
@@ -65,16 +60,8 @@ class Worker:
     on_stored: Callable[[Finished], None]
     on_lost: Callable[[Claim], None]
     on_claimed: Callable[[list[Claim]], None]
-    lease: float = LEASE_SECONDS
-    exits: int = EXITS
-    job: int | None = None
-    """The job whose targets the worker claims. None: all jobs."""
-    owned_only: bool = False
-    """Whether the worker claims only targets of clients' jobs without spider arguments."""
-    also_store: AlsoStore | None = None
-    """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
-    room: RoomOf | None = None
-    """Limits the follow-ups of clients' jobs."""
+    holder: Holder = field(default_factory=Holder)
+    """Its name, its limits, and which targets it claims."""
     held: dict[Key, Claim] = field(default_factory=dict)
     """The targets on which this worker has a lease."""
     failure: WorkerStoppedError | None = None
@@ -89,9 +76,8 @@ class Worker:
     _closing: bool = False
 
     def __post_init__(self) -> None:
-        self._holder = Holder(process_name(), self.lease, self.exits, self.job, self.owned_only)
         self._losses = self.store.losses
-        self._clock = SteadyClock(self.lease / 2)
+        self._clock = SteadyClock(self.holder.lease / 2)
         self._renewed = lease_clock()
 
     async def __aenter__(self) -> Self:
@@ -110,12 +96,11 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        values: dict[str, Any] = {"platform": platform, "n": n, "skipped": skipped or Skipped()}
-        return await self._claimed(partial(leases.claim, holder=self._holder, **values))
+        return await self._claimed(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
 
     async def claim_late(self, n: int) -> list[Claim]:
         """Claim calls that have waited for too long, as with ``claim()``."""
-        return await self._claimed(lambda session: leases.claim_late(session, self._holder, n))
+        return await self._claimed(lambda session: leases.claim_late(session, self.holder, n))
 
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
@@ -154,7 +139,7 @@ class Worker:
                 if each.target in self.held and each.target not in self._unstored
             ]
             if given:
-                await self._transact(lambda session: leases.release(session, self._holder, given, ready))
+                await self._transact(lambda session: leases.release(session, self.holder, given, ready))
             for each in given:
                 self.held.pop(each.target, None)
 
@@ -222,9 +207,8 @@ class Worker:
         """
         self._outage_since = self._outage_since or lease_clock()
         # A transaction that waited behind a failed one has no cause of its own.
-        self._outage_cause = error.__cause__ or self._outage_cause or error
+        cause = self._outage_cause = error.__cause__ or self._outage_cause or error
         if lease_clock() - self._outage_since > OUTAGE_SECONDS:
-            cause = getattr(self._outage_cause, "orig", self._outage_cause)
             raise WorkerStoppedError(f"The store was unavailable for {OUTAGE_SECONDS:.0f} s: {cause}") from error
 
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -256,45 +240,36 @@ class Worker:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        """Store one batch.
-
-        If the store refuses it, store each outcome alone. A refused outcome is stored as ``INTERNAL_ERROR``.
-        """
+        """Store one batch."""
         batch = list(self._unstored.values())[:BATCH]
-        stored = await asyncio.to_thread(lambda: [Stored.of(each) for each in batch])
+        await self._store(await asyncio.to_thread(lambda: [Stored.of(each) for each in batch]))
+
+    async def _store(self, batch: Sequence[Stored]) -> None:
+        """Store outcomes. If the store refuses them, store each alone: a refused one becomes ``INTERNAL_ERROR``."""
         try:
-            await self._finish(stored)
+            await self._finish(batch)
         except Exception as refused:  # _is_refusal() selects the exceptions for values
             if not _is_refusal(refused):
                 raise
             logger.warning("batch_refused", error=str(refused), outcomes=len(batch))
-            for each in stored:
-                await self._finish_alone(each)
-
-    async def _finish_alone(self, stored: Stored) -> None:
-        try:
-            await self._finish([stored])
-        except Exception as error:  # _is_refusal() selects the exceptions for values
-            if not _is_refusal(error):
-                raise
-            await self._finish([Stored.failure(stored.finished, str(error))])
+            if len(batch) == 1:
+                await self._finish([Stored.failure(batch[0].finished, str(refused))])
+                return
+            for each in batch:
+                await self._store([each])
 
     async def _finish(self, batch: Sequence[Stored]) -> None:
         async with self._lock:
-            results, own = await self._transact(
-                lambda session: leases.finish(session, self._holder, batch, self.also_store, self.room)
-            )
+            results, own = await self._transact(lambda session: leases.finish(session, self.holder, batch))
             self.held |= {each.target: each for each in own}
-            done: list[tuple[Finished, Result]] = []
-            for each, result in zip(batch, results, strict=True):
+            for each in batch:
                 self.held.pop(each.finished.claim.target, None)
                 self._unstored.pop(each.finished.claim.target, None)
-                done.append((each.finished, result))
-        for finished, result in done:
+        for each, result in zip(batch, results, strict=True):
             if result == "lost":
-                self._lose(finished.claim)
+                self._lose(each.finished.claim)
             else:
-                self.on_stored(finished)
+                self.on_stored(each.finished)
         if own:
             self.on_claimed(own)
 
@@ -306,26 +281,21 @@ class Worker:
 
     async def _tend(self) -> None:
         while True:
-            await asyncio.sleep(min(TEND_SECONDS, self.lease / 3))
+            await asyncio.sleep(min(TEND_SECONDS, self.holder.lease / 3))
             try:
-                if lease_clock() - self._renewed >= self.lease / 3:
+                if lease_clock() - self._renewed >= self.holder.lease / 3:
                     await self._renew()
-                expire = partial(
-                    leases.expire, holder=self._holder, is_steady=self._clock.is_steady, also=self.also_store
-                )
-                await self._transact(expire)
+                await self._transact(lambda session: leases.expire(session, self.holder, self._clock.is_steady))
             except StoreUnavailable as error:
                 self._tolerate(error)
 
     async def _renew(self) -> None:
         async with self._lock:
-            claims = list(self.held.values())
-            if claims:
-                kept = await self._transact(lambda session: leases.renew(session, self._holder, claims))
+            missing: list[Claim] = []
+            if claims := list(self.held.values()):
+                kept = await self._transact(lambda session: leases.renew(session, self.holder, claims))
                 # An outcome that was sent before an outage may be stored: only its repeated transaction shows this.
                 missing = [c for c in claims if (c.job, c.key, c.tries) not in kept and c.target not in self._unstored]
-            else:
-                missing = []
             self._renewed = lease_clock()
             for each in missing:
                 self.held.pop(each.target, None)

@@ -19,10 +19,9 @@ logger = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 
-CONNECT_SECONDS = 10.0
-"""Maximum seconds until a connection to the endpoint is open."""
-CALL_SECONDS = 130.0
-"""Maximum seconds until a response begins. Longer than the timeout of a synchronous call."""
+TIMEOUT = httpx2.Timeout(130.0, connect=10.0)
+"""Maximum seconds until a response begins, longer than the timeout of a synchronous call, and until a connection to the
+endpoint is open."""
 POLL_SECONDS = 10
 """Seconds for which one request waits for the response of an asynchronous call."""
 POLL_PAUSE = 0.2
@@ -59,11 +58,7 @@ class EndpointClient:
         """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""
         self.url = url
         self.api_key = api_key
-        self._http = httpx2.AsyncClient(
-            base_url=url,
-            timeout=httpx2.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
-            trust_env=trust_env,
-        )
+        self._http = httpx2.AsyncClient(base_url=url, timeout=TIMEOUT, trust_env=trust_env)
 
     async def __aenter__(self) -> Self:
         return self

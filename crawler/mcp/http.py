@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 JSON = {"content-type": "application/json"}
 ENDED = "The service is shutting down, and has ended the tool; retry the call."
-METHODS = ("POST",)
-"""The methods of the route. Without sessions, there is nothing to GET or to DELETE."""
 
 
 class HttpTools:
@@ -59,7 +57,7 @@ class HttpTools:
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
-            "method": METHODS[0],
+            "method": "POST",
             "scheme": "http",
             "path": "/mcp",
             "query_string": b"",

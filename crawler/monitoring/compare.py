@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from crawler.errors import ScrapeError, TargetError
+from crawler.errors import TargetError, documented
 from crawler.monitoring.fields import FieldCount
 from crawler.monitoring.run import EXTRACTION_FAILED, Run
 
@@ -87,11 +87,10 @@ class Report:
 
     run: Run
     last: list[Run]
-    max_failed: float
-    fields: list[FieldChange] = field(default_factory=list)
-    codes: list[CodeChange] = field(default_factory=list)
-    sources: list[ShareChange] = field(default_factory=list)
-    unread: list[ShareChange] = field(default_factory=list)
+    fields: list[FieldChange]
+    codes: list[CodeChange]
+    sources: list[ShareChange]
+    unread: list[ShareChange]
 
     @property
     def vanished(self) -> list[FieldChange]:
@@ -155,7 +154,7 @@ def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
     """Compare a run with the sums over the last runs."""
     codes = [CodeChange(each.name, each.before, each.now, max_failed) for each in _shares(run, last, lambda r: r.codes)]
     sources, unread = _shares(run, last, lambda r: r.failed_sources), _shares(run, last, lambda r: r.unread)
-    return Report(run, last, max_failed, list(_fields(run, last)), codes, list(sources), list(unread))
+    return Report(run, last, list(_fields(run, last)), codes, list(sources), list(unread))
 
 
 def _listed(title: str, names: Sequence[str]) -> str:
@@ -200,12 +199,5 @@ def _deviations(more: FieldCount, less: FieldCount) -> float:
     return (more.coverage - less.coverage) / deviation if deviation else 0.0
 
 
-def _codes_of(kind: type[ScrapeError]) -> Iterator[str]:
-    if "code" in vars(kind):
-        yield kind.code
-    for child in kind.__subclasses__():
-        yield from _codes_of(child)
-
-
-_TARGET_CODES = set(_codes_of(TargetError))
+_TARGET_CODES = {each.code for each in documented() if issubclass(each, TargetError)}
 """Error codes whose frequency depends on the choice of targets. They are reported only if it rises significantly."""

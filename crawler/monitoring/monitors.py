@@ -14,7 +14,6 @@ from scrapy.utils.project import data_path
 from crawler.monitoring.compare import Report, compare
 from crawler.monitoring.run import History, Run
 from crawler.targets.reporter import target_completed
-from crawler.targets.target import Outcome
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -53,17 +52,11 @@ class Monitors:
         except ImportError as error:
             raise RuntimeError(f"MONITORS needs the extra 'monitors': {error}") from error
         extension = cls(crawler, suite)
-        crawler.signals.connect(extension.target_completed, target_completed)
+        crawler.signals.connect(extension.run.add_outcome, target_completed)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         # Targets that were in flight when the spider was closed are completed before this signal.
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
-
-    def target_completed(self, outcome: Outcome) -> None:
-        """Count an outcome, and the fields of its data."""
-        if outcome.record is not None:
-            self.run.add_record(outcome.record)
-        self.run.add_outcome(outcome)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         """Store the reason for which the spider was closed."""
@@ -73,8 +66,7 @@ class Monitors:
         """Compare the run with the last runs, and run the Spidermon suite, which writes the reports."""
         settings = self.crawler.settings
         last = self.history.last(settings.getint("MONITORS_RUNS"))
-        report = compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED"))
-        self._run_suite(report)
+        self._run_suite(compare(self.run, last, max_failed=settings.getfloat("MONITORS_MAX_FAILED")))
 
     def _run_suite(self, report: Report) -> None:
         from spidermon.runners import MonitorRunner  # noqa: PLC0415  # needs the extra "monitors"

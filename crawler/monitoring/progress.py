@@ -15,7 +15,6 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
 from crawler.downloads.platform_lanes import suspensions, waiting_for
 from crawler.targets.reporter import outcomes_by_code
-from crawler.targets.tracker import TargetTracker
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -100,8 +99,7 @@ class Progress:
     def expected(self) -> int | None:
         """The total number of targets, or None while it is unknown."""
         rows = self.spider.source.expected
-        tracker = self.crawler.get_spider_middleware(TargetTracker)
-        return rows if rows is None or tracker is None else rows + tracker.pushed
+        return None if rows is None else rows + self.spider.tracker.pushed
 
     def rate(self) -> float:
         """Return the number of targets completed per second, averaged over the last minute."""

@@ -13,7 +13,7 @@ from crawler.monitoring.fields import FieldCount, count_fields
 from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
-    from crawler.targets.target import Outcome, Record
+    from crawler.targets.target import Outcome
 
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
 MAX_RUNS = 100
@@ -45,14 +45,11 @@ class Run(BaseModel):
         """The number of completed targets."""
         return self.codes.total()
 
-    def add_record(self, record: Record) -> None:
-        """Count the fields of a target's data."""
-        scraper = record.target.scraper
-        counts = self.fields.setdefault(scraper.name, {})
-        count_fields(record.data, scraper.data, counts)
-
     def add_outcome(self, outcome: Outcome) -> None:
-        """Count the outcome of a target."""
+        """Count the outcome of a target, and the fields of its data."""
+        if outcome.record is not None:
+            scraper = outcome.record.target.scraper
+            count_fields(outcome.record.data, scraper.data, self.fields.setdefault(scraper.name, {}))
         self.codes[outcome.code] += 1
         self.failed_sources = self.failed_sources or Counter()
         self.failed_sources.update({each.source for each in outcome.warnings if each.unread is None})

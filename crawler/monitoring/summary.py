@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -113,8 +112,10 @@ class Summary:
                 yield _row("failed", f"{count:,} {code}: {self._example(code)}")
         if repeated := stats.get(REPEATED):
             yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
-        for source, count in _failed_sources(stats).items():
-            yield _row("warnings", f"{count:,} without {source}")
+        for key, count in stats.items():
+            if key.startswith(FAILED_SOURCES):
+                source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
+                yield _row("warnings", f"{count:,} without {source} ({reason})")
         yield from (_row("incomplete", text) for text in self.incomplete)
         yield from _unread(stats)
         if stats.get("finish_reason") != "finished":
@@ -166,16 +167,6 @@ class Summary:
 
 def _row(name: str, text: str) -> str:
     return f"  {name + ':':<11} {text}"
-
-
-def _failed_sources(stats: dict[str, Any]) -> Counter[str]:
-    """Return ``source (reason)`` of each optional source that failed, with the number of targets."""
-    found: Counter[str] = Counter()
-    for key, count in stats.items():
-        if key.startswith(FAILED_SOURCES):
-            source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
-            found[f"{source} ({reason})"] += count
-    return found
 
 
 def _unread(stats: dict[str, Any]) -> Iterator[str]:

@@ -10,10 +10,8 @@ from scrapy.utils.misc import load_object
 
 from crawler.targets.target import InvalidTarget, Outcome
 
-FAILURE_KEYS = (
-    *("id", "root", "scraper", "params", "parent", "line"),
-    *("code", "message", "retryable", "details", "upstream"),
-)
+ERROR_KEYS = ("code", "message", "retryable", "details", "upstream")
+FAILURE_KEYS = ("id", "root", "scraper", "params", "parent", "line", *ERROR_KEYS)
 """The keys of a failure's line. ``root`` occurs only in exhaustive crawls."""
 
 AUTO = "auto"
@@ -52,13 +50,10 @@ def failure_line(outcome: Outcome) -> dict[str, Any]:
     """Return the line of a failed target, with its error and with the id and params that are needed to repeat it."""
     target, error = outcome.target, outcome.error
     assert error is not None
+    found = error.as_dict() | {"retryable": error.retryable}
     return {
         **target.as_dict(),
         "parent": None if isinstance(target, InvalidTarget) else target.parent,
         "line": target.line,
-        "code": error.code,
-        "message": error.message,
-        "retryable": error.retryable,
-        "details": error.details,
-        "upstream": error.as_dict()["upstream"],
+        **{key: found[key] for key in ERROR_KEYS},
     }

@@ -28,15 +28,10 @@ from crawler.outputs.failures import (
     failure_line,
     is_for_failures,
 )
-from crawler.outputs.feed_files import (
-    CLOSED_FORMATS,
-    absolute_path,
-    holds_lines,
-    repair_last_line,
-)
+from crawler.outputs.feed_files import CLOSED_FORMATS, absolute_path, holds_lines, repair_last_line
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
-from crawler.targets.tracker import TargetTracker, target_of
+from crawler.targets.tracker import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -137,8 +132,7 @@ class Feeds(FeedExporter):
 
         In a job, nothing is written, because another worker scrapes the target later.
         """
-        tracker = self.crawler.get_spider_middleware(TargetTracker)
-        if outcome.error is None or tracker is None or tracker.leave_unfinished:
+        if outcome.error is None or spider.tracker.leave_unfinished:
             return
         with suppress(OSError):  # the run already ends with an error
             super().item_scraped(Failure(failure_line(outcome)), spider)
@@ -165,9 +159,8 @@ class Feeds(FeedExporter):
                 if slot.file is not None and holds_lines(slot.uri, slot.feed_options):
                     slot.file.flush()
         except Exception as error:
-            lasting = isinstance(
-                error, (OSError, UnusableFileError)
-            )  # after such an error (a full disk), later items would fail, too
+            # After such an error (a full disk), later items would fail, too.
+            lasting = isinstance(error, (OSError, UnusableFileError))
             self._count_failure("write" if lasting else "item")
             if lasting or accepted:
                 self.end_run(f"a feed cannot be written: {error}")

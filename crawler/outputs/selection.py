@@ -172,11 +172,8 @@ class Selection:
 
 def _known(scrapers: Sequence[Scraper], row_path: RecordPath | None, *, sliced: bool) -> Struct:
     """Return the fields that can be selected."""
-    provenance = provenance_columns(scrapers, row_path, sliced=sliced)
-    data = column_type_of_models([scraper.data for scraper in scrapers]) if row_path is None else row_path.fields
-    return Struct(
-        {**provenance.of, "columns": "json", **data.of}
-    )  # own columns are known only after the files are open
+    # The user's own columns are known only after the files are open.
+    return Struct({**table_columns(scrapers, row_path, sliced=sliced).of, "columns": "json"})
 
 
 def _paths(fields: Struct, parent: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -24,35 +24,11 @@ _SAME = {
 """Words in keys, and the words with the same meaning by which they are replaced."""
 _EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
 """Words in keys that have no meaning of their own."""
-_GENERAL = frozenset(
-    [
-        "amount",
-        "code",
-        "count",
-        "description",
-        "display",
-        "height",
-        "id",
-        "image",
-        "key",
-        "kind",
-        "label",
-        "name",
-        "size",
-        "state",
-        "status",
-        "text",
-        "thumbnail",
-        "time",
-        "title",
-        "total",
-        "type",
-        "url",
-        "user",
-        "width",
-    ]
+_GENERAL = re.compile(
+    r"amount|code|count|description|display|height|id|image|key|kind|label|name|size|state|status|text|thumbnail|time"
+    r"|title|total|type|url|user|width"
 )
-"""Keys that many objects have. Such a key at another level may belong to a different object."""
+"""Matches keys that many objects have. Such a key at another level may belong to a different object."""
 _FORMS = (
     ("address", re.compile(r"(?:https?:)?//(?:[^/?#]*\.)?([^/?#.]+\.[^/?#.]+)")),
     ("path", re.compile(r"/\S*")),
@@ -88,7 +64,7 @@ def alike(one: str, other: str) -> bool:
 
 def is_general(key: str) -> bool:
     """Whether many objects have a key with this name, such as ``id`` and ``url``."""
-    return len(words(key)) < 2 and words(key) <= _GENERAL
+    return len(words(key)) < 2 and all(map(_GENERAL.fullmatch, words(key)))
 
 
 def form(value: Any) -> str:

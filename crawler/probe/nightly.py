@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.monitoring.compare import FieldChange
 from crawler.monitoring.fields import FieldCount, count_fields
 from crawler.platforms.page import THROTTLING_STATUSES
-from crawler.probe.recorder import Download, Recorder, result_of
-from crawler.registry import find_scraper, scraper_names, scrapers
+from crawler.probe.recorder import Download, Recorder
+from crawler.probe.reread import read
+from crawler.registry import scraper_names, scrapers
 
 Params = dict[str, Any]
 Fields = dict[str, FieldCount]
@@ -24,16 +24,6 @@ Fields = dict[str, FieldCount]
 TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params], config=ConfigDict(defer_build=True))
 NOT_READ = "not read"
 """The table's name for requests whose response no page object has read: redirects, retries, failed downloads."""
-
-
-@dataclass(frozen=True)
-class SourceRow:
-    """The requests to one source, and how many of the responses were blocks or rate limits."""
-
-    source: str
-    requests: int
-    blocks: int
-    seconds: float
 
 
 LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=ConfigDict(defer_build=True))
@@ -56,13 +46,9 @@ def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
         found = TARGETS.validate_json(text)
     except ValidationError as error:
         raise ValueError(f"{path} must be a JSON object of params by scraper name: {error}") from None
-    for name in found:
-        try:
-            find_scraper(name)
-        except KeyError:
-            raise ValueError(
-                f"{path} names the unknown scraper {name!r}; known scrapers are {', '.join(scraper_names())}."
-            ) from None
+    known = scraper_names()
+    if unknown := [name for name in found if name not in known]:
+        raise ValueError(f"{path} names the unknown scraper {unknown[0]!r}; known scrapers are {', '.join(known)}.")
     return found
 
 
@@ -113,35 +99,30 @@ def changes(before: Fields, now: Fields) -> dict[str, str]:
     return found
 
 
-def source_rows(recorder: Recorder) -> list[SourceRow]:
-    """Return the requests of a target, counted per source, in the order of each source's first request."""
+def _sources(downloads: Iterable[Download]) -> Iterator[str]:
+    """Yield for each source its requests, how many of the responses were blocks or rate limits, and their duration.
+
+    The sources are in the order of their first requests.
+    """
     by_source: dict[str, list[Download]] = {}
-    for download in recorder.downloads:
+    for download in downloads:
         by_source.setdefault(download.page.source if download.page else NOT_READ, []).append(download)
-    return [
-        SourceRow(
-            source, len(downloads), sum(map(_is_block, downloads)), sum(each.seconds or 0.0 for each in downloads)
-        )
-        for source, downloads in by_source.items()
-    ]
+    for source, found in (by_source or {"none": []}).items():
+        blocks, seconds = sum(map(_is_block, found)), sum(each.seconds or 0.0 for each in found)
+        yield f"{source:14}{len(found):3} requests  {blocks:3} blocks  {seconds:7.2f} s"
 
 
 def _is_block(download: Download) -> bool:
     if download.response is not None and download.response.status in THROTTLING_STATUSES:
         return True
-    error = result_of(download.page)[1] if download.page else None
-    return isinstance(error, UpstreamBlocked | UpstreamRateLimited)
+    return download.page is not None and isinstance(read(download.page).error, UpstreamBlocked | UpstreamRateLimited)
 
 
 def table(recorder: Recorder, before: Fields) -> Iterator[str]:
     """Yield the lines about one target: its sources, and each field's null rate in this run and in the last run."""
     platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
     code = outcome.code if outcome else "NO OUTCOME"
-    for row in source_rows(recorder) or [SourceRow("none", 0, 0, 0.0)]:
-        yield (
-            f"{platform:13}{name:28}{row.source:14}{row.requests:3} requests  {row.blocks:3} blocks"
-            f"  {row.seconds:7.2f} s  {code}"
-        )
+    yield from (f"{platform:13}{name:28}{source}  {code}" for source in _sources(recorder.downloads))
     if outcome is None:
         return
     yield from (f"  STALE ID {name}: {reason}" for name, reason in recorder.stale_ids.items())

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
 from scrapy import signals
 from scrapy.http import TextResponse
 from web_poet import BrowserResponse, HttpResponse, PageParams
 from web_poet.testing import Fixture
 from web_poet.utils import get_fq_class_name
 
-from crawler.errors import ScrapeError
 from crawler.platforms.page import PlatformPage
+from crawler.probe.reread import ReadPage, inputs_of, read
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome
 
@@ -107,17 +105,6 @@ class Recorder:
 
     # Fixtures
 
-    def learn_secrets(self, scrubber: Scrubber) -> None:
-        """Pass all headers of requests and responses to the scrubber, which then removes their secrets from pages."""
-        for download in self.downloads:
-            for message in (download.request, download.response):
-                if message is not None:
-                    scrubber.learn(
-                        (name.decode("latin-1"), value.decode("latin-1"))
-                        for name, values in message.headers.items()
-                        for value in values
-                    )
-
     def save(self, folder: Path, scrubber: Scrubber) -> list[tuple[Path, str]]:
         """Save each response that a page object has read as a fixture, without secrets.
 
@@ -126,20 +113,24 @@ class Recorder:
         Raises:
             TypeError: a page object has an input from which secrets cannot be removed.
         """
-        self.learn_secrets(scrubber)
+        for each in self.downloads:
+            for headers in (each.request.headers, each.response.headers if each.response else {}):
+                pairs = ((name, value) for name, values in headers.items() for value in values)
+                scrubber.learn((name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs)
         return [_save(download.page, folder, scrubber) for download in self.downloads if download.page is not None]
 
 
 def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
-    inputs = {each.name: _scrubbed(getattr(page, each.name), clean) for each in attrs.fields(type(page)) if each.init}
-    before = result_of(page)
+    inputs = {name: _scrubbed(value, clean) for name, value in inputs_of(page).items()}
+    before = read(page)
     copy = type(page)(**inputs)
     copy.names = page.names
-    item, error = result_of(copy)
+    after = read(copy)
     into = folder / get_fq_class_name(type(page))
     name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())
-    Fixture.save(into, inputs=list(inputs.values()), item=item, exception=error, meta={}, fixture_name=name)
-    return into / name, _difference(before, (item, error))
+    item = None if after.error else after.item
+    Fixture.save(into, inputs=list(inputs.values()), item=item, exception=after.error, meta={}, fixture_name=name)
+    return into / name, _difference(before, after)
 
 
 def _scrubbed(value: Any, clean: Any) -> Any:
@@ -155,17 +146,9 @@ def _scrubbed(value: Any, clean: Any) -> Any:
     raise TypeError(f"inputs of type {type(value).__name__} cannot be scrubbed, so the page is not saved")
 
 
-def result_of(page: PlatformPage) -> tuple[dict[str, Any] | None, ScrapeError | None]:
-    """Return the item or the error of a page object, outside of a crawl."""
-    try:
-        return asyncio.run(page.to_item()), None
-    except ScrapeError as error:
-        return None, error
-
-
-def _difference(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
+def _difference(before: ReadPage, after: ReadPage) -> str:
     """Describe how the removal of secrets has changed the data or the error of a page. Return "" if it has not."""
-    if type(before[1]) is not type(after[1]):
-        return f"scrubbing changed the outcome ({after[1] or 'data'}): name the required values with --keep"
-    changed = [key for key in before[0] or {} if before[0][key] != (after[0] or {}).get(key)]
+    if type(before.error) is not type(after.error):
+        return f"scrubbing changed the outcome ({after.error or 'data'}): name the required values with --keep"
+    changed = [key for key, value in before.item.items() if value != after.item.get(key)]
     return f"scrubbing changed the data: {', '.join(changed)}" if changed else ""

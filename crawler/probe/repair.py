@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from crawler.probe.likeness import agreement
 from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
 from crawler.reading.careful import find
-from crawler.reading.declaration import values
+from crawler.reading.contract import values
 from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, label, renamed
 from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
@@ -122,7 +121,7 @@ def wrong_selectors(names: Names, good: Sequence[PlatformPage]) -> Iterator[str]
 
 def _first_values(read: ReadPage) -> dict[str, Any]:
     """Return the first value of each field of a page's data, {} if it has none."""
-    return {} if read.error else {each: found[0] for each, found in fields(asyncio.run(read.page.to_item())).items()}
+    return {name: found[0] for name, found in fields(read.item).items()}
 
 
 def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:

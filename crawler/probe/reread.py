@@ -27,10 +27,12 @@ MAX_LINE = 400
 
 
 class ReadPage(NamedTuple):
-    """A page object that was asked for its item, with the error if there was one."""
+    """A page object that was asked for its item, with the item or the error."""
 
     page: PlatformPage
-    error: ScrapeError | None
+    item: dict[str, Any]
+    """{} if there was an error."""
+    error: ScrapeError | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -56,7 +58,7 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
     page = page_of(load(path), path, overrides)
     page.names, page.payloads = names, []
     try:
-        return _read(page)
+        return read(page)
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise KeptError(f"{path} cannot be read with the params in it: {type(error).__name__} ({error}).") from None
 
@@ -65,18 +67,23 @@ def read_again(pages: Iterable[PlatformPage], names: Names) -> list[ReadPage]:
     """Read the responses of pages again with other names, and record the payloads with their contracts."""
     copies = []
     for page in pages:
-        copy = type(page)(**{each.name: getattr(page, each.name) for each in attrs.fields(type(page)) if each.init})
+        copy = type(page)(**inputs_of(page))
         copy.names, copy.payloads = names, []
-        copies.append(_read(copy))
+        copies.append(read(copy))
     return copies
 
 
-def _read(page: PlatformPage) -> ReadPage:
+def inputs_of(page: PlatformPage) -> dict[str, Any]:
+    """Return the inputs from which a page object was made, by name."""
+    return {each.name: getattr(page, each.name) for each in attrs.fields(type(page)) if each.init}
+
+
+def read(page: PlatformPage) -> ReadPage:
+    """Read a page outside of a crawl."""
     try:
-        asyncio.run(page.to_item())
+        return ReadPage(page, asyncio.run(page.to_item()))
     except ScrapeError as error:
-        return ReadPage(page, error)
-    return ReadPage(page, None)
+        return ReadPage(page, {}, error)
 
 
 def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPage:

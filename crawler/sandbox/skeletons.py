@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from string import Formatter
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -36,6 +37,11 @@ class _Formatter(Formatter):
 
 
 _FORMATTER = _Formatter()
+
+
+def invented(module: str) -> SimpleNamespace:
+    """Return the invented words and names of a module, from the JSON file beside it. ``module``: its ``__file__``."""
+    return SimpleNamespace(**orjson.loads(Path(module).with_suffix(".json").read_bytes()))
 
 
 class Skeletons:

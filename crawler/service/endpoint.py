@@ -20,10 +20,10 @@ from crawler.service.http.edge import EdgeSite, Uploads
 from crawler.service.http.resources import Api
 from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
 from crawler.service.parts import Parts
-from crawler.service.periodic import repeat
+from crawler.service.periodic import Periodic, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from scrapy.settings import Settings
 
@@ -68,26 +68,26 @@ class Endpoint:
         self.internal_api = Api(parts)
         connections = own.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
-        largest = own.getint("SERVICE_MAX_JOB_BYTES")
-        url, uploads = parts.service_url, Uploads(largest, self.api.admit)
-        self.site = EdgeSite(self.api, connections, parts.addresses, url, uploads, cors=self.api.cors)
-        self.internal_site = EdgeSite(
-            self.internal_api, INTERNAL_CONNECTIONS, Addresses(), url, Uploads(largest, self.internal_api.admit)
-        )
+        self.site = self._site(self.api, connections, parts.addresses)
+        self.internal_site = self._site(self.internal_api, INTERNAL_CONNECTIONS, Addresses())
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, parts.store, parts.usage)
         self._upkeep: list[asyncio.Task[None]] = []
+
+    def _site(self, api: Api, connections: int, addresses: Addresses) -> EdgeSite:
+        uploads = Uploads(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), api.admit)
+        return EdgeSite(api, connections, addresses, self.parts.service_url, uploads, cors=api.cors)
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.parts.service_url)
         self.parts.crawlers.open()
-        self.parts.calls.open()
         self.parts.runs.open()
         self.parts.dispatcher.open()
         self.parts.listings.open()
         tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.keys, self.parts.job_routes.keep_days)
-        periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
+        periodic: tuple[Periodic, ...] = (
+            *self.parts.calls.periodic,
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (self.parts.once.purge, PURGE_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
@@ -123,7 +123,6 @@ class Endpoint:
         await self.parts.listings.close()
         await self.parts.runs.close()
         await self.parts.dispatcher.close()
-        await self.parts.calls.close()
 
     async def _store_counts(self) -> None:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)

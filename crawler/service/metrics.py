@@ -113,7 +113,7 @@ EGRESS_SUSPENDED = Gauge(
 )
 EGRESS_TARGETS = Gauge(
     "crawler_egress_targets",
-    "Targets in flight that are bound to the egress. Targets are bound only if there are several egresses.",
+    "Targets in flight that are bound to the egress: their first request has been sent through it.",
     ["platform", "egress"],
     multiprocess_mode="livesum",
 )

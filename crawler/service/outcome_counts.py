@@ -8,7 +8,7 @@ sources, reasons and paths, and the operator defines the egresses.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.jobs import tables
@@ -141,24 +141,12 @@ class History:
 
     def warnings(self, platform: str, egress: str | None = None) -> list[dict[str, Any]]:
         """Return the warnings by source, code and reason, the most frequent first."""
-        found: Counter[tuple[str, str, str]] = Counter()
-        for key, number in self._of(platform, egress):
-            if key.source and not key.path:
-                found[key.source, key.code, key.reason] += number
-        ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
-        return [
-            {"source": source, "code": code, "reason": reason, "count": number}
-            for (source, code, reason), number in ordered
-        ]
+        counts = (each for each in self._of(platform, egress) if each[0].source and not each[0].path)
+        return _most_frequent(counts, "source", "code", "reason")
 
     def unread(self, platform: str, egress: str | None = None) -> list[dict[str, Any]]:
         """Return the number of targets for each unread path of a source, the most frequent first."""
-        found: Counter[tuple[str, str]] = Counter()
-        for key, number in self._of(platform, egress):
-            if key.path:
-                found[key.source, key.path] += number
-        ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
-        return [{"source": source, "path": path, "count": number} for (source, path), number in ordered]
+        return _most_frequent((each for each in self._of(platform, egress) if each[0].path), "source", "path")
 
     def last_success(self, platform: str, egress: str | None = None) -> float | None:
         """Return the Unix time of the last success, or None."""
@@ -169,3 +157,12 @@ class History:
         for (name, of), counts in self._rows.items():
             if name == platform and egress in {None, of}:
                 yield from counts
+
+
+def _most_frequent(counts: Iterable[tuple[CountKey, int]], *names: str) -> list[dict[str, Any]]:
+    """Return the sums of counts with the same values under some names, the largest first."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for key, number in counts:
+        found[tuple(getattr(key, name) for name in names)] += number
+    ordered = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return [dict(zip(names, values, strict=True)) | {"count": number} for values, number in ordered]

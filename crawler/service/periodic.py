@@ -13,6 +13,9 @@ from crawler.errors import StoreUnavailable
 
 logger = structlog.get_logger(__name__)
 
+Periodic = tuple[Callable[[], Awaitable[object]], float, str]
+"""The arguments of ``repeat()``."""
+
 
 @contextmanager
 def logged(failed: str, **facts: Any) -> Iterator[None]:

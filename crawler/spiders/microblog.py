@@ -14,14 +14,14 @@ from scrapy import Request
 from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamRateLimited
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
-from crawler.platforms.microblog.api_page import BAD_REQUEST
+from crawler.platforms.microblog.base import BAD_REQUEST
+from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.embed import EmbedPage
-from crawler.platforms.microblog.guest_client import GUEST_TOKEN, GuestClient, handle_of
+from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import embed_request, profile_request
 from crawler.platforms.microblog.schema import Profile, ProfileParams
-from crawler.platforms.microblog.user import FIELDS
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.coverage import NO_END, Coverage
@@ -108,7 +108,7 @@ class MicroblogSpider(PlatformSpider):
         user_id = continuation["user_id"]
         api = self._api
         query = api.timeline_query(handle, user_id, continuation["cursor"]) if user_id else api.user_query(handle)
-        return self.for_page(query.page, query.request(api.credentials("")))
+        return self.for_page(query.page, api.request(query, ""))
 
     def on_lane(self, request: Request) -> None:
         """Add the current guest token to a scheduled API request.

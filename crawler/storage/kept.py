@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,8 +94,8 @@ class Keeper:
     """
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
-        """``keep``: maximum number of files of a source. ``folder``: returns the folder, called for the first file."""
-        self.keep, self._find_folder = keep, folder
+        """``keep``: maximum number of files of a source. ``folder``: returns the folder, called when a file is kept."""
+        self.keep, self._folder = keep, folder
         self.suggest: Callable[[Path], Mapping[str, str]] | None = None
         """Compares the responses in the folder of a source. Returns unread path -> the line of ``PAYLOAD_NAMES`` with
         which it can be read. It is called in the thread when a path is unread for the first time in this process."""
@@ -137,10 +137,6 @@ class Keeper:
         """Wait until all responses that were passed to ``unread()`` are written."""
         self._thread.submit(int).result()
 
-    @cached_property
-    def _folder(self) -> Path:
-        return self._find_folder()
-
     def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> bool:
         """Write a response, and the good one before it. Return whether they were written."""
         began = time.thread_time()
@@ -164,7 +160,8 @@ class Keeper:
         if self.suggest is None or paths <= self._paths or written.exception() or not written.result():
             return
         self._paths |= paths
-        self.suggestions |= {(*place, path): line for path, line in self.suggest(self._folder.joinpath(*place)).items()}
+        lines = self.suggest(self._folder().joinpath(*place))
+        self.suggestions |= {(*place, path): line for path, line in lines.items()}
 
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
@@ -174,7 +171,7 @@ class Keeper:
         head, body = response.head, clean(response.body.decode(errors="replace"))
         params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))
         head = msgspec.structs.replace(head, url=clean(head.url), params=params)
-        folder = self._folder / head.platform / head.source
+        folder = self._folder() / head.platform / head.source
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         draft = folder / f".{name}"

@@ -21,6 +21,7 @@ from typing import Any
 from crawler.errors import StoreUnavailable
 from crawler.jobs.job import Claim, Finished, Followup
 from crawler.jobs.keys import followup_key
+from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError
@@ -79,8 +80,8 @@ class ScrapingProcess:
         self.log = log.open("a", buffering=1)
         self.scrapes: dict[tuple[int, bytes], asyncio.Task[None]] = {}
         self.stopping = asyncio.Event()
-        options: dict[str, Any] = {"lease": lease, "exits": EXITS, "also_store": self.suspend}
-        self.worker = Worker(self.jobs.writes, self.note, self.lost, lambda _: None, **options)
+        holder = Holder(lease=lease, exits=EXITS, also_store=self.suspend)
+        self.worker = Worker(self.jobs.writes, self.note, self.lost, lambda _: None, holder)
 
     def note(self, finished: Finished) -> None:
         """Write a stored outcome to the log."""

@@ -79,9 +79,9 @@ async def test_each_record_is_billed_once_and_nothing_stays_reserved(jobs: Jobs,
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
-    holder = Holder("exited", lease=-1, exits=0, owned_only=True)
+    holder = Holder("exited", lease=-1, exits=0, owned_only=True, also_store=billing.store_bills)
     await jobs.writes.transact(lambda s: leases.claim(s, holder, "retail", 1, Skipped()))
-    await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True, billing.store_bills))
+    await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True))
     assert (await current(jobs, job)).counts["dead"] == 1
     used = await jobs.reads.transact(lambda s: usage.report(s, "acme"), write=False)
     assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})
@@ -186,7 +186,7 @@ async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_remov
     await jobs.push(job, lines(3))
     assert await jobs.newest("acme", 9) == []
     await jobs.open(job)
-    await jobs.remove(job, of=("loading",))  # an upload with the same key; its client disconnected
+    assert not await jobs.mark_removed(job, of=("loading",)), "an upload with the same key; its client disconnected"
     assert [each.id for each in await jobs.newest("acme", 9)] == [job.id]
 
 

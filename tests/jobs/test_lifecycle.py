@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
 import pytest
 from scrapy.settings import Settings
 
 from crawler.commands import work
 from crawler.jobs import leases
-from crawler.jobs.export import notes
+from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
 from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
@@ -255,12 +256,12 @@ async def rows(jobs: Jobs, sql: str) -> list[Any]:
 async def test_a_check_finds_wrong_books(jobs: Jobs) -> None:
     job = await new_job(jobs, 4)
     await Process(jobs).run(job)
-    for sql in (
+    for damage in (
         "UPDATE targets SET state = 'failed' WHERE seq = 1",
         "DELETE FROM records",
         "UPDATE targets SET seq = 7 WHERE seq = 2",
     ):
-        await change(jobs, sql)
+        await change(jobs, damage)
     assert await jobs.check(job) == [
         "4 targets are counted as done, but 3 are done.",
         "0 targets are counted as failed, but 1 are failed.",
@@ -391,7 +392,8 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
     # one.
     whole = await second.claim(1)
     assert {each.key for each in whole} == {each.key for each in first.own[1:]}
-    assert await notes(jobs, job.id, root.key) == [("OK", {"page": 1}), ("OK", {"page": 2})]
+    notes = await jobs.read(sql.NOTES, job=job.id, root=root.key)
+    assert [(code, orjson.loads(note)) for code, note in notes] == [("OK", {"page": 1}), ("OK", {"page": 2})]
     async with second.worker:
         for claim in (*claims, *whole):
             second.worker.finish(done(claim))

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
-from crawler.jobs.compiled_statements import compiled
+from crawler.jobs.databases import compiled
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.schema_version import StoreVersionError, VersionedSchema
 from crawler.jobs.store import Store

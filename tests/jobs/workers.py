@@ -13,6 +13,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.keys import followup_key, target_key
+from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
 
@@ -55,7 +56,9 @@ class Process:
     """Follow-ups that the worker got without a claim."""
 
     def __post_init__(self) -> None:
-        self.worker = Worker(self.jobs.writes, self.stored.append, self.lost.append, self._take_own, **self.options)
+        self.worker = Worker(
+            self.jobs.writes, self.stored.append, self.lost.append, self._take_own, Holder(**self.options)
+        )
 
     def _take_own(self, claims: list[Claim]) -> None:
         self.own += claims

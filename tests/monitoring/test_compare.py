@@ -84,7 +84,8 @@ def test_a_run_counts_filled_and_null_fields() -> None:
     counted = Run(spider="retail")
     target = Target("a", CATEGORY, CATEGORY.params.model_validate({"cat_id": "1"}))
     rows = [{"price": {"current_price": 0.0}, "badges": []}, {"price": {"current_price": None}, "flag": "x"}]
-    counted.add_record(Record({"products": rows, "has_more": False, "title": ""}, target, datetime.now(UTC)))
+    record = Record({"products": rows, "has_more": False, "title": ""}, target, datetime.now(UTC))
+    counted.add_outcome(Outcome(target, record, None, 0))
     fields = counted.fields["retail-category-v4"]
     assert fields["products[].price.current_price"] == FieldCount(rows=2, filled=1, null=1), "0.0 is a value"
     assert fields["has_more"] == FieldCount(rows=1, filled=1), "false is a value"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,8 @@ def complete(
 ) -> str:
     calls = AsyncCalls(None, None, None, None, settings)  # type: ignore[arg-type]  # not used
     finished = calls.done(claim, ending) if isinstance(ending, Served) else calls.failed(claim, ending)
-    finish = partial(leases.finish, batch=[Stored.of(finished)], also=store_bills)
-    return str(session(finish, Worker(owner, 60, 5))[0][0])
+    worker = Worker(owner, 60, 5, also_store=store_bills)
+    return str(session(leases.finish, worker, [Stored.of(finished)])[0][0])
 
 
 def expire(session: Callable[..., Any]) -> None:
@@ -222,7 +221,7 @@ def test_a_call_whose_workers_exited_is_billed_as_a_failure(session: Callable[..
     session(leases.expire, Worker("of a user", 60, 0), lambda _: True)
     assert state(session, call) == "waiting", "it has no bills"
     claimed(session, lease=-1)
-    session(leases.expire, Worker("other", 60, 0, owned_only=True), lambda _: True, store_bills)
+    session(leases.expire, Worker("other", 60, 0, owned_only=True, also_store=store_bills), lambda _: True)
     answer = session(stored.find, "acme", call.request_id).answer("")
     assert (answer.status, answer.code) == (500, "INTERNAL_ERROR")
     assert session(rows) == [("acme", "INTERNAL_ERROR", 1, 0, 0)]

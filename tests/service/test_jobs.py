@@ -514,7 +514,7 @@ async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
 
     monkeypatch.setattr(Worker, "close", close)
     monkeypatch.setattr("crawler.service.jobs.runs.RESTART_SECONDS", 0.0)
-    crawlers: Any = SimpleNamespace(platforms=[])
+    crawlers: Any = SimpleNamespace(of={})
     calls: Any = None
     runs = Runs(Jobs(sqlite_store), crawlers, calls, 60.0, 5)
     runs.open()

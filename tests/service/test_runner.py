@@ -35,6 +35,7 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
+from crawler.service.periodic import repeat
 from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Target
 
@@ -150,7 +151,7 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease:
         store, crawlers, Cache(fetch, ttls={}, max_bytes=0, max_wait=120), KeyLimits(LIMITS, Facts()), SETTINGS
     )
     process = Process(Runs(Jobs(location), crawlers, calls, lease, exits=5), calls, store)
-    calls.open()
+    periodic = [asyncio.ensure_future(repeat(*each)) for each in calls.periodic]
     process.runs.open()
     yield process
     calls.stop()
@@ -161,7 +162,8 @@ async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease:
         assert found is not None
         assert await process.runs.jobs.check(found) == []
     await process.runs.close()
-    await calls.close()
+    for task in periodic:
+        task.cancel()
     await store.close()
 
 

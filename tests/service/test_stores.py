@@ -170,13 +170,13 @@ async def test_rb_9_usage_is_exact_after_a_lock_and_reports_what_is_pending(tmp_
     await count(counts, 3)
     with locked(Path(store.location)):
         await count(counts, 4)
-        report = await counts.report("acme", None, None)
+        report = await counts.report(Holder("acme", "k"))
         assert (report["calls"], report["pending"]) == (3, 4)
-        assert (await counts.report("other", None, None))["pending"] == 0
+        assert (await counts.report(Holder("other", "k")))["pending"] == 0
         await count(counts, 1)
     await counts.flush()
     assert counted(store) == 8
-    assert (await counts.report("acme", None, None))["pending"] == 0
+    assert (await counts.report(Holder("acme", "k")))["pending"] == 0
     assert store.failures
     assert not store.losses
     await store.close()
@@ -234,7 +234,7 @@ async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path
     assert counts.pending == 2
     assert path.read_bytes() == before
     with pytest.raises(StoreUnavailable):
-        await counts.report("acme", None, None)
+        await counts.report(Holder("acme", "k"))
     await counts.store.close()
 
 
@@ -269,13 +269,13 @@ async def test_wide_reports_are_consistent_while_usage_is_stored(
 
     async def read(worker: Usage) -> None:
         for _ in range(20):
-            report = await worker.report("acme", date.min, date.max)
+            report = await worker.report(Holder("acme", "k"), date.min, date.max)
             assert report["calls"] == report["billable"] == sum(row["calls"] for row in report["usage"])
             totals.append(report["calls"])
 
     await asyncio.gather(*(write(worker) for worker in workers), read(workers[0]))
     assert totals == sorted(totals)
-    assert (await workers[0].report("acme", date.min, date.max))["calls"] == 60
+    assert (await workers[0].report(Holder("acme", "k"), date.min, date.max))["calls"] == 60
     for worker in workers:
         await worker.store.close()
 
@@ -308,7 +308,7 @@ async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(
     for days in (0, 2, 1, 0):
         monkeypatch.setattr(usage, "store_time", lambda days=days: now - days * 86_400)
         counts.count("acme", "a", "OK", billable=True)
-    report = await counts.report("acme", None, None)
+    report = await counts.report(Holder("acme", "k"))
     assert report["calls"] == 4
     assert [row["calls"] for row in report["usage"]] == [2, 1, 1]
     await counts.store.close()
@@ -429,7 +429,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
         await other.transact(lambda session: session.rows(terminate))
     with pytest.raises(StoreUnavailable):
         await store.transact(lambda session: session.rows("SELECT 1"))
-    report = await counts.report(client, None, None)
+    report = await counts.report(Holder(client, "k"))
     assert (report["calls"], report["pending"]) == (5, 0)
     await store.close()
     await other.close()

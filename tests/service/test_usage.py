@@ -24,6 +24,7 @@ from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
+from crawler.service.clients.keys import Holder
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
 from crawler.service.periodic import repeat
@@ -227,7 +228,7 @@ async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path
     await counts.flush()
     counts.count("one", "some-scraper", "OK", billable=True)
     folder.unlink()
-    report = await counts.report("one", None, None)
+    report = await counts.report(Holder("one", "k"))
     assert (report["calls"], report["billable"]) == (2, 2)
     await counts.store.close()
 
@@ -247,7 +248,7 @@ async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path)
         await flush
     release.set()
     await busy
-    assert (await counts.report("one", None, None))["calls"] == 1
+    assert (await counts.report(Holder("one", "k")))["calls"] == 1
     await store.close()
 
 
@@ -278,7 +279,7 @@ async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
             worker.count("one", "a", "OK", billable=True)
             worker.count("one", "b", "OK", billable=True)
         await asyncio.gather(*(worker.flush() for worker in workers))
-    report = await workers[0].report("one", date(2020, 1, 1), None)
+    report = await workers[0].report(Holder("one", "k"), date(2020, 1, 1))
     assert report["calls"] == 200
     for worker in workers:
         await worker.store.close()
@@ -291,6 +292,6 @@ async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
     for _ in range(3):
         counts.count(client, "a", "OK", billable=True)
         await counts.flush()
-    report = await counts.report(client, None, None)
+    report = await counts.report(Holder(client, "k"))
     assert (report["calls"], report["billable"]) == (3, 3)
     await store.close()

@@ -93,9 +93,9 @@ def run(tmp_path: Path, site: Site, store: str, **arguments: Any) -> subprocess.
     return forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
 
 
-def crawl(tmp_path: Path, site: Site, **arguments: Any) -> list[Any]:
+def crawl(tmp_path: Path, site: Site, store: str = "", **arguments: Any) -> list[Any]:
     """Run a crawl, and return the lines of its feed."""
-    ended = run(tmp_path, site, str(tmp_path / "store.sqlite3"), **arguments)
+    ended = run(tmp_path, site, store or str(tmp_path / "store.sqlite3"), **arguments)
     assert ended.returncode in {0, 4}, ended.stderr
     return lines(tmp_path / "out.jsonl")
 

@@ -122,13 +122,14 @@ class Content:
 
 def content(bodies: Iterable[str]) -> Content:
     """Collect the content of bodies, both raw and decoded."""
-    texts: set[str] = set()
+    found: set[str] = set()
     parts: set[str] = set()
     for body in bodies:
-        found = {text for _, text in of_body(body)}
-        texts |= {plain for text in found if len(plain := " ".join(text.split())) >= MIN_TEXT}
-        for text in (body, *found):
-            parts |= parts_of(text)
+        found.update(text for _, text in of_body(body))
+        parts |= parts_of(body)
+    texts = {plain for text in found if len(plain := " ".join(text.split())) >= MIN_TEXT}
+    for text in found:
+        parts |= parts_of(text)
     return Content(frozenset(texts), frozenset(parts))
 
 

@@ -7,6 +7,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from tests.transcription import words
@@ -23,6 +24,7 @@ CONTENT = "*"
 """Replaces a key that is content, such as an id, in a path."""
 
 
+@cache
 def is_name(key: str) -> bool:
     """Return whether a key is a name. Other keys (ids, URLs, texts) are content."""
     mixed = re.search(r"\d", key) and re.search(r"[a-z]", key) and re.search(r"[A-Z]", key) and len(key) >= 10
@@ -57,6 +59,7 @@ def json_of(text: str) -> Any:
     return found if isinstance(found, (dict, list)) and found else None
 
 
+@cache
 def base64_text(token: str) -> str | None:
     """Return the text (such as JSON or "name:number") that a token encodes in base64, or None."""
     if not BASE64.fullmatch(token):

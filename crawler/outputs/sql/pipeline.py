@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from crawler.targets.target import Record
 
 logger = structlog.get_logger(__name__)
+Waiting: TypeAlias = "tuple[list[Row], asyncio.Future[None]]"
+"""The rows of a record, and a future that is done when they are committed."""
 
 RETRY_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds to wait before each retry while the database is unavailable.
@@ -40,7 +43,7 @@ class SqlPipeline:
         self.url = str(crawler.settings["SQL_SINK"])
         self.tables = tables_of(cast("PlatformSpider", crawler.spider).scrapers)
         self.sink: SqlSink | None = None
-        self._waiting: list[tuple[list[Row], asyncio.Future[None]]] = []
+        self._waiting: list[Waiting] = []
         self._writer: asyncio.Task[None] | None = None
         self._given_up: ConnectionError | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -92,28 +95,23 @@ class SqlPipeline:
     async def _write_all(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            try:
-                await self._commit([row for rows, _ in batch for row in rows])
-            except ConnectionError as error:
-                self._give_up(error, batch)
-            except Exception as error:  # noqa: BLE001  # the waiting records must get any error
-                await self._write_one_by_one(batch, error)
-            else:
-                for _, done in batch:
-                    done.set_result(None)
+            await self._write(batch)
 
-    async def _write_one_by_one(self, batch: list[tuple[list[Row], asyncio.Future[None]]], error: Exception) -> None:
-        """Write the records of a rejected batch one by one, so that one invalid record does not fail the others."""
-        if len(batch) == 1:
-            batch[0][1].set_exception(error)
-            return
-        logger.warning("sql_batch_failed", records=len(batch), error=str(error).partition("\n")[0])
-        for rows, done in batch:
-            try:
-                await self._commit(rows)
-            except Exception as rejection:  # noqa: BLE001  # the waiting record must get any error
-                done.set_exception(rejection)
-            else:
+    async def _write(self, batch: Sequence[Waiting]) -> None:
+        """Write records. If the database rejects them, write each alone, so that one does not fail the others."""
+        try:
+            await self._commit([row for rows, _ in batch for row in rows])
+        except ConnectionError as error:
+            self._give_up(error, batch)
+        except Exception as error:  # noqa: BLE001  # the waiting records must get any error
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            logger.warning("sql_batch_failed", records=len(batch), error=str(error).partition("\n")[0])
+            for each in batch:
+                await self._write([each])
+        else:
+            for _, done in batch:
                 done.set_result(None)
 
     async def _commit(self, rows: list[Row]) -> None:
@@ -130,12 +128,13 @@ class SqlPipeline:
             else:
                 return
 
-    def _give_up(self, error: ConnectionError, batch: list[tuple[list[Row], asyncio.Future[None]]]) -> None:
+    def _give_up(self, error: ConnectionError, batch: Sequence[Waiting]) -> None:
         """End the run, because the data of further targets could not be stored."""
-        self._given_up = error
         assert self.crawler.engine is not None
-        end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")
-        self._ending = asyncio.create_task(end)
+        if self._given_up is None:
+            end = self.crawler.engine.close_spider_async(reason=f"SQL_SINK cannot be written: {error}")
+            self._ending = asyncio.create_task(end)
+        self._given_up = error
         for _, done in (*batch, *self._waiting):
             done.set_exception(error)
         self._waiting = []

@@ -174,30 +174,22 @@ def _columns(fields: Struct, parents: tuple[str, ...] = ()) -> Iterator[Column]:
     placement = fields.entity.placement if fields.entity else ()
     for name, column_type in fields.of.items():
         path = (*parents, name)
-        if name in placement or _is_entity(column_type):
+        inner = without_lists(column_type)
+        if name in placement or (isinstance(inner, Struct) and inner.entity is not None):
             continue
         if isinstance(column_type, Struct):
             yield from _columns(column_type, path)
         else:
-            yield Column(_name(path), path, _column(column_type))
-
-
-def _is_entity(column_type: ColumnType) -> bool:
-    inner = without_lists(column_type)
-    return isinstance(inner, Struct) and inner.entity is not None
+            yield Column("_".join(path), path, _column(column_type))
 
 
 def _column(column_type: ColumnType) -> Scalar:
     return "json" if isinstance(column_type, Struct | ListOf) else column_type
 
 
-def _name(path: tuple[str, ...]) -> str:
-    return "_".join(path)
-
-
 def _named(field: str) -> str:
     """Return the column name for a dotted field path in an entity's declaration."""
-    return _name(tuple(field.split(".")))
+    return field.replace(".", "_")
 
 
 def _storable(value: Any) -> Any:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateColumn, CreateTable
 
 from crawler.outputs.columns import Scalar
@@ -166,14 +166,14 @@ class SqlSink:
             if row.key in accepted and spec.history and _history_changed(row, before.get(row.key))
         ]
         if past:
-            connection.execute(_insert(connection, history).on_conflict_do_nothing(), past)
+            connection.execute(postgresql.insert(history).on_conflict_do_nothing(), past)
         new = sum(row.key not in before for row in differing if row.key in accepted)
         return WriteCounts(new=new, changed=len(accepted) - new, unchanged=len(rows) - len(accepted), history=len(past))
 
     @staticmethod
     def _upsert(connection: sa.Connection, table: sa.Table, spec: TableSpec, rows: list[Row]) -> set[tuple[str, ...]]:
         """Write rows. Return the keys of the rows that were inserted or updated."""
-        insert = _insert(connection, table)
+        insert = postgresql.insert(table)  # SQLite has the same ON CONFLICT
         excluded = insert.excluded
         fixed = {*spec.key, "row_first_seen"}
         statement = insert.on_conflict_do_update(
@@ -197,10 +197,6 @@ class SqlSink:
 def _history_changed(row: Row, before: Any) -> bool:
     """Whether a price or count in the row differs from the stored state, or no state is stored."""
     return before is None or [row.values[name] for name in row.table.history] != list(before[1:])
-
-
-def _insert(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def _engine(url: str) -> sa.Engine:

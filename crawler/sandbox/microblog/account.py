@@ -7,45 +7,15 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from crawler.sandbox.skeletons import invented
+
 # strftime is not used, because its month names depend on the locale.
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NEWEST = 1_791_000_000
 """The time at which every account published its newest post, in Unix seconds."""
 ID_EPOCH_MS = 1_288_834_974_657
 
-_SUBJECTS = (
-    "Harbor lights",
-    "The north wind",
-    "Our little press",
-    "A patient compiler",
-    "Œuvre & co",
-    "夜の灯台",
-    "مرحبا",
-)
-_VERBS = ("keep", "remember", "ship", "measure", "misplace", "repaint")
-_OBJECTS = (
-    "every lantern",
-    "3 < 4 pages",
-    'what was "lost"',
-    "the 𝕏-axis",
-    "café & tea",
-    "two 🐾 and a 👩‍💻",
-    "\\u0041 literally",
-)
-_TAGS = ("Lighthouse", "café", "OpenData", "日本", "b2b")
-_NAMES = ("Iris & Sons", "Otto 🐾", "Quiet Press", "Ada “Byte” L.", "Nordlicht", "𝓜ira")
-_LOOKALIKES = (
-    '"relayRecords:{" is no record',
-    '$R[3]={__typename:"User"} said nobody',
-    "</script><script>nothing</script>",
-    "line one\nline two\u2028line three",
-)
-LADDERS = (
-    (288_000, 832_000, 2_176_000),
-    (256_000, 832_000, 2_176_000, 10_368_000, 25_128_000),
-    (832_000,),
-    (632_000, 2_176_000),
-)
+INVENTED = invented(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +149,8 @@ class Inventor:
         return User(
             id=str(rng.randint(10**6, 2 * 10**18)),
             handle=handle,
-            name=rng.choice(_NAMES),
-            about="" if bare else f"{rng.choice(_SUBJECTS)} · 5 > 4 & counting",
+            name=rng.choice(INVENTED.names),
+            about="" if bare else f"{rng.choice(INVENTED.subjects)} · 5 > 4 & counting",
             created=rng.randint(1_180_000_000, 1_600_000_000),
             followers=rng.randint(0, 90_000_000),
             following=rng.randint(0, 9_000),
@@ -200,12 +170,13 @@ class Inventor:
         """Invent an author's post that is neither a repost nor a reply."""
         rng = self.rng
         long = rng.random() < 0.12
-        text = f"{rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}"
+        text = f"{rng.choice(INVENTED.subjects)} {rng.choice(INVENTED.verbs)} {rng.choice(INVENTED.objects)}"
         if rng.random() < 0.1:
-            text += " " + rng.choice(_LOOKALIKES)
+            text += " " + rng.choice(INVENTED.lookalikes)
         if long:
             text += "".join(
-                f"\n\n{n}. {rng.choice(_SUBJECTS)} {rng.choice(_VERBS)} {rng.choice(_OBJECTS)}." for n in range(12)
+                f"\n\n{n}. {rng.choice(INVENTED.subjects)} {rng.choice(INVENTED.verbs)} {rng.choice(INVENTED.objects)}."
+                for n in range(12)
             )
         media = self._media() if rng.random() < 0.4 else ()
         return Post(
@@ -213,7 +184,7 @@ class Inventor:
             author=author,
             time=time,
             text=text,
-            tags=tuple(rng.sample(_TAGS, rng.choice((0, 0, 1, 2)))),
+            tags=tuple(rng.sample(INVENTED.tags, rng.choice((0, 0, 1, 2)))),
             links=tuple(self._link() for _ in range(rng.choice((0, 0, 1, 2)))),
             media=media,
             long=long,
@@ -237,7 +208,10 @@ class Inventor:
             number = str(rng.randint(10**18, 2 * 10**18))
             files: list[tuple[int, str]] = []
             if kind == "video":
-                files = [(rate, f"https://video.twimg.com/{number}/{rate}.mp4?tag=28") for rate in rng.choice(LADDERS)]
+                files = [
+                    (rate, f"https://video.twimg.com/{number}/{rate}.mp4?tag=28")
+                    for rate in rng.choice(INVENTED.ladders)
+                ]
                 rng.shuffle(files)
             elif kind == "animated_gif":
                 files = [(0, f"https://video.twimg.com/tweet_video/{number}.mp4")]

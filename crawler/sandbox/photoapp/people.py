@@ -5,39 +5,15 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from crawler.sandbox.skeletons import invented
+
 EPOCH_MS = 1_314_220_021_721
 """The time, in Unix milliseconds, from which the time stamps in numeric ids are counted."""
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 PHOTO, VIDEO, CAROUSEL = 1, 2, 8
 
-_PEOPLE = (
-    ("northwood.lodge", "Northwood Lodge", True),
-    ("yael_b_photos", "יעל ברנע צילום", False),
-    ("samira.alhaddad", "سميرة الحداد", True),
-    ("kettle_and_crumb", "Kettle & Crumb ☕️🥐", False),
-    ("wurm.ceramics", "Wurm Ceramics ૮･ﻌ･ა", False),
-    ("hikari__films", "光フィルム", True),
-    ("the_quiet_oboe", "", False),
-    ("one.post.only", "Óscar “Uno” Peña", False),
-    ("_.no_caption._", "N/C", False),
-)
-_COMMENTERS = ("visitor_one", "anna.k__", "großvater77", "neon_fox", "mateo.r", "يوسف__")
-_CAPTIONS = (
-    "Morning light over the ridge 🌄\n\nTaken before breakfast, with cold fingers.\n\n#mountains #morning",
-    "Family day 👨‍👩‍👧‍👦 — “we’ll be back”, said everybody. ❤️‍🔥",
-    "שבת שלום מהגן 🌿",
-    "صباح الخير من السوق القديم",
-    'A <b>bold</b> & "quoted" one </script><!-- still a caption -->',
-    "back\\slash and tab\tand line\u2028separator",
-    "焼きたてのパン 🍞",
-    ".",
-)
-_COMMENTS = ("So good 😍", "wow!!", "Where is this?", "תודה 🙏", "First 🥇", "https://example.com/not-a-link")
-_ALT = "{} by {} on October 02, 2026. May be an image of {}."
-_THINGS = ("mountain and sky", "one or more people", "bread and text that says 'OPEN'", "cat")
-_PLACES = (("213491581", "Ridgewater, North Province", "ridgewater-north-province"), ("77120", "Café Ölé", "cafe-ole"))
-_SONGS = (("The Paper Kites Quartet", "Slow Tuesday", "442245453190058"), ("Ñandú", "Ella (Live)", "118822"))
+INVENTED = invented(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +150,12 @@ def account(rng: random.Random, username: str, full_name: str, *, verified: bool
 
 def people(rng: random.Random) -> list[Account]:
     """Invent the accounts that own posts."""
-    return [account(rng, name, shown, verified=verified) for name, shown, verified in _PEOPLE]
+    return [account(rng, name, shown, verified=verified) for name, shown, verified in INVENTED.people]
 
 
 def crowd(rng: random.Random) -> list[Account]:
     """Invent the accounts that only write comments."""
-    return [account(rng, name, "", verified=False) for name in _COMMENTERS]
+    return [account(rng, name, "", verified=False) for name in INVENTED.commenters]
 
 
 class Author:
@@ -213,7 +189,7 @@ class Author:
             "kind": kind,
             "product": product[kind],
             "taken_at": taken_at,
-            "caption": None if owner.username == "_.no_caption._" else rng.choice(_CAPTIONS),
+            "caption": None if owner.username == "_.no_caption._" else rng.choice(INVENTED.captions),
             "alt": self._alt(owner, kind),
             "height": rng.choice((1080, 1350, 1688, 1920)),
             "width": rng.choice((1080, 1350, 1440)),
@@ -226,7 +202,7 @@ class Author:
                 for tagged in rng.sample(others, rng.choice((0, 0, 1, 3)))
             ),
             "coauthors": tuple(rng.sample(others, rng.choice((0, 0, 0, 1, 2)))),
-            "place": rng.choice((None, None, None, *_PLACES)),
+            "place": rng.choice((None, None, None, *INVENTED.places)),
             "sound": self._sound(owner) if kind == VIDEO else None,
             "audio": rng.random() < 0.8,
             "duration": round(rng.uniform(3, 5_400 if product[kind] == "igtv" else 90), 3),
@@ -244,14 +220,16 @@ class Author:
     def _alt(self, owner: Account, kind: int) -> str:
         if self.rng.random() < 0.1:
             return ""
-        return _ALT.format("Video" if kind == VIDEO else "Photo", owner.full_name, self.rng.choice(_THINGS))
+        shown = self.rng.choice(INVENTED.things)
+        what = "Video" if kind == VIDEO else "Photo"
+        return f"{what} by {owner.full_name} on October 02, 2026. May be an image of {shown}."
 
     def _comment(self, after: int) -> Comment:
         rng = self.rng
         return Comment(
             pk=str(rng.randrange(17 * 10**15, 18 * 10**15)),
             author=rng.choice(self.crowd),
-            text=rng.choice(_COMMENTS),
+            text=rng.choice(INVENTED.comments),
             at=after + rng.randrange(10**6),
             likes=rng.choice((0, rng.randrange(500))),
         )
@@ -263,5 +241,5 @@ class Author:
             return None
         if kind == "own":
             return Sound(owner.username, "Original audio", str(rng.randrange(10**16)), original=True, muted=False)
-        artist, title, sound_id = rng.choice(_SONGS)
+        artist, title, sound_id = rng.choice(INVENTED.songs)
         return Sound(artist, title, sound_id, original=False, muted=rng.random() < 0.3)

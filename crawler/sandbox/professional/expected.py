@@ -6,27 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.sandbox.professional.activity import cut
 from crawler.sandbox.professional.words import Institution, Row, followers_text
+from crawler.sandbox.skeletons import Skeletons
 
 if TYPE_CHECKING:
-    from crawler.sandbox.professional.people import Member, Position, Study
+    from crawler.sandbox.professional.people import Member, Study
 
 COUNTRIES = {"United States": "US", "United Kingdom": "GB", "Sweden": "SE", "India": "IN", "Brazil": "BR"}
 COUNTRIES |= {"Netherlands": "NL", "Israel": "IL", "Spain": "ES", "United Arab Emirates": "AE"}
 NO_INSTITUTION = Institution("company", "", "", None)
 
-LISTS = (
-    *(
-        "articles",
-        "awards",
-        "certifications",
-        "courses",
-        "languages",
-        "organizations",
-        "people_also_viewed",
-        "projects",
-    ),
-    *("publications", "recommendations", "same_name", "volunteer_experience", "websites"),
-)
+fill = Skeletons(__file__)
 
 
 def record(member: Member) -> dict[str, Any]:
@@ -34,46 +23,31 @@ def record(member: Member) -> dict[str, Any]:
     experience, education = _experience(member), _education(member)
     about, truncated = _about(member)
     activity = [_activity(member, row) for row in _in_page_order(member)]
-    return {
-        **{name: member.rows[name] for name in LISTS},
-        "people_also_viewed": [_neighbour(member, row) for row in member.rows["people_also_viewed"]],
-        "about": about,
-        "about_truncated": truncated,
-        "activity": activity,
-        "activity_count": len(activity),
-        "services": [],
-        "skills": list(member.skills),
-        "background_cover_image_url": member.cover or "",
-        "connections": member.connections if member.counted else "",
-        "contact_info": {},
-        "country": _country(member),
-        "current_company": (member.employer or NO_INSTITUTION).head,
-        "current_school": (member.studies[0].at if member.studies else NO_INSTITUTION).head,
-        "data_availability": {
-            "about_truncated": truncated,
-            "authenticated": False,
-            "education_found": len(education),
-            "fields_withheld_by_linkedin": _withheld(member, experience, education),
-            "note": _note(member, experience, education),
-            "positions_found": len(experience),
-            "positions_masked_by_linkedin": len(experience) if member.masked else 0,
-            "positions_with_job_title": 0 if member.masked else len(experience),
-            "source": "public_profile_page",
-        },
-        "education": education,
-        "experience": experience,
-        "firstName": member.first,
-        "lastName": member.last,
-        "fullName": member.name,
-        "followers": _followers(member),
-        "headline": member.headline,
-        "location": member.location,
-        "profile_photo": member.photo or "",
-        "profile_url": member.url,
-        "public_identifier": member.slug,
-        "success": True,
-        "total_experiences": len(experience),
-    }
+    return fill(
+        "profile",
+        member=member,
+        neighbours=[_neighbour(member, row) for row in member.rows["people_also_viewed"]],
+        about=about,
+        truncated=truncated,
+        activity=activity,
+        activity_count=len(activity),
+        skills=list(member.skills),
+        cover=member.cover or "",
+        connections=member.connections if member.counted else "",
+        country=_country(member),
+        company=member.employer or NO_INSTITUTION,
+        school=member.studies[0].at if member.studies else NO_INSTITUTION,
+        education=education,
+        schools=len(education),
+        experience=experience,
+        positions=len(experience),
+        masked=len(experience) if member.masked else 0,
+        titled=0 if member.masked else len(experience),
+        withheld=_withheld(member, experience, education),
+        note=_note(member, experience, education),
+        followers=_followers(member),
+        photo=member.photo or "",
+    )
 
 
 def _about(member: Member) -> tuple[str, bool]:
@@ -124,51 +98,25 @@ def _activity(member: Member, row: Row) -> Row:
 
 def _experience(member: Member) -> list[Row]:
     if not member.masked:
-        return [_position(position) for position in member.positions]
+        return [fill("position", position=position, at=position.at) for position in member.positions]
     at = member.positions[0].at
+    is_employer = at == member.employer
     first = {
-        **_hidden(),
+        **fill("hidden position"),
         "company_image": at.logo,
         "company_name": at.name,
-        "company_name_source": "top_card" if at == member.employer else "page",
-        "company_slug": at.slug if at == member.employer else "",
-        "company_url": at.url if at == member.employer else "",
+        "company_name_source": "top_card" if is_employer else "page",
+        "company_slug": at.slug if is_employer else "",
+        "company_url": at.url if is_employer else "",
     }
     others = len(member.positions) - 1 + len(member.studies) - len(_known_schools(member))
-    return [first] + [_hidden() for _ in range(others)]
-
-
-def _position(position: Position) -> Row:
-    return {
-        "company_image": position.at.logo,
-        "company_name": position.at.name,
-        "company_name_source": "page",
-        "company_slug": position.at.slug,
-        "company_url": position.at.url,
-        "date_range": position.date_range,
-        "description": position.description,
-        "duration": position.duration,
-        "employment_type": "",
-        "end_date": position.end,
-        "job_title": position.title,
-        "location": position.location,
-        "start_date": position.start,
-        "masked": False,
-    }
-
-
-def _hidden() -> Row:
-    texts = (
-        *("company_name", "company_slug", "company_url", "date_range", "description", "duration", "employment_type"),
-        *("end_date", "job_title", "location", "start_date"),
-    )
-    return {**dict.fromkeys(texts, ""), "company_image": None, "company_name_source": "masked", "masked": True}
+    return [first] + [fill("hidden position") for _ in range(others)]
 
 
 def _education(member: Member) -> list[Row]:
     if member.masked:
-        return [_masked_study(study) for study in _known_schools(member)]
-    return [_study(study) for study in member.studies]
+        return [fill("masked study", study=study) for study in _known_schools(member)]
+    return [fill("study", study=study) for study in member.studies]
 
 
 def _known_schools(member: Member) -> tuple[Study, ...]:
@@ -181,28 +129,6 @@ def _known_schools(member: Member) -> tuple[Study, ...]:
 
 def _own_logo(member: Member) -> str:
     return member.studies[0].at.logo or "none"
-
-
-def _study(study: Study) -> Row:
-    return {
-        "date_range": study.date_range,
-        "degree": study.degree,
-        "description": study.description,
-        "field_of_study": study.field,
-        "grade": study.grade,
-        "end_date": study.end,
-        "start_date": study.start,
-        "masked": False,
-        "school_image": study.at.logo,
-        "school_name": study.at.name,
-        "school_url": study.at.url,
-    }
-
-
-def _masked_study(study: Study) -> Row:
-    texts = ("degree", "description", "field_of_study", "grade", "school_name", "school_url")
-    shown = {"date_range": study.date_range, "start_date": study.start, "end_date": study.end}
-    return {**dict.fromkeys(texts, ""), **shown, "masked": True, "school_image": None}
 
 
 # The fields that the page withholds from visitors without an account

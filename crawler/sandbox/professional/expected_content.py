@@ -9,6 +9,7 @@ from crawler.sandbox.professional.expected import followers_shown, record
 from crawler.sandbox.professional.figures import figures, is_framed
 from crawler.sandbox.professional.linked import is_own
 from crawler.sandbox.professional.words import Row
+from crawler.sandbox.skeletons import Skeletons
 
 if TYPE_CHECKING:
     from crawler.sandbox.professional.people import Member
@@ -16,38 +17,21 @@ if TYPE_CHECKING:
 UNITS = {"M": 1_000_000, "K": 1_000}
 
 
+fill = Skeletons(__file__)
+
+
 def content_record(member: Member) -> dict[str, Any]:
     """Build the expected record of ``professional-profile-v4`` for a member."""
     flat = record(member)
-    return {
-        "pagination": {"cursor": "", "has_more": False},
-        "posts": [
-            *(_article(member, row) for row in flat["articles"]),
-            *(_post(member, row) for row in flat["activity"]),
-        ],
-        "profile": {
-            "account_creation_date": None,
-            "account_creation_date_text": "",
-            "available_country_codes": [],
-            "banner_image": flat["background_cover_image_url"],
-            "biography": flat["about"],
-            "content_count": None,
-            "display_name": flat["fullName"],
-            "external_links": [row["url"] for row in flat["websites"]],
-            "follower_count": _followers(member),
-            "is_family_safe": None,
-            "keywords": "",
-            "location": flat["location"],
-            "privacy_status": "",
-            "profile_id": "",
-            "profile_image": flat["profile_photo"],
-            "profile_link": flat["profile_url"],
-            "subscriber_count_text": followers_shown(member),
-            "total_views": None,
-            "username": flat["public_identifier"],
-            "verification_status": None,
-        },
-    }
+    articles = [_article(member, row) for row in flat["articles"]]
+    return fill(
+        "record",
+        flat=flat,
+        posts=articles + [_post(member, row) for row in flat["activity"]],
+        links=[row["url"] for row in flat["websites"]],
+        followers=_followers(member),
+        followers_text=followers_shown(member),
+    )
 
 
 def _followers(member: Member) -> int | None:
@@ -62,16 +46,19 @@ def _followers(member: Member) -> int | None:
 
 def _article(member: Member, row: Row) -> Row:
     stated = figures(row)
-    return {
-        **_item(row, caption=row["title"], kind="article"),
-        "author_name": member.name,
-        "author_username": member.slug,
-        "content_code": row["link"].rpartition("/")[2],
-        "content_id": row["link"].rpartition("/")[2],
-        "comment_count": stated.comments,
-        "like_count": stated.reactions,
-        "published_date": stated.published if member.linked else stated.day,
-    }
+    return fill(
+        "post",
+        row=row,
+        caption=row["title"],
+        kind="article",
+        images=[row["image"]] if row["image"] else [],
+        author=member.name,
+        username=member.slug,
+        id=row["link"].rpartition("/")[2],
+        comments=stated.comments,
+        likes=stated.reactions,
+        published=stated.published if member.linked else stated.day,
+    )
 
 
 def _post(member: Member, row: Row) -> Row:
@@ -81,45 +68,22 @@ def _post(member: Member, row: Row) -> Row:
     author's handle is in the link of the post.
     """
     stated, tabs, own = figures(row), member.layout == "tabs", is_own(member, row)
-    linked = member.linked and own
-    owner = row["link"].rpartition("/")[2].partition("_")[0]
-    activity = row["link"].rpartition("-activity-")[2].partition("-")[0]
-    return {
-        **_item(row, caption=row["text"], kind=_kind(row, own=own, tabs=tabs)),
-        "author_name": row["author"] if tabs or own else "",
-        "author_username": unquote(owner),
-        "content_code": activity,
-        "content_id": activity,
-        "comment_count": stated.comments if tabs else None,
-        "like_count": stated.reactions if tabs or linked else None,
-        "published_date": stated.published,
-    }
+    return fill(
+        "post",
+        row=row,
+        caption=row["text"],
+        kind=_kind(row, own=own, tabs=tabs),
+        images=[row["image"]] if row["image"] else [],
+        author=row["author"] if tabs or own else "",
+        username=unquote(row["link"].rpartition("/")[2].partition("_")[0]),
+        id=row["link"].rpartition("-activity-")[2].partition("-")[0],
+        comments=stated.comments if tabs else None,
+        likes=stated.reactions if tabs or (member.linked and own) else None,
+        published=stated.published,
+    )
 
 
 def _kind(row: Row, *, own: bool, tabs: bool) -> str:
     if not own:
         return "like"
     return "share" if tabs and is_framed(row) else "post"
-
-
-def _item(row: Row, *, caption: str, kind: str) -> Row:
-    return {
-        "age_restriction_status": None,
-        "author_id": None,
-        "caption": caption,
-        "content_language": None,
-        "content_link": row["link"],
-        "content_type": kind,
-        "first_comment": None,
-        "hashtags": [],
-        "images": [row["image"]] if row["image"] else [],
-        "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
-        "mentions": [],
-        "slideshow_status": None,
-        "subtitles": None,
-        "thumbnail_image": "",
-        "transcript": None,
-        "video_duration_seconds": None,
-        "video_link": None,
-        "view_count": None,
-    }

@@ -10,61 +10,14 @@ from urllib.parse import quote
 
 from crawler.sandbox.professional.lists import Lists
 from crawler.sandbox.professional.words import CITIES, FIRST, LAST, PUBLIC, Institution, Row
+from crawler.sandbox.skeletons import invented
 
-SPECIAL: dict[str, Row] = {
-    # These members exist for every seed. Pages with faults are those of the first member.
-    "mara-lindqvist": {
-        "first": "Mara",
-        "last": "Lindqvist",
-        "layout": "tabs",
-        "whole": True,
-        "linked": True,
-        "counted": True,
-    },
-    "tomas-okafor-4a0756": {"first": "Tomas", "last": "Okafor", "masked": True, "layout": "list"},
-    "masked-linked": {"first": "Ines", "last": "van der Berg", "masked": True, "linked": True, "about": True},
-    "masked-described": {"first": "Ilse", "last": "Moreau", "masked": True, "linked": False, "about": True},
-    "masked-past": {"first": "Ode", "last": "Brandt", "masked": True, "retired": True},
-    "forty-positions": {"first": "Piet", "last": "Werker", "positions": 40, "layout": "list"},
-    "nobody-yet": {"first": "Nia", "last": "Thinly", "thin": True, "linked": False},
-    "no-photo": {"first": "Ken", "last": "Facer", "photo": False},
-    "נועה-בן-עמי": {"first": "נועה", "last": "בן־עמי", "edition": "il"},
-    "josé-maría-ñandú-1a2b": {"first": "José María", "last": "Ñandú", "edition": "es"},
-    "سارة-الخطيب": {"first": "سارة", "last": "الخطيب", "edition": "ae", "masked": True},
-    "sherry-hart": {"first": "Sherry", "last": "O’Hart 🤍"},
-    "mononym": {"first": "Cher-Li", "last": ""},
-    "shown-by-a-browser": {"first": "Bo", "last": "Renders", "rendered": True, "whole": True},
-    "linked-data-absent": {"first": "Ada", "last": "Bare", "linked": False},
-    "counts-hidden": {"first": "Hal", "last": "Quiet", "counted": False, "linked": True},
-}
+INVENTED = invented(__file__)
+SPECIAL: dict[str, Row] = INVENTED.special
+"""Members that exist for every seed, by profile name. Pages with faults are those of the first member."""
 RENAMED = {"mara-before": "mara-lindqvist"}
 """New profile names by former names. A request for a former name is redirected to the new name."""
 
-COUNTRIES = {
-    "us": "United States",
-    "gb": "United Kingdom",
-    "se": "Sweden",
-    "in": "India",
-    "br": "Brazil",
-    "nl": "Netherlands",
-}
-EDITIONS = {
-    "il": ("IL", "Israel"),
-    "es": ("ES", "Spain"),
-    "ae": ("AE", "United Arab Emirates"),
-    "uk": ("GB", "United Kingdom"),
-}
-TITLES = (
-    "Chair & Founder",
-    "Senior Engineer (R&D)",
-    "Head of “People”",
-    "Investor/Advisor",
-    "Member Board Of Trustees",
-    "CEO",
-    "Nurse",
-    "Bénévole",
-    "Analyst <Markets>",
-)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NOW = 2026 * 12 + 6
 
@@ -178,7 +131,7 @@ class MemberFactory(Lists):
         traits.setdefault("layout", self.random.choice(("tabs", "list")))
         masked, thin = traits.get("masked", chance() < 0.3), traits.get("thin", False)
         edition = traits.get("edition", "uk" if chance() < 0.1 else "www")
-        code, country = EDITIONS.get(edition) or self._country()
+        code, country = INVENTED.editions.get(edition) or self._country()
         whole = traits.get("whole", False)
         positions = () if thin else self.positions(traits, masked=masked)
         has_about = traits.get("about", whole or chance() < 0.7) and not thin
@@ -187,7 +140,7 @@ class MemberFactory(Lists):
             slug=slug,
             first=traits["first"],
             last=traits["last"],
-            headline="" if masked else f"{self.random.choice(TITLES)} at {self.company().name}",
+            headline="" if masked else f"{self.random.choice(INVENTED.titles)} at {self.company().name}",
             about=self.text(3, breaks=True) if has_about else "",
             location="" if thin else self._location(country),
             country=code,
@@ -210,8 +163,8 @@ class MemberFactory(Lists):
         )
 
     def _country(self) -> tuple[str, str]:
-        code = self.random.choice(sorted(COUNTRIES))
-        return code.upper(), COUNTRIES[code]
+        code = self.random.choice(sorted(INVENTED.countries))
+        return code.upper(), INVENTED.countries[code]
 
     def _location(self, country: str) -> str:
         kind = self.random.random()
@@ -243,7 +196,7 @@ class MemberFactory(Lists):
         spelt = [f"{n} {unit}{'s' * (n > 1)}" for n, unit in ((years, "year"), (rest, "month")) if n]
         return Position(
             at=at,
-            title=self.random.choice(TITLES),
+            title=self.random.choice(INVENTED.titles),
             start=self._month(end - months),
             end="Present" if lasting else self._month(end),
             duration=" ".join(spelt),

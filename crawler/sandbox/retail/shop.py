@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from crawler.sandbox.retail.product import Product
 from crawler.sandbox.retail.trees import Tree, tree_of
 from crawler.sandbox.retail.worlds import Progress, moved, page_to_show
+from crawler.sandbox.skeletons import invented
 
 # Specification, section 8. The numbers were measured on one category of the real platform.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
@@ -30,21 +31,13 @@ MAX_TREES = 4
 FAULTS_DEPARTMENT = "990000"
 BIG_DEPARTMENT = "4044"
 
+INVENTED = invented(__file__)
 _DEPARTMENTS = {
     "976759": ("Food", ["Condiments", "Breakfast", "Snacks"], ["Mustard", "Honey", "Crackers", "Tea"]),
     BIG_DEPARTMENT: ("Home", ["Kitchen", "Bedding", "Decor", "Storage"], ["Kettle", "Pillow", "Lamp", "Basket"]),
     "3944": ("Electronics", ["Computers", "Audio", "Phones"], ["Laptop", "Headphones", "Charger", "Tablet"]),
     "4171": ("Toys", ["Pretend Play", "Puzzles"], ["Robot", "Puzzle", "Kite"]),
 }
-_LEAVES = ("Basics", "Favorites", "Premium", "For Two", "Outlet", "New In")
-_BRANDS = ("Nordwald", "Tío Pepe’s", "Brindle & Co", "Häuser™", 'Quarter "4"', "Miyabi", "Œuvre", "Plainsong")
-_ADJECTIVES = ("Classic", "Organic", "Compact", "Foldable", "Extra Large", "Cordless", "Gluten-Free", "Hand-Made")
-_SELLERS = (
-    ("F55CDC31AB754BB68FE0B39041159D63", "Walmart.com"),
-    ("0A11B2C3D4E5F60718293A4B5C6D7E8F", "Harbor\xa0Goods LLC"),
-)
-_CONDITIONS = ((1, False), (1, False), (1, False), (None, False), (4, True), (5, True), (11, True))
-_FLAGS = ("", "", "", "Best seller", "Rollback", "Popular pick", "100+ bought since yesterday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +276,9 @@ def _grow(categories: dict[str, Category], department: str, name: str, groups: l
     for g, group in enumerate(groups, 1):
         group_id = f"{department}_{int(department) * 7 + g}"
         group_ids.append(group_id)
-        leaf_ids = tuple(f"{group_id}_{int(department) * 31 + g * 10 + n}" for n in range(len(_LEAVES)))
+        leaf_ids = tuple(f"{group_id}_{int(department) * 31 + g * 10 + n}" for n in range(len(INVENTED.leaves)))
         categories[group_id] = Category(group_id, group, leaf_ids)
-        for leaf_id, leaf in zip(leaf_ids, _LEAVES, strict=True):
+        for leaf_id, leaf in zip(leaf_ids, INVENTED.leaves, strict=True):
             categories[leaf_id] = Category(leaf_id, f"{group} {leaf}", ())
         leaves += leaf_ids
     categories[department] = Category(department, name, tuple(group_ids))
@@ -304,16 +297,16 @@ def _product(  # noqa: PLR0913  # the kinds of products
     priced = cents is not None or rng.random() >= (tree.unpriced if tree else UNPRICED_SHARE)
     price = (cents or round(100 * rng.lognormvariate(3.2, 0.9)) + 49) if priced else None
     ranged = price is not None and price != ONE_PRICE and rng.random() < 0.15
-    condition, preowned = rng.choice(_CONDITIONS)
+    condition, preowned = rng.choice(INVENTED.conditions)
     rated = rng.random() < 0.9
-    seller = rng.choice(_SELLERS)
+    seller = rng.choice(INVENTED.sellers)
     noun = rng.choice(nouns)
     return Product(
         number=number,
         item_id=str(17_000_000_000 + number * 7 if number % 9 else 10_000 + number),
         product_id=f"{number:04X}{rng.getrandbits(32):08X}",
         offer_id=f"{rng.getrandbits(128):032X}" if priced else "",
-        name=f"{rng.choice(_BRANDS)} {rng.choice(_ADJECTIVES)} {noun}, {rng.randint(1, 24)} ct",
+        name=f"{rng.choice(INVENTED.brands)} {rng.choice(INVENTED.adjectives)} {noun}, {rng.randint(1, 24)} ct",
         category=leaf,
         cents=price,
         # A price range consists of either the current price and a highest price, or only a lowest price ("from").
@@ -325,8 +318,8 @@ def _product(  # noqa: PLR0913  # the kinds of products
         stars=round(rng.uniform(1.5, 5), 1) if rated else None,
         reviews=rng.randint(1, 9_000) if rated else None,
         seller=seller if priced else ("", ""),
-        fulfillment=("STORE" if seller == _SELLERS[0] else rng.choice(("FC", "MARKETPLACE"))) if priced else "",
-        flag=rng.choice(_FLAGS),
+        fulfillment=("STORE" if seller == INVENTED.sellers[0] else rng.choice(("FC", "MARKETPLACE"))) if priced else "",
+        flag=rng.choice(INVENTED.flags),
         icon=rng.random() < 0.3,
         description=rng.choice(("", "<li>Made of wood</li><li>Easy to clean</li>", f"The {noun.lower()} you need 🙂")),
         variants=rng.choice((0, 0, 0, 3, None)),

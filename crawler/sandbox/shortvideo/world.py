@@ -6,21 +6,14 @@ import random
 from dataclasses import dataclass
 from functools import lru_cache
 
+from crawler.sandbox.skeletons import invented
+
 LONG = "long list"
 LONG_ROWS = 130
 """Number of results of the search ``long list``, for which more than ten responses of the search API are needed."""
 TOP_ID = 7_480_000_000_000_000_000
 
-_HANDLES = ("nora.paints", "tiny_atlas", "käthe", "mossandclay", "user4471", "the.quiet.hour", "بحر", "okoye_eats")
-_NAMES = ("Nora 🎨", "Tiny Atlas", "Käthe — Fotos", "𝓜𝓸𝓼𝓼 & Clay", "", "The Quiet Hour 🕯️", "بحر 🌊", "Okoye eats")
-_CAPTIONS = (
-    "Five frames from the coast 🌊🐋 #{word} #fyp ",
-    "how I plan my week\n\n1. tea\n2. lists\n#{word}",
-    "صباح الخير #{word}",
-    'so "good" & <cheap> #{word} #photomode',
-    "",
-)
-_SOUNDS = ("original sound", "sonido original", "原聲", "Delirium", "And I Love Her")
+INVENTED = invented(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ class Posts:
         return tuple(self._post(rng, number, keyword) for number in range(size))
 
     def _post(self, rng: random.Random, number: int, keyword: str) -> Post:
-        who = rng.randrange(len(_HANDLES))
+        who = rng.randrange(len(INVENTED.handles))
         created = rng.randint(1_600_000_000, 1_790_000_000)
         # The first result is always a photo post that is not hidden.
         kind = rng.choices(("photo", "video", "live", "empty"), (88, 8, 2, 2))[0] if number else "photo"
@@ -100,12 +93,12 @@ class Posts:
             kind=kind,
             person=Person(
                 id=str(6_600_000_000_000_000_000 + rng.getrandbits(58)),
-                handle=_HANDLES[who],
-                name=_NAMES[who],
+                handle=INVENTED.handles[who],
+                name=INVENTED.names[who],
                 about=rng.choice(("", "📍 somewhere\nmail me", "she/her")),
                 private=hidden and number % 2 == 1,
             ),
-            caption=rng.choice(_CAPTIONS).format(word=keyword.replace(" ", "")),
+            caption=rng.choice(INVENTED.captions).format(word=keyword.replace(" ", "")),
             language=rng.choice(("un", "en", "de", "zh-Hans", "")),
             created=created,
             pictures=tuple(
@@ -125,7 +118,7 @@ class Posts:
 
     @staticmethod
     def _sound(rng: random.Random) -> Sound:
-        title = rng.choice(_SOUNDS)
+        title = rng.choice(INVENTED.sounds)
         original = "original" in title or title == "原聲"
         return Sound(
             id=str(6_700_000_000_000_000_000 + rng.getrandbits(58)),

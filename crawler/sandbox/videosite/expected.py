@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from crawler.sandbox.skeletons import Skeletons
 from crawler.sandbox.videosite.extra import feed_items, feed_picture
 from crawler.sandbox.videosite.header import subscribers, videos
 from crawler.sandbox.videosite.item import listed_views
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 LABELS = {"videos": "video", "shorts": "short", "streams": "live"}
 
 Record = dict[str, Any]
+
+fill = Skeletons(__file__)
 
 
 def sources_of(channel: Channel, page: list[Item], *, first: bool, enriched: bool = True) -> dict[str, str]:
@@ -43,33 +46,21 @@ def post(channel: Channel, item: Item, source: str) -> Record:
     playlist = channel.kind in {"gated", "topic"}
     _, listed = listed_views(channel, item, playlist=playlist)
     finished = item.state not in {"live", "upcoming"}
-    return {
-        "age_restriction_status": None,
-        "author_id": channel.id,
-        "author_name": channel.name,
-        "author_username": "" if channel.kind == "gated" else channel.handle,
-        "caption": item.title,
-        "comment_count": None,
-        "content_code": item.id,
-        "content_id": item.id,
-        "content_language": None,
-        "content_link": f"{PUBLIC}/shorts/{item.id}" if item.tab == "shorts" else f"{PUBLIC}/watch?v={item.id}",
-        "content_type": LABELS[item.tab],
-        "first_comment": None,
-        "hashtags": list(dict.fromkeys([*item.tags[0], *(item.tags[1] if source else ())])),
-        "images": [],
-        "like_count": item.likes if source else None,
-        "media_links": {"high": None, "low": None, "medium": None, "watermarked": None},
-        "mentions": list(dict.fromkeys([*item.friends[0], *(item.friends[1] if source else ())])),
-        "published_date": item.published if source else None,
-        "slideshow_status": False,
-        "subtitles": None,
-        "thumbnail_image": feed_picture(item) if from_feed else _picture(item),
-        "transcript": None,
-        "video_duration_seconds": _seconds(item, source, from_feed=from_feed) if finished else None,
-        "video_link": None,
-        "view_count": item.views if from_feed else _views(channel, item, source, listed),
-    }
+    return fill(
+        "post",
+        channel=channel,
+        item=item,
+        username="" if channel.kind == "gated" else channel.handle,
+        link=f"{PUBLIC}/shorts/{item.id}" if item.tab == "shorts" else f"{PUBLIC}/watch?v={item.id}",
+        label=LABELS[item.tab],
+        hashtags=list(dict.fromkeys([*item.tags[0], *(item.tags[1] if source else ())])),
+        likes=item.likes if source else None,
+        mentions=list(dict.fromkeys([*item.friends[0], *(item.friends[1] if source else ())])),
+        published=item.published if source else None,
+        picture=feed_picture(item) if from_feed else _picture(item),
+        seconds=_seconds(item, source, from_feed=from_feed) if finished else None,
+        views=item.views if from_feed else _views(channel, item, source, listed),
+    )
 
 
 def _picture(item: Item) -> str:

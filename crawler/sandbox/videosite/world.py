@@ -6,44 +6,15 @@ import random
 import string
 from dataclasses import dataclass, field
 
+from crawler.sandbox.skeletons import invented
 from crawler.sandbox.videosite.parts import mark, uuid
 
 NOW = 1_790_000_000
 """The time, in Unix seconds, at which all pages are supposed to be rendered."""
+INVENTED = invented(__file__)
+"""``shapes``: the handle, the numbers of videos, shorts and streams, and the formats of each ordinary channel.
+``special``: the name, the kind and these numbers of the other channels."""
 _IDS = string.ascii_letters + string.digits + "-_"
-_SUBJECTS = (
-    "Ferry",
-    "Lighthouse",
-    "Sourdough",
-    "Zither",
-    "Bike repair",
-    "Tide pool",
-    "Näherei",
-    "焼き物",
-    "Кухня",
-    "Loom",
-)
-_SCENES = (
-    "at dawn",
-    "in five minutes",
-    "– part {n}",
-    "& friends",
-    "for beginners",
-    "<live cut>",
-    "🌊🌊",
-    "No. {n}",
-    "“again”",
-)
-_TAGS = ("harbor", "slow_tv", "diy", "Küste", "海", "asmr2")
-_FRIENDS = ("saltmill", "north.pier", "ropeworks-studio", "АсельИсакова-т4ц")
-_SUFFIXES = ("& Co", "“Studio”", "チャンネル", "🌊")
-_COUNTRIES = ("Norway", "Japan", "Brazil", "United Kingdom", "")
-_LINKS = (
-    "https://harbor.example/shop?a=1&b=2",
-    "https://music.youtube.com/channel/UCmusicmusicmusicmusicm",
-    "https://social.example/@harbor",
-    "https://pier.example/über",
-)
 CODES = tuple(sorted({a + b for a in string.ascii_uppercase for b in "ACEGIKMOQSU"}))[:249]
 PAGE = {"videos": 30, "shorts": 48, "streams": 30}
 
@@ -176,12 +147,12 @@ def items(rng: random.Random, tab: str, number: int) -> list[Item]:
 
 
 def _item(rng: random.Random, tab: str, index: int, state: str, published: int) -> Item:
-    phrase = f"{rng.choice(_SUBJECTS)} {rng.choice(_SCENES)}".format(n=index + 1)
-    title_tags = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 0, 1, 2)))))
-    title_friends = (rng.choice(_FRIENDS),) if rng.random() < 0.2 else ()
+    phrase = f"{rng.choice(INVENTED.subjects)} {rng.choice(INVENTED.scenes)}".format(n=index + 1)
+    title_tags = tuple(dict.fromkeys(rng.choices(INVENTED.tags, k=rng.choice((0, 0, 1, 2)))))
+    title_friends = (rng.choice(INVENTED.friends),) if rng.random() < 0.2 else ()
     title = phrase + "".join(f" #{tag}" for tag in title_tags) + "".join(f" with @{name}" for name in title_friends)
-    description_tags = tuple(dict.fromkeys(rng.choices(_TAGS, k=rng.choice((0, 1, 2)))))
-    description_friends = (rng.choice(_FRIENDS),) if rng.random() < 0.3 else ()
+    description_tags = tuple(dict.fromkeys(rng.choices(INVENTED.tags, k=rng.choice((0, 1, 2)))))
+    description_friends = (rng.choice(INVENTED.friends),) if rng.random() < 0.3 else ()
     described = f"{phrase} & more.\nhttps://pier.example/a#top or mail@pier.example\n"
     described += " ".join([*(f"#{tag}" for tag in description_tags), *(f"(@{name})" for name in description_friends)])
     if rng.random() < 0.01:
@@ -204,27 +175,6 @@ def _item(rng: random.Random, tab: str, index: int, state: str, published: int) 
     )
 
 
-SHAPES = (
-    # Columns: handle; numbers of videos, shorts and streams; formats
-    ("harborlights", (297, 110, 40), {"badge": "verified", "legacy": "HarborLightsTV"}),
-    ("Saltmill", (64, 0, 0), {"shape": "rich", "pronouns": True, "ending": "view"}),
-    ("north.pier", (45, 50, 0), {"shape": "rich", "badge": "artist", "lower": True}),
-    ("Ropeworks", (33, 60, 0), {"shape": "grid", "ending": "button", "feed_ones": True}),
-    ("tinychannel1109", (1, 0, 0), {"shape": "grid", "banner": "", "links": (), "subscribers": 84}),
-    ("onlyshorts", (0, 55, 0), {"ending": "view", "short_first": True}),
-    ("allnight_live", (0, 0, 61), {"repeats": True, "subscribers": None}),
-    ("АсельИсакова-т4ц", (31, 0, 3), {"lower": True, "short_first": True, "repeats": True}),
-    ("", (12, 0, 0), {"legacy": "oldtimer", "links": ()}),
-    ("emptyroom", (0, 0, 0), {"subscribers": None}),
-)
-SPECIAL = (
-    ("Strong Drinks", "gated", (130, 12, 0)),
-    ("Loom Ensemble - Topic", "topic", (105, 0, 0)),
-    ("Block Garden", "game", (0, 0, 0)),
-    ("Rowing", "sport", (0, 0, 0)),
-)
-
-
 def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object) -> Channel:
     """Invent a channel with the given numbers of videos, shorts and streams. ``shown`` overrides random values."""
     rng = random.Random(f"{seed}/{name}/{shown.get('kind', '')}/{shown.get('legacy', '')}")  # noqa: S311  # invented data
@@ -232,15 +182,13 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
     drawn: dict[str, object] = {
         "id": "UC" + new_id(rng, 22),
         "handle": name,
-        "name": name
-        if shown.get("kind")
-        else f"{name or 'Old Timer'} {rng.choice(('& Co', '“Studio”', 'チャンネル', '🌊'))}",
+        "name": name if shown.get("kind") else f"{name or 'Old Timer'} {rng.choice(INVENTED.suffixes)}",
         "description": f"All about {name}.\n\nSecond paragraph, {rng.random()}: {'and so on, ' * 30}and on.",
         "keywords": rng.choice(('"slow tv" harbor ferry', "", "single")),
         "subscribers": int(10 ** rng.uniform(0, 8)),
         "created": rng.randrange(1_130_000_000, NOW - 50_000_000),
-        "country": rng.choice(_COUNTRIES),
-        "links": _LINKS[: rng.choice((1, 2, 4))],
+        "country": rng.choice(INVENTED.countries),
+        "links": INVENTED.links[: rng.choice((1, 2, 4))],
         "banner": f"{picture}=w{{w}}-fcrop64=1",
         "avatar": f"{picture}=s900-c-k-c0x00ffffff-no-rj",
         "codes": CODES[: rng.choice((249, 248))],
@@ -252,9 +200,9 @@ def channel(seed: int, name: str, numbers: tuple[int, int, int], **shown: object
 
 
 def channels(seed: int, faults: list[str]) -> list[Channel]:
-    """Invent all channels of a site: those in ``SHAPES``, those in ``SPECIAL``, and one channel for each fault."""
-    made = [channel(seed, name, numbers, **shown) for name, numbers, shown in SHAPES]
-    made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in SPECIAL]
+    """Invent all channels of a site: ordinary ones, special ones, and one for each fault."""
+    made = [channel(seed, name, numbers, **shown) for name, numbers, shown in INVENTED.shapes]
+    made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in INVENTED.special]
     for fault in faults:
         long = fault in {"loop", "stale-token", "lost-page", "page-error"}
         shown: dict[str, object] = {"kind": "gated"} if fault == "no-playlist" else {}

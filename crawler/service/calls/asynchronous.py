@@ -23,7 +23,6 @@ from crawler.service.calls import stored
 from crawler.service.calls.envelope import unexpected
 from crawler.service.calls.stored import Room
 from crawler.service.clients.keys import Holder
-from crawler.service.periodic import repeat
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.calls.stored import StoredCall
     from crawler.service.clients.limits import KeyLimits
+    from crawler.service.periodic import Periodic
 
 logger = structlog.get_logger(__name__)
 
@@ -73,25 +73,18 @@ class AsyncCalls:
         """Job and key of a call -> the HTTP requests that wait for its response."""
         self._scraping: dict[Key, asyncio.Task[Any]] = {}
         """Job and key of a call that this process scrapes -> the task."""
-        self._tasks: list[asyncio.Task[None]] = []
         self._stopped = False
 
-    def open(self) -> None:
-        """Start the periodic tasks."""
-        loops = ((self._wake, TICK_SECONDS), (self._maintain, LOAD_SECONDS))
-        self._tasks = [asyncio.ensure_future(repeat(*each, "calls_failed")) for each in loops]
+    @property
+    def periodic(self) -> tuple[Periodic, ...]:
+        """The work that the endpoint repeats."""
+        return (self._wake, TICK_SECONDS, "calls_failed"), (self._maintain, LOAD_SECONDS, "calls_failed")
 
     def stop(self) -> None:
         """Wake all requests that wait for calls, because the service shuts down."""
         self._stopped = True
         for key in [*self._waiters]:
             self.notify(key)
-
-    async def close(self) -> None:
-        """End the periodic tasks."""
-        for each in self._tasks:
-            each.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def wait(self, call: StoredCall, seconds: float) -> None:
         """Wait until a call is done or deleted, or the service shuts down. Wait at most ``seconds``."""

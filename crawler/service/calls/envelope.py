@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError, ServiceError
-from crawler.targets.warning import OutcomeWarning
+from crawler.targets.warning import LIMIT, OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.outputs.selection import Selection
@@ -148,13 +148,18 @@ def partial_message(warnings: Iterable[OutcomeWarning]) -> str:
     >>> from crawler.reading.unread import Unread
     >>> partial_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'Could not be read: rows[].rating: missing in 40 of 40.'
+    >>> partial_message([OutcomeWarning("video", "BLOCKED_BY_POLICY", "limit", Unread("posts[]", "limit", 15, 30))])
+    'Completed without: video for 15 of 30 posts[].'
     """
     failed, unread, more = _shown(warnings)
     sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
-    if sources := dict.fromkeys(each.source for each in failed if each.coverage is None):
-        sentences.append(f"Completed without: {', '.join(sources)}.")
-    if unread:
-        parts = [str(each.unread) for each in unread] + [f"and {more} more"] * bool(more)
+    missing = [each.source for each in failed if each.coverage is None]
+    limited = ((each.source, each.unread) for each in unread if each.unread and each.reason == LIMIT)
+    missing += [f"{source} for {part.rows} of {part.of} {part.path}" for source, part in limited]
+    if missing:
+        sentences.append(f"Completed without: {', '.join(dict.fromkeys(missing))}.")
+    if parts := [str(each.unread) for each in unread if each.reason != LIMIT]:
+        parts += [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
     return " ".join(sentences)
 

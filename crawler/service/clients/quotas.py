@@ -66,7 +66,7 @@ class Reservation:
 
 
 class Quotas:
-    """Makes reservations in the service's store, and reports the state of quotas."""
+    """Makes reservations in the service's store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -108,17 +108,6 @@ class Quotas:
             await asyncio.wait([previous])
         self._pending = None
         return await self.store.transact(partial(reserve, requested=[*requested.values()]), seconds=RESERVE_SECONDS)
-
-    async def report(self, holder: Holder, seconds: float) -> dict[str, Any] | None:
-        """Return the state of a client's quota, as in ``/v1/usage``. None: the client has no quota.
-
-        Raises:
-            StoreUnavailable: the store cannot be read within ``seconds``.
-        """
-        if holder.quota is None:
-            return None
-        work = partial(report, client=holder.client, quota=holder.quota)
-        return await self.store.transact(work, seconds=seconds, write=False)
 
 
 def reserve(session: Session, requested: Sequence[Reservation]) -> set[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import tables
@@ -20,6 +20,9 @@ from crawler.jobs.clock import store_time
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import insert_into
 from crawler.service.clients import quotas
+
+if TYPE_CHECKING:
+    from crawler.service.clients.keys import Holder
 
 FLUSH_SECONDS = 0.75
 """Interval in seconds at which the counts are stored. Interval and write together take less than a second."""
@@ -104,19 +107,23 @@ class Usage:
         finally:
             self._writing, self._write = {}, None
 
-    async def report(self, client: str, since: date | None, until: date | None) -> dict[str, Any]:
+    async def report(self, holder: Holder, since: date | None = None, until: date | None = None) -> dict[str, Any]:
         """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days.
 
-        ``pending`` is the number of the client's calls that this process could not store yet.
+        ``pending`` is the number of the client's calls that this process could not store yet. ``quota`` is the state of
+        the client's quota in this month, None if it has none.
 
         Raises:
             StoreUnavailable: the store cannot be read.
         """
+
+        def read(session: Session) -> tuple[dict[str, Any], dict[str, Any] | None]:
+            quota = None if holder.quota is None else quotas.report(session, holder.client, holder.quota)
+            return report(session, holder.client, since, until), quota
+
         await self.flush(REPORT_SECONDS)
-        stored = await self.store.transact(
-            lambda session: report(session, client, since, until), seconds=REPORT_SECONDS, write=False
-        )
-        return stored | {"pending": self._calls_pending(client)}
+        found, quota = await self.store.transact(read, seconds=REPORT_SECONDS, write=False)
+        return found | {"pending": self._calls_pending(holder.client), "quota": quota}
 
     def _calls_pending(self, client: str | None = None) -> int:
         counts = [*self._pending.items(), *self._writing.items()]

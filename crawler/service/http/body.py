@@ -1,4 +1,4 @@
-"""Requests: the size limit of their bodies, their JSON objects, headers and query parameters."""
+"""Reads requests: their methods, headers, query parameters and JSON objects."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-from twisted.web.server import Request
+from typing import TYPE_CHECKING, Any
 
 from crawler.errors import (
     InvalidJson,
     InvalidRequest,
     MethodNotAllowed,
-    PayloadTooLarge,
-    ScrapeError,
     UnsupportedMediaType,
 )
 from crawler.reading.json import refuse_constant, unique_keys
 
 if TYPE_CHECKING:
-    from twisted.python.failure import Failure
+    from twisted.web.server import Request
 
     from crawler.service.calls.envelope import Call
 
@@ -36,74 +32,11 @@ MAX_PAGE = 100
 PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
 """The valid values of the query parameter ``limit`` of such a list, and their description."""
 
-ONE_HOST = InvalidRequest("Send exactly one Host header.")
-
+MAX_WAIT_SECONDS = 120
+"""The maximum timeout of a call."""
+WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 
 DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day as YYYY-MM-DD")
-ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
-"""Matches scheme and host of a request target that is a whole URL."""
-
-
-class RefusableConnection(Protocol):
-    """A connection that can refuse its current request."""
-
-    refused: bool
-    max_body: int
-    """Maximum bytes of the body of the request that is arriving."""
-
-    def refuse(self, error: ScrapeError) -> None:
-        """Respond before the request is complete, stop reading, and close the connection."""
-
-
-class CappedRequest(Request):
-    """A request whose body is refused once its declared or received size is over the limit."""
-
-    channel: RefusableConnection  # type: ignore[assignment]  # the site's protocol, a subclass of Twisted's channel
-    is_disconnected = False
-    """Whether the client has disconnected before the response was complete."""
-    counted: dict[str, str] | None = None
-    """The headers about the key's rate limit, if the request was counted before its body was received."""
-
-    def gotLength(self, length: int | None) -> None:  # Twisted's name
-        self._limit = self.channel.max_body
-        # Twisted keeps a body of a known, small length in memory, and writes others to a temporary file.
-        super().gotLength(length if self._limit > MAX_BODY_BYTES else min(length or 0, MAX_BODY_BYTES))
-        self._received = 0
-        if length is not None and length > self._limit:
-            self.channel.refuse(_too_large(self._limit))
-
-    def handleContentChunk(self, data: bytes) -> None:  # Twisted's name
-        self._received += len(data)
-        if self._received > self._limit:
-            self.channel.refuse(_too_large(self._limit))
-        if not self.channel.refused:
-            super().handleContentChunk(data)
-
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # Twisted's name
-        """Pass the request to Twisted. Refuse an HTTP/1.1 request that lacks a Host header or has several (RFC 9112).
-
-        ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
-        """
-        if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
-            self.channel.refuse(ONE_HOST)
-        if not self.channel.refused:
-            super().requestReceived(command, ABSOLUTE_FORM.sub(b"", path, count=1) or b"/", version)
-
-    def connectionLost(self, reason: Failure) -> None:
-        self.is_disconnected = True
-        super().connectionLost(reason)
-
-    def abort(self) -> None:
-        """Close the connection immediately, in the middle of a response."""
-        if not self.is_disconnected:
-            cast("Any", self.channel).forceAbortClient()
-
-    def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
-        self.render(cast("Any", self.site).resource)
-
-
-def _too_large(limit: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"The body is too large: at most {limit} bytes are accepted.")
 
 
 def require_method(request: Request, *methods: str) -> None:
@@ -117,6 +50,16 @@ def require_method(request: Request, *methods: str) -> None:
         raise MethodNotAllowed(
             f"Method not allowed: this route accepts {', '.join(allowed)}.", allowed=", ".join(allowed)
         )
+
+
+def wait_of(prefer: str) -> int | None:
+    """Return the timeout in a value of ``Prefer``, in seconds, limited to the valid range. None: it has no timeout.
+
+    >>> wait_of("wait=10"), wait_of("respond-async, wait=9999"), wait_of("respond-async")
+    (10, 120, None)
+    """
+    found = WAIT.search(prefer)
+    return found and min(max(int(found.group(1)), 1), MAX_WAIT_SECONDS)
 
 
 def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from crawler.errors import CallNotFound, ScrapeError, ShuttingDown, StoreUnavailable
+from crawler.errors import CallNotFound, ScrapeError, ScraperNotFound, ShuttingDown, StoreUnavailable
 from crawler.service import metrics
 from crawler.service.calls import stored
 from crawler.service.calls.asynchronous import RUN_SECONDS
@@ -24,7 +24,7 @@ from crawler.service.calls.fields import fields_of
 from crawler.service.calls.once import Claim, Found
 from crawler.service.calls.stored import STATES, FoundCall, StoredCall
 from crawler.service.description import contract
-from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query, require_method, wait_of
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -107,6 +107,25 @@ class CallRoutes:
             applied = "respond-async" if call.wait is None else f"respond-async, wait={call.wait}"
             answer.headers["Preference-Applied"] = applied
         return answer
+
+    async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
+        """Respond to a request whose path begins with ``PATH``: about one call, or about all calls of the client.
+
+        Raises:
+            ScraperNotFound: there is no such route.
+            MethodNotAllowed, CallNotFound, InvalidRequest, StoreUnavailable: as for each route.
+        """
+        call.is_counted = False
+        request_id = path.removeprefix(PATH).removeprefix("/")
+        if "/" in request_id:
+            raise ScraperNotFound(f"Asynchronous calls have the routes {PATH} and {PATH}/<request_id>.")
+        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
+        if not request_id:
+            return await self.list(request, call, holder)
+        if request.method == b"DELETE":
+            return await self.delete(call, holder, request_id)
+        call.wait = wait_of(call.request_headers.get("prefer", ""))
+        return await self.result(request, call, holder, request_id)
 
     async def result(self, request: Request, call: Call, holder: Holder, request_id: str) -> Answer:
         """Return the response of a call, or status 202 if it still waits or runs after ``call.wait`` seconds.

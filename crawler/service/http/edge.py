@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
-from twisted.web.server import Site
+from twisted.web.server import Request, Site
 
-from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, ScrapeError
+from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, PayloadTooLarge, ScrapeError
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
-from crawler.service.http.body import ABSOLUTE_FORM, MAX_BODY_BYTES, SCRAPERS, CappedRequest, headers_of
+from crawler.service.http.body import MAX_BODY_BYTES, SCRAPERS, headers_of
 from crawler.service.http.cors import Cors
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IAddress, IDelayedCall
     from twisted.web.resource import Resource
-    from twisted.web.server import Request
 
     from crawler.service.http.addresses import Addresses
 
@@ -50,12 +49,65 @@ LINGER_SECONDS = 1.0
 """Seconds for which the client can still read the response after its request was refused."""
 
 MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
+ONE_HOST = InvalidRequest("Send exactly one Host header.")
+UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
+
+ABSOLUTE_FORM = re.compile(rb"^https?://[^/?#]*", re.IGNORECASE)
+"""Matches scheme and host of a request target that is a whole URL."""
 
 LONG_LENGTH = re.compile(rb"content-length:\s*\S.{17,}\S", re.IGNORECASE | re.DOTALL)
 """Matches a Content-Length header of more than 18 digits: ``int()`` raises for thousands of digits."""
 
 
-UNKNOWN_EXPECTATION = ExpectationFailed("The header Expect may only be 100-continue.")
+class CappedRequest(Request):
+    """A request whose body is refused once its declared or received size is over the limit."""
+
+    channel: Channel
+    is_disconnected = False
+    """Whether the client has disconnected before the response was complete."""
+    counted: dict[str, str] | None = None
+    """The headers about the key's rate limit, if the request was counted before its body was received."""
+
+    def gotLength(self, length: int | None) -> None:
+        self._limit = self.channel.max_body
+        # Twisted keeps a body of a known, small length in memory, and writes others to a temporary file.
+        super().gotLength(length if self._limit > MAX_BODY_BYTES else min(length or 0, MAX_BODY_BYTES))
+        self._received = 0
+        if length is not None and length > self._limit:
+            self.channel.refuse(_too_large(self._limit))
+
+    def handleContentChunk(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > self._limit:
+            self.channel.refuse(_too_large(self._limit))
+        if not self.channel.refused:
+            super().handleContentChunk(data)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """Pass the request to Twisted. Refuse an HTTP/1.1 request that lacks a Host header or has several (RFC 9112).
+
+        ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
+        """
+        if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
+            self.channel.refuse(ONE_HOST)
+        if not self.channel.refused:
+            super().requestReceived(command, self.channel.target or b"/", version)
+
+    def connectionLost(self, reason: Failure) -> None:
+        self.is_disconnected = True
+        super().connectionLost(reason)
+
+    def abort(self) -> None:
+        """Close the connection immediately, in the middle of a response."""
+        if not self.is_disconnected:
+            cast("Any", self.channel).forceAbortClient()
+
+    def _handleStar(self) -> None:  # noqa: N802  # Twisted's own response has no envelope
+        self.render(cast("Any", self.site).resource)
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body is too large: at most {limit} bytes are accepted.")
 
 
 class Channel(HTTPChannel):
@@ -84,7 +136,7 @@ class Channel(HTTPChannel):
     _must_continue = False
     """Whether the client waits for the status 100 to send the body."""
     _method = b""
-    _target = b""
+    target = b""
     """The path and query of the request that is arriving."""
     _uri_path = b""
     _answered: Request | None = None
@@ -140,8 +192,8 @@ class Channel(HTTPChannel):
         super().lineReceived(line)
         if len(self.requests) > arrived and not self.refused:  # the line was the first of a request
             self._method, target = line.split()[:2]
-            self._target = ABSOLUTE_FORM.sub(b"", target, count=1)
-            self._uri_path = self._target.partition(b"?")[0]
+            self.target = ABSOLUTE_FORM.sub(b"", target, count=1)
+            self._uri_path = self.target.partition(b"?")[0]
 
     def allHeadersReceived(self) -> None:
         headers = self.requests[-1].requestHeaders
@@ -163,7 +215,7 @@ class Channel(HTTPChannel):
 
         A client without a valid key must not take the place of an upload.
         """
-        admitted = await limits.admit(request, self._target)
+        admitted = await limits.admit(request, self.target)
         if not isinstance(admitted, Answer):
             self._free_place = admitted
         elif not self.refused:

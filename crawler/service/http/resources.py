@@ -29,10 +29,9 @@ from crawler.service.calls.envelope import (
     unexpected,
 )
 from crawler.service.calls.fields import fields_of
-from crawler.service.clients.usage import REPORT_SECONDS
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method
+from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method, wait_of
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawler.service.clients.keys import Holder
-    from crawler.service.http.body import CappedRequest
+    from crawler.service.http.edge import CappedRequest
     from crawler.service.parts import Parts
 
 logger = structlog.get_logger(__name__)
@@ -51,10 +50,12 @@ logger = structlog.get_logger(__name__)
 Serve = Callable[[], Awaitable[Served]]
 """Returns the data of a call's target."""
 
-DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 120
-"""The default and the maximum timeout of a call."""
+KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
+"""Responds to a request of an authenticated client. The text is the request's path."""
 
-WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
+DEFAULT_WAIT_SECONDS = 60
+"""The default timeout of a call."""
+
 RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
 """Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
@@ -93,15 +94,14 @@ class Api(Resource):
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
-        self._keyed_routes = {"/v1/usage": self._usage, "/v1/status": self._status}
+        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Other routes that need an API key, by path."""
-        self._stored_routes = {
-            call_routes.PATH: self._about_calls,
-            job_routes.PATH: self._about_jobs,
-            webhook_routes.PATH: self._about_webhook,
-            tools_route.PATH: self._about_tools,
+        self._keyed_folders: dict[str, KeyedRoute] = {
+            call_routes.PATH: self._calls.answer,
+            job_routes.PATH: parts.job_routes.answer,
+            webhook_routes.PATH: parts.webhook_routes.answer,
         }
-        """Routes that need an API key and have several methods, and may have further routes below their path."""
+        """Routes that need an API key, and have further routes below their path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -128,7 +128,7 @@ class Api(Resource):
         )
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                holder = await self._counted_holder(request, call)
+                holder = await self._holder(request, call)
                 free_place = await self.parts.job_routes.admit(call, holder, uri)
             except ScrapeError as error:
                 answer = failure(call, error)
@@ -206,13 +206,11 @@ class Api(Resource):
         if public_route is not None:
             require_method(request, "GET")
             return public_route(call)
-        keyed_route = self._keyed_routes.get(path)
+        keyed_route = self._keyed_routes.get(path) or self._keyed_folders.get("/".join(path.split("/")[:3]))
         if keyed_route is not None:
-            require_method(request, "GET")
-            return await keyed_route(request, call)
-        about = self._stored_routes.get("/".join(path.split("/")[:3]))
-        if about is not None:
-            return await about(request, call, path)
+            return await keyed_route(request, call, await self._holder(request, call), path)
+        if path == tools_route.PATH:
+            return await self._about_tools(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             require_method(request, "GET")
             return viewer.bundled_file(name).answer(call)
@@ -229,7 +227,7 @@ class Api(Resource):
         return await self._scrape(request, call, scraper)
 
     async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._counted_holder(request, call)
+        holder = await self._holder(request, call)
         given = read_object(request, call)
         params = check_params(scraper, given)
         call.note = limited_numbers(given, params)
@@ -257,49 +255,20 @@ class Api(Resource):
         await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
         return await serve()
 
-    async def _about_calls(self, request: Request, call: Call, path: str) -> Answer:
-        """Respond to a request about one asynchronous call, or, if the id is empty, about all calls of the client."""
-        request_id = path.removeprefix(call_routes.PATH).removeprefix("/")
-        if "/" in request_id:
-            raise ScraperNotFound(UNKNOWN_ROUTE)
-        require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
-        call.is_counted = False
-        holder = await self._holder(request, call)
-        if not request_id:
-            return await self._calls.list(request, call, holder)
-        if request.method == b"DELETE":
-            return await self._calls.delete(call, holder, request_id)
-        call.wait = wait_of(call.request_headers.get("prefer", ""))
-        return await self._calls.result(request, call, holder, request_id)
-
-    async def _about_jobs(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.job_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _about_webhook(self, request: Request, call: Call, path: str) -> Answer:
-        return await self.parts.webhook_routes.answer(request, call, await self._counted_holder(request, call), path)
-
-    async def _counted_holder(self, request: Request, call: Call) -> Holder:
-        """Return the client that owns the call's API key. A POST counts as one call of the key's rate."""
-        holder = await self._holder(request, call)
-        counted = cast("CappedRequest", request).counted
-        if counted is not None:
-            call.headers.update(counted)
-        elif call.method == "POST" and (rate_limit := await self.parts.limits.count(holder)):
-            call.headers.update(rate_limit.headers)
-            rate_limit.check()
-        return holder
-
-    async def _about_tools(self, request: Request, call: Call, _: str) -> Answer:
+    async def _about_tools(self, request: Request, call: Call) -> Answer:
         key = tools_route.api_key(call)
-        await self._holder(request, call, key)
+        await self._holder(request, call, key, counts=False)
         return await self.parts.tools.answer(request, call, str(key))
 
-    async def _holder(self, request: Request, call: Call, key: str | None = None) -> Holder:
+    async def _holder(self, request: Request, call: Call, key: str | None = None, *, counts: bool = True) -> Holder:
         """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
+
+        ``counts``: whether a POST counts as one call of the key's rate.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
-            RateLimited: the key is not valid, and the caller's address has sent too many calls without a valid key.
+            RateLimited: the key has made all calls of its period; or the key is not valid, and the caller's address has
+                sent too many calls without a valid key.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)
@@ -315,6 +284,12 @@ class Api(Resource):
                 raise
             raise
         call.client_id = holder.client
+        counted = cast("CappedRequest", request).counted
+        if counted is not None:
+            call.headers.update(counted)
+        elif counts and call.method == "POST" and (rate_limit := await parts.limits.count(holder)):
+            call.headers.update(rate_limit.headers)
+            rate_limit.check()
         return holder
 
     def _root(self, call: Call) -> Answer:
@@ -327,23 +302,11 @@ class Api(Resource):
         state = self.parts.crawlers.state
         return json_response(200 if state["status"] == "ready" else 503, state, call)
 
-    async def _usage(self, request: Request, call: Call) -> Answer:
-        holder = await self._holder(request, call)
+    async def _usage(self, request: Request, call: Call, holder: Holder, _: str) -> Answer:
+        require_method(request, "GET")
         since, until = days(request)
-        report = await self.parts.usage.report(holder.client, since, until)
-        report["quota"] = await self.parts.quotas.report(holder, REPORT_SECONDS)
-        return json_response(200, report, call)
+        return json_response(200, await self.parts.usage.report(holder, since, until), call)
 
-    async def _status(self, request: Request, call: Call) -> Answer:
-        await self._holder(request, call)
+    async def _status(self, request: Request, call: Call, _: Holder, __: str) -> Answer:
+        require_method(request, "GET")
         return json_response(200, await self.parts.status.report(), call)
-
-
-def wait_of(prefer: str) -> int | None:
-    """Return the timeout in a value of ``Prefer``, in seconds, limited to the valid range. None: it has no timeout.
-
-    >>> wait_of("wait=10"), wait_of("respond-async, wait=9999"), wait_of("respond-async")
-    (10, 120, None)
-    """
-    found = WAIT.search(prefer)
-    return found and min(max(int(found.group(1)), 1), MAX_WAIT_SECONDS)

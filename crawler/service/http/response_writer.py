@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from twisted.web.server import Request
 
-    from crawler.service.http.body import CappedRequest
     from crawler.service.http.cors import Cors
+    from crawler.service.http.edge import CappedRequest
 
 logger = structlog.get_logger(__name__)
 

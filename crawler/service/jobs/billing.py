@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.account import SETTING, Account
 from crawler.jobs.clock import store_time
 from crawler.jobs.events import post
+from crawler.jobs.job import ACCOUNT, Account
 from crawler.service.calls import once, stored
 from crawler.service.clients import quotas, usage
 
@@ -74,4 +74,4 @@ def room(session: Session, job: Any) -> int | None:
 
 def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
     """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
-    return {SETTING: Account(owner, store_bills, room, waits)}
+    return {ACCOUNT: Account(owner, store_bills, room, waits)}

@@ -71,25 +71,15 @@ class Selected:
         return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
 
 
-class Buffer:
+class Buffer(io.BytesIO):
     """A buffer for the output of an exporter."""
-
-    def __init__(self, _path: str = "") -> None:
-        self.content: IO[bytes] = io.BytesIO()
 
     def take(self) -> bytes:
         """Return the content, and clear the buffer."""
-        self.content.seek(0)
-        data = self.content.read()
-        self.content.seek(0)
-        self.content.truncate()
+        data = self.getvalue()
+        self.seek(0)
+        self.truncate()
         return data
-
-    def commit(self) -> None:
-        """Do nothing, because ``take`` clears the buffer."""
-
-    def discard(self) -> None:
-        """Do nothing, because the memory is freed with the object."""
 
 
 async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
@@ -135,7 +125,7 @@ async def records(
     if selected.format in FILES:
         return _pieces(await _file(_selected(jobs, job, selected), selected.format, rows, settings, created))
     buffer = Buffer()
-    output = Output(Layout(f"records.{selected.format}"), rows, settings, created, new_file=lambda _: buffer)
+    output = Output(Layout(f"records.{selected.format}"), rows, settings, created, stream=buffer)
     return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
 
 
@@ -144,7 +134,7 @@ async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[by
     buffer = Buffer()
     is_table = selected.format == "csv"
     exporter: CsvExporter | JsonLinesExporter = (
-        CsvExporter(buffer.content, fields_to_export=[*FAILURE_KEYS]) if is_table else JsonLinesExporter(buffer.content)
+        CsvExporter(buffer, fields_to_export=[*FAILURE_KEYS]) if is_table else JsonLinesExporter(buffer)
     )
     exporter.start_exporting()
 

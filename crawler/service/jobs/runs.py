@@ -19,7 +19,7 @@ from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUn
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
-from crawler.jobs.leases import Skipped
+from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
 from crawler.service.calls.asynchronous import RUN_SECONDS, TEMPORARY
@@ -114,10 +114,7 @@ class Runs:
                 self._stored,
                 lambda claim: self.cancel(claim.target),
                 lambda _: None,
-                lease=self.lease,
-                exits=self.exits,
-                owned_only=True,
-                also_store=store_bills,
+                Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills),
             )
             try:
                 async with worker:

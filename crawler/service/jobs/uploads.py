@@ -106,10 +106,6 @@ class Contents:
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response about the lines and their maximum cost."""
-        lines = {"valid": self.valid.total(), "invalid": self.invalid, "invalid_lines": self.listed}
-        return lines | self._cost()
-
-    def _cost(self) -> dict[str, Any]:
         pages = int(self.arguments.get("max_pages", 1))
         records: int | None = pages * self.valid.total()
         requests: int | None = 0
@@ -122,7 +118,8 @@ class Contents:
                 requests, reason = None, f"The number of requests of {name} depends on its pages."
         if "exhaustive" in self.arguments:
             records, requests, reason = None, None, "An exhaustive listing has as many pages as the platform states."
-        return {"records_at_most": records, "requests_at_most": requests, "no_limit_because": reason}
+        lines = {"valid": self.valid.total(), "invalid": self.invalid, "invalid_lines": self.listed}
+        return {**lines, "records_at_most": records, "requests_at_most": requests, "no_limit_because": reason}
 
 
 @dataclass(frozen=True)

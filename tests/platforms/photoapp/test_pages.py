@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
@@ -96,62 +92,6 @@ def post_of(data: dict[str, Any]) -> dict[str, Any]:
 VIDEO = wrapped(kind=2)
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        ("accessibility_caption", {"accessibility_caption": ""}),
-        ("clips_metadata", {"clips_music_attribution_info": None}),
-        ("coauthor_producers", {"coauthor_producers": []}),
-        ("like_count", {"edge_media_preview_like": {"count": None}}),
-        ("caption", {"edge_media_to_caption": {"edges": []}}),
-        ("usertags", {"edge_media_to_tagged_user": {"edges": []}}),
-        ("has_audio", {"has_audio": None}),
-        ("like_and_view_counts_disabled", {"like_and_view_counts_disabled": None}),
-        ("location", {"location": None}),
-        ("product_type", {"product_type": ""}),
-        ("display_uri", {"thumbnail_src": ""}),
-        ("original_height", {"dimensions": {"height": None, "width": None}}),
-        ("video_versions", {"video_url": None}),
-        ("image_versions2", {}),
-    ],
-)
-def test_an_optional_key_changes_its_field_only(key: str, expected: dict[str, Any]) -> None:
-    data = copy.deepcopy(VIDEO)
-    media = data["xig_polaris_media"]["if_not_gated_logged_out"]
-    media["like_and_view_counts_disabled"] = False
-    whole = post_of(data)
-    for each in (key, "original_width") if key == "original_height" else (key,):
-        del media[each]
-    without = post_of(data)
-    changed = {field for field in whole if whole[field] != without[field]}
-    assert changed <= (expected.keys() or {"display_url"})
-    assert {field: without[field] for field in expected} == expected
-    assert without["display_url"]
-
-
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        (("pk",), {"pk"}),
-        (("media_type",), {"media_type"}),
-        (("user",), {"user"}),
-        (("user", "pk"), {"user.pk"}),
-        (("user", "username"), {"user.username"}),
-        (("taken_at",), {"taken_at"}),
-    ],
-)
-def test_a_missing_mandatory_key_is_named(path: tuple[str, ...], fields: set[str]) -> None:
-    data = copy.deepcopy(VIDEO)
-    holder = data["xig_polaris_media"]["if_not_gated_logged_out"]
-    for key in path[:-1]:
-        holder = holder[key]
-    del holder[path[-1]]
-    with pytest.raises(ExtractionFailed) as raised:
-        post_of(data)
-    assert raised.value.reason == "missing_field"
-    assert {".".join(map(str, detail["loc"][2:])) for detail in raised.value.details} == fields
-
-
 @pytest.mark.parametrize(("flag", "likes"), [(True, 5), (False, -1)])
 def test_hidden_counts_are_null(flag: bool, likes: int) -> None:  # noqa: FBT001  # a row of the table
     data = copy.deepcopy(VIDEO)
@@ -231,86 +171,11 @@ def test_a_post_that_was_saved_without_its_outer_keys(form: str) -> None:
         assert read(PostPage, body)["id"] == VIDEO["xig_polaris_media"]["pk"]
 
 
-# Damage
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8)
-    | st.sampled_from(["http://[broken", "https://x/a.mp4?efg=%%%", "https://x/?efg=eyJ", "PT9", "9" * 40, "\ud83d"]),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
-    max_leaves=6,
-)
 FORMS_DATA: dict[str, Any] = {
     "page": VIDEO,
     "item": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "item"),
     "graph": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "graph"),
 }
-
-
-def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of every value in a payload. Of each list, only the first two entries are included."""
-    if path:
-        yield path
-    children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
-    for key, child in children:
-        yield from paths(child, (*path, key))
-
-
-PATHS = [(form, path) for form, data in FORMS_DATA.items() for path in paths(data)]
-
-
-def damage(data: Any, path: tuple[Any, ...], value: Any) -> None:
-    with suppress(KeyError, IndexError, TypeError):  # already removed
-        for key in path[:-1]:
-            data = data[key]
-        if value == "<remove>":
-            del data[path[-1]]
-        else:
-            data[path[-1]] = value
-
-
-def check_damage(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
-    data = orjson.loads(orjson.dumps(FORMS_DATA))  # faster than a deep copy
-    for (form, path), value in damages:
-        damage(data[form], path, value)
-    for form in {form for (form, _), _ in damages}:
-        try:
-            body = orjson.dumps({"data": data[form]})
-        except (TypeError, orjson.JSONEncodeError):
-            continue  # cannot be written as JSON
-        with suppress(ScrapeError):
-            read(FORMS[form], body)
-
-
-DAMAGES = st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
-@given(DAMAGES)
-@settings(derandomize=True, max_examples=100, deadline=None, suppress_health_check=SLOW)
-def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
-    check_damage(damages)
-
-
-@pytest.mark.soak
-@given(DAMAGES)
-@settings(derandomize=True, max_examples=2_000, deadline=None, suppress_health_check=SLOW)
-def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[str, tuple[Any, ...]], Any]]) -> None:
-    check_damage(damages)
-
-
-@given(JSON, st.sampled_from(list(FORMS.values())))
-@settings(derandomize=True, max_examples=100, deadline=None)
-def test_arbitrary_json_gives_a_typed_error(data: Any, page: type[PostPage]) -> None:
-    try:
-        body = orjson.dumps(data)
-    except (TypeError, orjson.JSONEncodeError):
-        return
-    with pytest.raises(ScrapeError):
-        read(page, body)
 
 
 @pytest.mark.parametrize("cut", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9])

@@ -10,8 +10,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
@@ -98,71 +96,9 @@ def test_re3_5_the_selected_prices(low: float | None, high: float | None) -> Non
     assert page_of(orjson.dumps(data)).selected_prices == (low, high)
 
 
-@pytest.mark.parametrize(
-    ("key", "field", "left"),
-    [
-        ("breadCrumb", "breadcrumbs", []),
-        ("aggregatedCount", "total_results", None),
-    ],
-)
-def test_an_optional_key_changes_its_field_only(key: str, field: str, left: Any) -> None:
-    data = copy.deepcopy(PAYLOAD)
-    del listing(data)[key]
-    if key == "aggregatedCount":
-        for stack in listing(data)["itemStacks"]:
-            del stack["count"], stack["meta"]["totalItemCount"]
-    whole, without = read(PAYLOAD), read(data)
-    assert without[field] == left
-    assert {k: v for k, v in without.items() if k != field} == {k: v for k, v in whole.items() if k != field}
-
-
-@pytest.mark.parametrize(
-    ("key", "field", "left"),
-    [
-        ("averageRating", "rating", {"average": None}),
-        ("sellerName", "seller", {"name": ""}),
-        ("conditionV2", "condition", None),
-        ("shortDescription", "short_description", ""),
-        ("offerId", "offer_id", ""),
-        ("availabilityStatusV2", "availability", {"in_stock": None, "status": ""}),
-        ("category", "category_path", ""),
-        ("priceInfo", "price", {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}),
-    ],
-)
-def test_an_optional_key_of_a_row_changes_its_field_only(key: str, field: str, left: Any) -> None:
-    data = copy.deepcopy(PAYLOAD)
-    for row in rows_of(data):
-        row.pop(key, None)
-    for whole, without in zip(read(PAYLOAD)["products"], read(data)["products"], strict=True):
-        assert {k: v for k, v in without.items() if k != field} == {k: v for k, v in whole.items() if k != field}
-        if isinstance(left, dict):
-            assert left.items() <= without[field].items()
-        else:
-            assert without[field] == left
-
-
 def rows_of(data: Any) -> Iterator[dict[str, Any]]:
     for stack in listing(data)["itemStacks"]:
         yield from (row for row in stack["items"] if row["__typename"] == "Product")
-
-
-@pytest.mark.parametrize("key", ["usItemId", "name"])
-def test_rows_without_a_mandatory_key_are_refused(key: str) -> None:
-    data = copy.deepcopy(PAYLOAD)
-    for row in rows_of(data):
-        del row[key]
-    with pytest.raises(ExtractionFailed) as refused:
-        read(data)
-    assert refused.value.reason == "blind"
-    assert key in {detail["loc"][-1] for detail in refused.value.details}
-
-
-def test_a_listing_without_rows_names_the_path() -> None:
-    data = copy.deepcopy(PAYLOAD)
-    del listing(data)["itemStacks"]
-    with pytest.raises(ExtractionFailed) as refused:
-        read(data)
-    assert refused.value.details[0]["loc"] == [*PATH, "itemStacks[]"]
 
 
 @pytest.mark.parametrize(
@@ -183,69 +119,6 @@ def test_statuses(status: int, code: str, retry_after: int | None) -> None:
     with pytest.raises(ScrapeError) as refused:
         asyncio.run(page_of(PAYLOAD, status=status).to_item())
     assert (refused.value.code, refused.value.retry_after, refused.value.upstream_status) == (code, retry_after, status)
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8), children, max_size=3),
-    max_leaves=6,
-)
-
-
-def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of every value in the payload. Of each list, only the first two entries are included."""
-    if path:
-        yield path
-    children = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
-    for key, child in children:
-        yield from paths(child, (*path, key))
-
-
-PATHS = list(paths(PAYLOAD["props"]["pageProps"]["initialData"]))
-
-
-DAMAGES = st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just("<remove>")), min_size=1, max_size=6)
-
-
-@given(DAMAGES)
-@settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
-    check_damage(damages)
-
-
-@pytest.mark.soak
-@given(DAMAGES)
-@settings(derandomize=True, max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_much_damage_gives_data_or_a_typed_error(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
-    check_damage(damages)
-
-
-def check_damage(damages: list[tuple[tuple[Any, ...], Any]]) -> None:
-    data = orjson.loads(orjson.dumps(PAYLOAD))  # faster than a deep copy
-    for path, value in damages:
-        holder: Any = data["props"]["pageProps"]["initialData"]
-        try:
-            for key in path[:-1]:
-                holder = holder[key]
-            if value == "<remove>":
-                del holder[path[-1]]
-            else:
-                holder[path[-1]] = value
-        except (KeyError, IndexError, TypeError):
-            continue  # the path is already removed
-    with suppress(ScrapeError):
-        read(data)
-
-
-@given(JSON)
-@settings(derandomize=True, max_examples=200, deadline=None)
-def test_any_json_gives_data_or_a_typed_error(data: Any) -> None:
-    with pytest.raises(ScrapeError):
-        read(data)
 
 
 BODY = orjson.dumps(PAYLOAD)

@@ -15,7 +15,11 @@ from tests.service.conftest import ROOT
 from tests.service.console.page import DESKTOP, OWN, PHONE, OpenConsole, call, violations
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    "name",
+    # The fast tier shows whole records of all scrapers: test_every_known_field_is_shown.
+    [name if name == "retail-search-v4" else pytest.param(name, marks=pytest.mark.soak) for name in OWN],
+)
 def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> None:
     page = console(name)
     call(page)
