@@ -20,11 +20,10 @@ from crawler.service.calls.envelope import (
     json_response,
     success,
 )
-from crawler.service.calls.fields import fields_of
 from crawler.service.calls.once import Claim, Found
 from crawler.service.calls.stored import STATES, FoundCall, StoredCall
 from crawler.service.description import contract
-from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, read_query, require_method, wait_of
+from crawler.service.http.body import MAX_PAGE, PAGE_LIMIT, fields_of, read_query, require_method, wait_of
 
 if TYPE_CHECKING:
     from twisted.web.server import Request

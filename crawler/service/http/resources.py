@@ -28,10 +28,9 @@ from crawler.service.calls.envelope import (
     success,
     unexpected,
 )
-from crawler.service.calls.fields import fields_of
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
-from crawler.service.http.body import SCRAPERS, days, headers_of, read_object, require_method, wait_of
+from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.configuration.descriptions import description
 from crawler.platforms.professional import schema as professional
-from crawler.platforms.professional import schema_content as professional_content
 from crawler.platforms.professional import schema_rows as professional_rows
 from crawler.platforms.professional.link import slug_of_url
 from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
@@ -171,7 +170,7 @@ def test_invalid_params_are_refused(params: dict[str, Any], loc: str) -> None:
 
 MODELS: dict[str, type[BaseModel]] = {
     value.__name__: value
-    for module in (professional, professional_content, professional_rows)
+    for module in (professional, professional_rows)
     for value in vars(module).values()
     if isinstance(value, type) and issubclass(value, BaseModel)
 }
