@@ -16,8 +16,8 @@ from crawler.targets.target import Record
 if TYPE_CHECKING:
     from crawler.platforms.microblog.schema import Profile as MicroblogProfileData
     from crawler.platforms.photoapp.schema import PostData as PhotoappPostV4Data
+    from crawler.platforms.professional.schema import MemberContent as ProfessionalProfileV4Data
     from crawler.platforms.professional.schema import Profile as ProfessionalProfileData
-    from crawler.platforms.professional.schema_content import MemberContent as ProfessionalProfileV4Data
     from crawler.platforms.retail.schema import Listing as RetailCategoryV4Data
     from crawler.platforms.retail.schema import SearchListing as RetailSearchV4Data
     from crawler.platforms.shortvideo.schema import PhotoSearch as ShortvideoPhotoSearchV4Data
@@ -49,7 +49,7 @@ DATA_MODELS = {
     "MicroblogProfileData": "microblog.schema.Profile",
     "PhotoappPostV4Data": "photoapp.schema.PostData",
     "ProfessionalProfileData": "professional.schema.Profile",
-    "ProfessionalProfileV4Data": "professional.schema_content.MemberContent",
+    "ProfessionalProfileV4Data": "professional.schema.MemberContent",
     "RetailCategoryV4Data": "retail.schema.Listing",
     "RetailSearchV4Data": "retail.schema.SearchListing",
     "ShortvideoPhotoSearchV4Data": "shortvideo.schema.PhotoSearch",

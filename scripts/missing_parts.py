@@ -43,7 +43,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 RECORD = ROOT / "tests" / "golden.jsonl"
 NOT_EXTRACTED = {
     "crawler.platforms.microblog.api.GuestTokenPage": "a token for further requests",
-    "crawler.platforms.photoapp.share.SharePage": "the address of the post, without its data",
+    "crawler.platforms.photoapp.pages.SharePage": "the address of the post, without its data",
 }
 """Page classes whose responses ``scrapy extract`` need not read: their content."""
 ONLY_ERRORS = {

@@ -42,17 +42,8 @@ STATEMENT_SECONDS = 5.0
 IDLE_SECONDS = 10.0
 """Seconds after which PostgreSQL ends an idle transaction: its process may be suspended while it holds locks."""
 
-CONFLICTS = {"40001", "40P01"}
-"""PostgreSQL's error codes after which a transaction can be repeated: serialisation failure and deadlock."""
-TOO_LARGE = "54"
-"""PostgreSQL's class of error codes for values above a limit of the server."""
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """SQLite's error codes for a file that is not a database."""
-
-
-def sqlstate(error: Exception) -> str:
-    """Return PostgreSQL's error code in an exception of SQLAlchemy, "" without one."""
-    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
 
 
 Statement: TypeAlias = str | sa.Executable
@@ -133,13 +124,15 @@ class Connection:
         # With these options, SQLAlchemy begins and ends no transactions on the connection.
         options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
         engine = sa.create_engine(self.url, creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
-        self._core = engine.connect()
-        self.dialect = self._core.dialect.name
+        self.dialect = engine.dialect.name
         """``sqlite`` or ``postgresql``."""
         try:
+            self._core = engine.connect()
             self._update(schema)
-        except Exception:
+        except Exception as error:
             self.close()
+            if isinstance(error, sa.exc.DBAPIError) and error.orig is not None:
+                raise error.orig from error  # the error of the driver, as those of all other statements
             raise
 
     def _update(self, schema: VersionedSchema) -> None:
@@ -184,6 +177,8 @@ class Database:
     """The exceptions that its operations raise while the database is unavailable."""
     refusals: tuple[type[Exception], ...]
     """The exceptions that the values of a statement cause. The same statement would fail again."""
+    conflicts: tuple[type[Exception], ...] = ()
+    """The exceptions after which a transaction can be repeated at once."""
     losses: int = 0
     """Number of times that this process found the stored data lost, and began with an empty database."""
 
@@ -212,7 +207,7 @@ class SqliteDatabase(Database):
         self.path = path
         self.name = str(path)
         self.schema = schema
-        self._file = SqliteFile(path, (), wal=True, shrinks=True, busy_timeout=BUSY_SECONDS)
+        self._file = SqliteFile(path, (), many_writes=True, busy_timeout=BUSY_SECONDS)
         self._opened: tuple[int, int] | None = None
         """Device and inode of the file that this process has opened."""
 
@@ -261,15 +256,12 @@ class _SqliteConnection(Connection):
     url = "sqlite://"
 
     def _update(self, schema: VersionedSchema) -> None:
-        try:
-            if not schema.is_current(self._core):  # most processes can connect without a write lock
-                with self.begin(write=True):
-                    schema.update(self._core)
-                if not self.execute("PRAGMA auto_vacuum", {}).fetchone()[0]:  # a file of version 0.2
-                    self.driver.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                    self.driver.execute("VACUUM")
-        except sa.exc.DBAPIError as error:
-            raise error.orig or error from error
+        if not schema.is_current(self._core):  # most processes can connect without a write lock
+            with self.begin(write=True):
+                schema.update(self._core)
+            if not self.execute("PRAGMA auto_vacuum", {}).fetchone()[0]:  # a file of version 0.2
+                self.driver.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                self.driver.execute("VACUUM")
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         return transaction(self.driver, write=write)
@@ -296,8 +288,9 @@ class PostgreSqlDatabase(Database):
         """
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
 
-        self.errors = (psycopg.Error, sa.exc.SQLAlchemyError, OSError)
-        self.refusals = (psycopg.DataError, psycopg.IntegrityError)
+        self.errors = (psycopg.Error, OSError)
+        self.refusals = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
+        self.conflicts = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
         self.schema = schema
         limits = {
             "lock_timeout": BUSY_SECONDS,

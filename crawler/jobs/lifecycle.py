@@ -202,12 +202,9 @@ class Jobs:
 
         return await self.writes.transact(mark)
 
-    async def remove(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> None:
-        """Delete a job with its lines, targets and records, if its state is in ``of``.
-
-        A removal that was killed can be repeated.
-        """
-        if not await self.mark_removed(job, of):
+    async def remove(self, job: Job) -> None:
+        """Delete a job with its lines, targets and records. A removal that was killed can be repeated."""
+        if not await self.mark_removed(job):
             return
         while await self._paced(lambda session: _drop_inputs(session, job)):
             pass

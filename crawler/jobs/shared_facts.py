@@ -262,8 +262,7 @@ class SharedFacts(Facts):
     async def _decide(self, batch: list[_Pending]) -> None:
         groups = {group_of(each.name) for each in batch}
         due = time.monotonic() - VIEW_SECONDS / 2
-        views = ((scope, view) for scope, view in self._views.items() if view.at <= due)
-        scopes = [scope for scope, _ in views if group_of(scope.partition(":")[2]) in groups]
+        scopes = [scope for scope, view in self._views.items() if view.at <= due and scope.partition(":")[2] in groups]
         try:
             decided = await self.store.transact(lambda s: decide(s, batch, scopes), seconds=ANSWER_SECONDS)
         except StoreUnavailable as error:

@@ -21,7 +21,7 @@ import structlog
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME
-from crawler.jobs.databases import CONFLICTS, TOO_LARGE, Connection, PostgreSqlDatabase, SqliteDatabase, sqlstate
+from crawler.jobs.databases import Connection, PostgreSqlDatabase, SqliteDatabase
 
 if TYPE_CHECKING:
     from crawler.jobs.databases import Database
@@ -156,10 +156,10 @@ class Store:
                 outcome = self._run(work, write=write)
                 break
             except self._database.errors as error:
-                if isinstance(error, self._database.refusals) or sqlstate(error).startswith(TOO_LARGE):
+                if isinstance(error, self._database.refusals):
                     self.disconnect()
-                    raise StoreRefused(f"The store rejected a value: {getattr(error, 'orig', error)}") from error
-                if sqlstate(error) not in CONFLICTS or attempt + 1 == CONFLICT_TRIES:
+                    raise StoreRefused(f"The store rejected a value: {error}") from error
+                if not isinstance(error, self._database.conflicts) or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error
             except Exception:  # from ``work``: the state of the connection is not known
@@ -209,8 +209,7 @@ class Store:
         self._failed_at = time.monotonic()
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            # SQLAlchemy's message also contains the parameters. "orig" is the driver's error, without them.
-            logger.error("store_unavailable", store=self._database.name, error=str(getattr(error, "orig", error)))
+            logger.error("store_unavailable", store=self._database.name, error=str(error))
         connection, self._connection = self._connection, None
         with suppress(*self._database.errors):
             self._database.discard_damaged(connection, error)

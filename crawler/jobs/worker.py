@@ -207,9 +207,8 @@ class Worker:
         """
         self._outage_since = self._outage_since or lease_clock()
         # A transaction that waited behind a failed one has no cause of its own.
-        self._outage_cause = error.__cause__ or self._outage_cause or error
+        cause = self._outage_cause = error.__cause__ or self._outage_cause or error
         if lease_clock() - self._outage_since > OUTAGE_SECONDS:
-            cause = getattr(self._outage_cause, "orig", self._outage_cause)
             raise WorkerStoppedError(f"The store was unavailable for {OUTAGE_SECONDS:.0f} s: {cause}") from error
 
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:

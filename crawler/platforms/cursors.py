@@ -17,6 +17,9 @@ MAX_LENGTH = 16_384
 """Maximum characters of a cursor. Valid cursors are much shorter."""
 
 
+_CHANGED = "not a cursor: expected the value of a previous answer, unchanged"
+
+
 def encode(kind: str, payload: dict[str, Any]) -> str:
     """Return the cursor for a payload. ``kind``: the listing and the version of the payload's format, such as
     "videos-1".
@@ -38,15 +41,11 @@ def decode(kind: str, text: str) -> dict[str, Any]:
         raise ValueError("not a cursor: too long")
     try:
         raw = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError as error:
-        raise ValueError("not a cursor: expected the value of a previous answer, unchanged") from error
-    checksum, body = raw[:4], raw[4:]
-    if zlib.crc32(body).to_bytes(4, "big") != checksum:
-        raise ValueError("not a cursor: expected the value of a previous answer, unchanged")
-    try:
-        found, payload = orjson.loads(body)
+        found, payload = orjson.loads(raw[4:])
     except (ValueError, TypeError) as error:
-        raise ValueError("not a cursor: expected the value of a previous answer, unchanged") from error
+        raise ValueError(_CHANGED) from error
+    if zlib.crc32(raw[4:]).to_bytes(4, "big") != raw[:4]:
+        raise ValueError(_CHANGED)
     if found != kind or not isinstance(payload, dict):
         raise ValueError("a cursor of another kind: expected the value of a previous answer of the same scraper")
     return payload

@@ -103,7 +103,7 @@ class PlatformLinks:
         """
         url = split_link(text, self.expected)
         try:
-            link = self.read_url(url) if self.owns(url.host) else _read_url(url)
+            link = _owner(url).read_url(url)
         except LinkError as error:
             raise LinkError(f"{error}; {self.expected}") from None
         if link.platform != self.platform.name or (kinds and link.kind not in kinds):
@@ -151,10 +151,7 @@ def read_link(text: str) -> Link:
     text = text.strip()
     text = _DEFAULT_PORT.sub(r"\1\2", f"https:{text}" if text.startswith("//") else text)
     url = split_link(text, f"expected a link to a page of {', '.join(platforms())}")
-    for links in all_links():
-        if links.owns(url.host):
-            return links.read(text)
-    return _read_url(url)
+    return _owner(url).read(text)
 
 
 def is_link(text: str) -> bool:
@@ -213,15 +210,15 @@ def decoded(path: str) -> str | None:
     return text if text.isprintable() else None
 
 
-def _read_url(url: Url) -> Link:
-    """Read a URL of any platform.
+def _owner(url: Url) -> PlatformLinks:
+    """Return the links of the platform that a URL's host belongs to.
 
     Raises:
-        LinkError: the URL's host does not belong to a platform, or no scraper reads the page.
+        LinkError: the host does not belong to a platform.
     """
     for links in all_links():
         if links.owns(url.host):
-            return links.read_url(url)
+            return links
     hosts = ", ".join(f"{links.platform.domain} ({links.platform.name})" for links in all_links())
     what = "a host of a platform" if "." in url.host else "a link to a platform"
     raise LinkError(f"{url.host[:100]!r} is not {what}: {hosts}")

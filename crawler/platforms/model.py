@@ -9,13 +9,7 @@ from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin
 
-from pydantic import (
-    ConfigDict,
-    GetJsonSchemaHandler,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema

@@ -24,7 +24,7 @@ import structlog
 
 from crawler.logs import one_line
 from crawler.platforms import platforms
-from crawler.reading.declaration import Contract, values
+from crawler.reading.contract import Contract, values
 from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, WrongLineError, beginnings, check_line, label
 from crawler.reading.paths import joined, steps
 

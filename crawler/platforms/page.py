@@ -18,10 +18,13 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
-from crawler.reading.contract import C, Contract, Reading, read, read_plain
+from crawler.reading import careful
+from crawler.reading.careful import Reading
+from crawler.reading.contract import C, Contract
 from crawler.reading.json import decode
 from crawler.reading.names import NO_NAMES, Names
-from crawler.reading.unread import Unread
+from crawler.reading.reader import read
+from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
@@ -134,7 +137,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         if self.payloads is not None:
             self.payloads.append((kind, data))
-        return self._of_contract(kind, read_plain(self.names.contract(kind), data))
+        return self._of_contract(kind, careful.read_plain(self.names.contract(kind), data))
 
     def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:
         self.unread += reading.unread
@@ -218,5 +221,4 @@ def mismatch_error(
 
     ``path`` is the place in the payload that identifies the target; ``expected`` is the value that it should have.
     """
-    detail: Detail = {"loc": list(path), "msg": f"Input should be {expected!r}", "type": "literal_error"}
-    return ExtractionFailed(message, details=[detail], reason=reason)
+    return invalid_error(message, path, f"Input should be {expected!r}", "literal_error", reason=reason)

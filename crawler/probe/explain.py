@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
-from crawler.reading.declaration import C, Contract, Value, contracts, values
+from crawler.reading.contract import C, Contract, Value, contracts, values
 from crawler.reading.names import Names, declared, label, owners, variant
 
 Record = Mapping[str, Any]

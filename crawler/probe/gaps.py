@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from crawler.reading.declaration import OFTEN_ROWS, Contract, Value, values
+from crawler.reading.contract import OFTEN_ROWS, Contract, Value, values
 from crawler.reading.paths import ANY, EACH, Step, joined, steps
 
 Keys = tuple[str, ...]

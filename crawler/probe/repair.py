@@ -16,7 +16,7 @@ from crawler.probe.likeness import agreement
 from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
 from crawler.reading.careful import find
-from crawler.reading.declaration import values
+from crawler.reading.contract import values
 from crawler.reading.names import NO_NAMES, Line, Names, SelectorTable, label, renamed
 from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source

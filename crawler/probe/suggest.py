@@ -24,7 +24,7 @@ from crawler.probe.gaps import Gap, Keys, at, break_of, gaps
 from crawler.probe.likeness import Agreement, agreement, alike, are_known, has_forms, is_general
 from crawler.probe.reread import ReadPage
 from crawler.reading.careful import find, objects
-from crawler.reading.declaration import Contract, Value, values
+from crawler.reading.contract import Contract, Value, values
 from crawler.reading.names import Line, Names, WrongLineError, beginnings, check_line, declared, label
 from crawler.reading.paths import EACH, Step, joined, steps
 

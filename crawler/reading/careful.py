@@ -7,19 +7,17 @@ read becomes null, and a row without its identity is left out. Each path is repo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
-from crawler.errors import ExtractionFailed
-from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.contract import EMPTY, OFTEN_ROWS, C, Contract, Value, contracts, per_contract, values
 from crawler.reading.json import decode
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread
-
-C = TypeVar("C", bound=Contract)
+from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread, invalid_error
 
 ROOT = "$"
 """The path of the whole payload."""
@@ -31,29 +29,33 @@ MAX_BYTES = 4_000_000
 block the event loop for seconds."""
 
 
-def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> tuple[C | None, list[Unread]]:
+class Reading(NamedTuple, Generic[C]):
+    """What was read: the contract's instance, or None if its identity is missing; and the unread parts."""
+
+    value: C | None
+    unread: list[Unread]
+
+
+def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> Reading[C]:
     """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
 
     Raises:
         ExtractionFailed: the document is too large, is not JSON, or has too many rows.
     """
     if len(body) > MAX_BYTES:
-        raise ExtractionFailed(
-            f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read.",
-            details=[{"loc": [what], "msg": "Data too large", "type": "too_large"}],
-            reason="too_large",
-        )
+        message = f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read."
+        raise invalid_error(message, [what], "Data too large", "too_large", reason="too_large")
     return read_plain(kind, decode(body, what=what, code_after=code_after))
 
 
-def read_plain(kind: type[C], data: object) -> tuple[C | None, list[Unread]]:
-    """Read plain data: dicts, lists, texts, numbers, booleans and None.
+def read_plain(kind: type[C], data: object) -> Reading[C]:
+    """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
     Raises:
         ExtractionFailed: the data has more rows than any real page, or contracts that contain themselves too often.
     """
     value, walk = _walked(kind, data)
-    return value, walk.unread()
+    return Reading(value, walk.unread())
 
 
 def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
@@ -61,10 +63,9 @@ def _walked(kind: type[C], data: object) -> tuple[C | None, _Walk]:
     try:
         return walk.object(kind, data, ""), walk
     except RecursionError as error:
-        raise ExtractionFailed(
-            "The payload is nested too deeply.",
-            details=[{"loc": [ROOT], "msg": "Data nested too deeply", "type": "recursion"}],
-            reason="broken_data_block",
+        message = "The payload is nested too deeply."
+        raise invalid_error(
+            message, [ROOT], "Data nested too deeply", "recursion", reason="broken_data_block"
         ) from error
 
 
@@ -91,15 +92,8 @@ _WRONG = Found(cause="type")
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
     """Return the value at a path. If an object on the path is null, the value is absent."""
-    for index, key in enumerate(path):  # usually, all steps are keys of objects
-        if type(data) is not dict or key not in data:
-            path = path[index:]
-            break
-        data = data[key]
-    else:
+    if not path or data is None:
         return Found(data)
-    if data is None:
-        return Found()
     step, rest = path[0], path[1:]
     if step == ANY:
         members = [each for each in data.values() if type(each) is dict] if type(data) is dict else None
@@ -108,7 +102,9 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
         return _collected(data, rest) if type(data) is list else _WRONG
     if isinstance(step, int):
         return _at(data, step, rest) if type(data) is list else _WRONG
-    return _MISSING if type(data) is dict else _WRONG
+    if type(data) is not dict:
+        return _WRONG
+    return find(data[step], rest) if step in data else _MISSING
 
 
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
@@ -196,11 +192,8 @@ class _Walk:
         own = _Place(path, kind)
         self._objects[own] += 1
         if self._objects[own] > MAX_ROWS:
-            raise ExtractionFailed(
-                f"The page has more than {MAX_ROWS:,} rows at {path}.",
-                details=[{"loc": [path], "msg": "Too many rows", "type": "too_many"}],
-                reason="too_large",
-            )
+            message = f"The page has more than {MAX_ROWS:,} rows at {path}."
+            raise invalid_error(message, [path], "Too many rows", "too_many", reason="too_large")
         if type(data) is not dict:
             self._note(path or ROOT, "type", own, loses_row=loses_row)
             return None
@@ -301,13 +294,18 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
     return next(filled, None) or next(present, None) or max(candidates, key=lambda each: _depth(data, steps(each[1])))
 
 
+def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:
+    """Yield the values at the keys of a path, as far as these exist."""
+    for key in path:
+        if type(data) is not dict or key not in data:
+            return
+        data = data[key]
+        yield data
+
+
 def _depth(data: Any, path: tuple[Step, ...]) -> int:
     """Return how many keys of a path exist in the data, to report the path that fits the payload best."""
-    for number, key in enumerate(path):
-        if type(data) is not dict or key not in data:
-            return number
-        data = data[key]
-    return len(path)
+    return sum(1 for _ in _along(data, path))
 
 
 def _holds_rows(value: Value) -> bool:
@@ -343,13 +341,8 @@ def _has_known_path(kind: type[Contract], data: dict[str, Any]) -> bool:
 def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
     """Return the unknown keys to report: those of the deepest object that exists on the path of a value."""
     deepest, depth = data, 0
-    for value in values(kind):
-        for path in value.paths:
-            found: Any = data
-            for number, key in enumerate(steps(path)):
-                if type(found) is not dict or key not in found:
-                    break
-                found = found[key]
-                if type(found) is dict and number >= depth:
-                    deepest, depth = found, number + 1
+    for path in (path for value in values(kind) for path in value.paths):
+        for number, found in enumerate(_along(data, steps(path)), start=1):
+            if type(found) is dict and number > depth:
+                deepest, depth = found, number
     return list(deepest)

@@ -23,77 +23,214 @@ A value has a name, a type, a kind and a path. There are four kinds:
 
 The kinds are counted over whole recorded payloads, never guessed (``docs/contracts.md``).
 
-``read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find. Only if
-this pass fails, the careful pass reads the plain data, and reports each path that could not be read as ``Unread``.
+``reader.read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find.
+Only if this pass fails, the careful pass reads the plain data, and reports each path that could not be read as
+``Unread``.
 """
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from crawler.reading import careful, strict
-from crawler.reading.declaration import (
-    C,
-    Contract,
-    Count,
-    NonEmpty,
-    Number,
-    Seconds,
-    Value,
-    always,
-    contracts,
-    identity,
-    often,
-    sometimes,
-    values,
+import msgspec
+
+from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
+
+Kind = Literal["identity", "always", "often", "sometimes"]
+
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+"""The type of texts that are never empty, such as ids. An empty text is a value of another type."""
+Count = int | Annotated[float, msgspec.Meta(multiple_of=1)] | Annotated[str, msgspec.Meta(pattern=r"\A-?[\d,]*\Z")]
+"""The type of counts, which may be texts: 12, 12.0, "12" and "1,234". "1.2M" and 1.5 are values of another type."""
+Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\Z")]
+"""The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
+_YEAR_2100 = 4_102_444_800
+Seconds = (
+    Annotated[int, msgspec.Meta(ge=1, lt=_YEAR_2100)]
+    | Annotated[float, msgspec.Meta(ge=1, lt=_YEAR_2100, multiple_of=1)]
+    | Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,9}\Z")]
 )
-from crawler.reading.unread import Unread
+"""The type of times in Unix seconds, which may be texts. A time in milliseconds is a value of another type."""
 
-__all__ = [
-    "C",
-    "Contract",
-    "Count",
-    "NonEmpty",
-    "Number",
-    "Reading",
-    "Seconds",
-    "Value",
-    "always",
-    "contracts",
-    "identity",
-    "often",
-    "read",
-    "read_plain",
-    "sometimes",
-    "values",
-]
+OFTEN_ROWS = 10
+"""Minimum number of rows on a page for an ``often`` value that is null or empty in all of them to count as missing."""
+EMPTY: tuple[object, ...] = (None, [], "")
+"""What an ``often`` value is not in all rows. A platform has emptied texts instead of removing their keys."""
 
 
-class Reading(NamedTuple, Generic[C]):
-    """What was read: the contract's instance, or None if its identity is missing; and the unread parts."""
+@dataclass(frozen=True)
+class Declared:
+    """The right side of a declaration: the kind and the paths of a value."""
 
-    value: C | None
-    unread: list[Unread]
+    kind: Kind
+    paths: tuple[str, ...]
+    """The paths of the value. The first path whose key is present is read."""
+    often: bool
+    """Whether the value is neither null nor empty in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
 
 
-def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old: type[C] | None = None) -> Reading[C]:
-    """Read a JSON document.
+def identity(*paths: str) -> Any:
+    """Declare a value that identifies a row: a row without it is left out."""
+    return Declared("identity", paths, often=False)
 
-    Args: kind: the contract of the document. body: the document. what: the name of the document in error messages.
-    code_after: whether program code may follow the JSON, because the document was cut out of a script. old: the
-    contract without the additional paths of ``PAYLOAD_NAMES``, if the document contains none of these paths.
+
+def always(*paths: str, often: bool = False) -> Any:
+    """Declare a value whose key is in every row.
+
+    ``often``: the value is also neither null nor empty in at least one row of a page.
+    """
+    return Declared("always", paths, often)
+
+
+def often(*paths: str) -> Any:
+    """Declare a value that is not null in at least one row of a page with ten rows or more."""
+    return Declared("often", paths, often=True)
+
+
+def sometimes(*paths: str) -> Any:
+    """Declare a value that may be absent. The absence of the value is never reported."""
+    return Declared("sometimes", paths, often=False)
+
+
+class Contract:
+    """The base class of contracts. An instance has one attribute per declared value.
+
+    Class arguments:
+        tag: the key and the value by which a payload marks objects of this class: ``("__typename", "Product")``. All
+            classes of a union (``list[Product | Placeholder]``) have tags with the same key. An object with another tag
+            is unread. An object without the key is read as the first class, and the key is reported.
+        one_of: the object has at least one of the declared values, such as a row with one key for each known renderer.
+            An object with none of them is unread. An empty object that is not a row is read as an object without
+            values: platforms send it in place of a deleted object.
+        nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
+            object on its path, is reported.
+
+    An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
+    an identity. A list is never null: it is empty if the payload has no value.
+    """
+
+    tag: ClassVar[tuple[str, str] | None] = None
+    one_of: ClassVar[bool] = False
+    nulls: ClassVar[bool] = True
+    change: ClassVar[Callable[[Value], Value] | None] = None
+    """If this class is a variant of another contract: the function that changes the declared values (``names.py``)."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Make an instance with the given values. All other values are null or []."""
+        others = (value for value in values(type(self)) if value.name not in attributes)
+        vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
+
+    def __init_subclass__(
+        cls, *, tag: tuple[str, str] | None = None, one_of: bool = False, nulls: bool = True, **kwargs: Any
+    ) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.tag, cls.one_of, cls.nulls = tag or cls.tag, one_of or cls.one_of, nulls and cls.nulls
+
+
+C = TypeVar("C", bound=Contract)
+R = TypeVar("R")
+
+
+PLAIN = frozenset({str, int, float, bool})
+
+
+@dataclass(frozen=True)
+class Value:
+    """A declared value of a contract."""
+
+    name: str
+    """The name of the attribute."""
+    kind: Kind
+    paths: tuple[str, ...]
+    often: bool
+    many: bool
+    """Whether the attribute is a list."""
+    nullable: bool
+    """Whether the payload may have null in place of the value."""
+    type: Any
+    """The type of the value without null; for a list, the type of an entry."""
+    contracts: tuple[type[Contract], ...]
+    """The contracts in the type: one, several of a union, or none."""
+    classes: frozenset[Any]
+    """The classes of decoded JSON values that the type allows, including that of null. Values of these classes need no
+    conversion."""
+
+    @cached_property
+    def required(self) -> bool:
+        """Whether the key must be in every row."""
+        return self.kind in {"identity", "always"}
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the first path."""
+        return steps(self.paths[0])
+
+    @cached_property
+    def key(self) -> str | None:
+        """The path, if there is only one and it is a single key."""
+        return self.paths[0] if len(self.paths) == len(self.steps) == 1 else None
+
+
+def per_contract(function: Callable[[type[Contract]], R]) -> Callable[[type[Contract]], R]:
+    """Cache a function's results per contract. Type checkers reject classes as arguments of a cached function."""
+    return cache(function)  # type: ignore[return-value]  # classes are hashable
+
+
+@per_contract
+def values(kind: type[Contract]) -> tuple[Value, ...]:
+    """Return the declared values of a contract and of its base classes.
 
     Raises:
-        ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page.
+        TypeError: a declaration contradicts itself. This is a mistake in the project, not in a payload.
     """
-    value = strict.decoded(kind, body)
-    if value is None and old is not None:
-        value = strict.decoded(old, body)
-    if value is not None:
-        return Reading(value, [])
-    return Reading(*careful.read_changed(kind, body, what=what, code_after=code_after))
+    if "change" in vars(kind) and kind.change is not None:
+        return tuple(map(kind.change, values(kind.__mro__[1])))
+    declaring = [each for each in kind.__mro__ if any(isinstance(value, Declared) for value in vars(each).values())]
+    declared = {name: each for owner in reversed(declaring) for name, each in vars(owner).items()}
+    hints = get_type_hints(declaring[0], include_extras=True) if declaring else {}
+    return tuple(_value(kind, name, each, hints[name]) for name, each in declared.items() if isinstance(each, Declared))
 
 
-def read_plain(kind: type[C], data: object) -> Reading[C]:
-    """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None."""
-    return Reading(*careful.read_plain(kind, data))
+def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> Value:
+    where = f"{owner.__name__}.{name}"
+    if any(not isinstance(steps(path)[0], str) or steps(path)[0] in {EACH, ANY} for path in declared.paths):
+        raise TypeError(f"{where}: a path begins with a key of the object")
+    flat = {is_flat(path) for path in declared.paths}
+    if len(flat) != 1:
+        raise TypeError(f"{where}: give one path, or several paths that all contain [] or that all do not")
+    many = flat == {False}
+    if many != (get_origin(hint) is list):
+        raise TypeError(f"{where}: a path with [] or * needs a list as the type, and a list needs such a path")
+    options = _alternatives(get_args(hint)[0] if many else hint)
+    if not many and (declared.kind == "identity") == (NoneType in options):
+        raise TypeError(f"{where}: an identity is never null; any other value that is not a list may be null")
+    options = [each for each in options if each is not NoneType]
+    contracts = tuple(each for each in options if isinstance(each, type) and issubclass(each, Contract))
+    if contracts and len(contracts) != len(options):
+        raise TypeError(f"{where}: a union of contracts contains contracts only")
+    keys = {each.tag[0] if each.tag else None for each in contracts}
+    if len(contracts) > 1 and (len(keys) > 1 or None in keys):
+        raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
+    nullable = owner.nulls and declared.kind != "identity"
+    classes = PLAIN.intersection(options) | ({NoneType} if not many and nullable else set())
+    entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
+    return Value(name, declared.kind, declared.paths, declared.often, many, nullable, entry, contracts, classes)
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    return list(get_args(hint)) if get_origin(hint) in {Union, UnionType} else [hint]
+
+
+def contracts(kind: type[Contract]) -> Iterator[type[Contract]]:
+    """Yield a contract and the contracts of its values, at any depth, each once."""
+    found, waiting = {kind}, [kind]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        for value in values(each):
+            waiting += (other for other in value.contracts if other not in found)
+            found.update(value.contracts)

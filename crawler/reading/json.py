@@ -15,6 +15,7 @@ import orjson
 from parsel import Selector
 
 from crawler.errors import ExtractionFailed
+from crawler.reading.unread import invalid_error
 
 Step = str | int
 
@@ -69,11 +70,8 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
             whole = _LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text)
             return orjson.loads(_STRING.sub(_escape_controls, whole))
     except orjson.JSONDecodeError as error:
-        raise ExtractionFailed(
-            f"The page's {what} is not valid JSON: {error.msg} at character {error.pos}.",
-            details=[{"loc": [what], "msg": error.msg, "type": "json_invalid"}],
-            reason="broken_data_block",
-        ) from error
+        message = f"The page's {what} is not valid JSON: {error.msg} at character {error.pos}."
+        raise invalid_error(message, [what], error.msg, "json_invalid", reason="broken_data_block") from error
 
 
 def is_bare_json(body: bytes) -> bool:

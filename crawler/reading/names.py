@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from crawler.reading.declaration import C, Contract, Value, contracts, values
+from crawler.reading.contract import C, Contract, Value, contracts, values
 from crawler.reading.paths import ANY, EACH, is_flat, joined, steps
 
 

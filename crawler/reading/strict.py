@@ -19,15 +19,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import Any, TypeVar, Union
+from typing import Any, Union
 
 import msgspec
 
-from crawler.reading.declaration import EMPTY, OFTEN_ROWS, Contract, Value, contracts, per_contract, values
+from crawler.reading.contract import EMPTY, OFTEN_ROWS, C, Contract, Value, contracts, per_contract, values
 from crawler.reading.getters import Getter, field_name, getter, getter_of_keys, lacks_one_of
 from crawler.reading.paths import ANY, EACH, Step, steps
-
-C = TypeVar("C", bound=Contract)
 
 MAX_ROWS = 2_000
 """Maximum number of rows of one kind in a payload. The largest real payload has 98. Far more rows would block the event

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
+
+from crawler.errors import ExtractionFailed
 
 Cause = Literal["missing", "type", "null", "unknown", "contradiction", "limit"]
 
@@ -51,3 +54,13 @@ class Unread(NamedTuple):
         where = f" in {self.rows} of {self.of}" if self.of > 1 else ""
         names = f" ({', '.join(self.names)})" if self.names else ""
         return f"{self.path}: {self.cause}{where}{names}{', not collected' if self.loses_rows else ''}"
+
+
+def invalid_error(
+    message: str, place: Sequence[str | int], problem: str, kind: str, *, reason: str
+) -> ExtractionFailed:
+    """Create the error for a part of a payload that is present but cannot be used.
+
+    ``place``: the path of the part. ``problem`` and ``kind``: the message and the type in the error's details.
+    """
+    return ExtractionFailed(message, details=[{"loc": list(place), "msg": problem, "type": kind}], reason=reason)

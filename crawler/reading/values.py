@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-_DURATION = re.compile(
-    r"P(?:(?P<days>\d{1,4})D)?(?:T(?:(?P<hours>\d{1,6})H)?(?:(?P<minutes>\d{1,6})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?"
-)
+import msgspec
+
 _PLAIN_PATH = re.compile(r"(?:/[\w%~-][\w%~.-]*)+(?:\?[\w%=&.~-]*)?", re.ASCII)
 _ABSOLUTE = re.compile(r"https?://[a-z0-9]")
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
@@ -98,11 +97,13 @@ def iso_duration(value: object) -> float | None:
     >>> iso_duration("PT0S"), iso_duration("P"), iso_duration("72"), iso_duration(None)
     (None, None, None, None)
     """
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str):
         return None
-    units = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
-    return round(sum(float(found[unit] or 0) * seconds for unit, seconds in units.items()), 6) or None
+    try:
+        seconds = msgspec.convert(value, timedelta).total_seconds()
+    except msgspec.ValidationError:
+        return None
+    return seconds if seconds > 0 else None
 
 
 def text(value: object) -> str:

@@ -19,6 +19,7 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
+from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
@@ -72,6 +73,7 @@ class Parts:
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
+        self.call_routes = CallRoutes(self.calls, self.runs)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
         self.webhook_routes = WebhookRoutes(self.store, private)

@@ -12,20 +12,13 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import (
-    CircuitOpen,
-    ScrapeError,
-    UpstreamBlocked,
-    UpstreamError,
-    UpstreamRateLimited,
-)
+from crawler.errors import CircuitOpen, ScrapeError, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.items import PhotoappPostV4Item
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
-from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
-from crawler.platforms.photoapp.share import SharePage
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

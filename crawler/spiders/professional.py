@@ -11,8 +11,7 @@ from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.link import slug_of_username
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import edition_origins, profile_request
-from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
-from crawler.platforms.professional.schema_content import MemberContent
+from crawler.platforms.professional.schema import MemberContent, MemberParams, Profile, ProfileParams
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

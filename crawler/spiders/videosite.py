@@ -30,7 +30,7 @@ from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
-from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, with_about, without_about
+from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
@@ -233,7 +233,9 @@ class ChannelReader:
         except ExtractionFailed as error:
             if error.reason != "wrong_tab":
                 raise
-            home = await self.item(ChannelPage, upstream.home_request(self.origin, channel, ids=self.ids), retry=False)
+            home = await self.item(
+                ChannelPage, upstream.browse_request(self.origin, channel, ids=self.ids), retry=False
+            )
             params = home["tab_params"].get(self.tab)
             if not params:
                 raise
@@ -248,13 +250,13 @@ class ChannelReader:
         if addresses[0].startswith("channel/"):
             return addresses[0].removeprefix("channel/")
         for address in addresses:
-            request = upstream.resolve_request(self.origin, address, ids=self.ids)
+            request = upstream.resolve_request(self.origin, upstream.public_url(address), ids=self.ids)
             try:
                 for _ in range(MAX_REDIRECTS):
                     found = await self.item(ResolvePage, request, retry=False)
                     if found["channel"]:
                         return str(found["channel"])
-                    request = upstream.resolve_url_request(self.origin, found["url"], ids=self.ids)
+                    request = upstream.resolve_request(self.origin, found["url"], ids=self.ids)
             except TargetNotFound:
                 if address == addresses[-1]:
                     raise
@@ -361,7 +363,7 @@ class ChannelReader:
         if "account_creation_date" not in found:
             feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel))
         about = {"external_links": page["links"], **found}
-        profile = with_about(profile, about, feed["created"] if feed else {})
+        profile = {**profile, **about, **(feed["created"] if feed else {})}
         return {**page, "profile": profile, "has_about": bool(found)}
 
     async def _first_about(self, requests: list[Request]) -> Item:

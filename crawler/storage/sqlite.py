@@ -18,13 +18,12 @@ class SqliteFile:
 
     path: Path
     schema: tuple[str, ...]
-    wal: bool = False
-    """Whether to use a write-ahead log, which makes many small writes fast.
+    many_writes: bool = False
+    """Whether many rows are written and deleted.
 
-    The file's modification time then no longer shows whether the data has changed.
+    The file has a write-ahead log, which makes small writes fast: its modification time no longer shows whether the
+    data has changed. ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows, unless the file exists.
     """
-    shrinks: bool = False
-    """Whether ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows. Existing files are not changed."""
     busy_timeout: float = BUSY_TIMEOUT
     """Maximum seconds for which a transaction waits for the lock of another process."""
 
@@ -35,9 +34,9 @@ class SqliteFile:
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )
         try:
-            if self.shrinks and not connection.execute("PRAGMA page_count").fetchone()[0]:
-                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # needs the write lock
-            if self.wal:
+            if self.many_writes:
+                if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # needs the write lock
                 # No transaction is lost if the process is killed. A power cut may lose the last transactions.
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")

@@ -15,8 +15,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 from crawler.reading.careful import find
-from crawler.reading.contract import Contract, Value, contracts, values
-from crawler.reading.declaration import EMPTY, OFTEN_ROWS
+from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, values
 from crawler.reading.paths import steps
 from tests.contracts.mutants import at, objects_in
 from tests.contracts.responses import FOLDER, Payload, Response, listed

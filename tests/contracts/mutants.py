@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from crawler.errors import ScrapeError
-from crawler.reading.contract import Contract, Value, values
-from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.contract import OFTEN_ROWS, Contract, Value, values
 from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.unread import Unread
 from tests.contracts.responses import Payload, Response

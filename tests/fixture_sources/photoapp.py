@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 
 from crawler.errors import TargetNotFound
-from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
-from crawler.platforms.photoapp.share import SharePage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Post
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest

@@ -81,7 +81,7 @@ def _smaller_responses(site: Site) -> Iterator[Case]:
         (AboutPage, "panel", upstream.about_request(ORIGIN, f"about-{harbor.id}", channel=harbor.id)),
         (FeedPage, "channel", upstream.feed_request(ORIGIN, gated.id)),
         (VideoPage, "video", upstream.video_request(ORIGIN, item.id)),
-        (ResolvePage, "handle", upstream.resolve_request(ORIGIN, "@harborlights")),
+        (ResolvePage, "handle", upstream.resolve_request(ORIGIN, upstream.public_url("@harborlights"))),
     ]
     for page, name, request in good:
         yield _case(site, page, name, request)
@@ -90,7 +90,7 @@ def _smaller_responses(site: Site) -> Iterator[Case]:
     bad: list[tuple[type[PlatformPage], str, Request, Failure]] = [
         (FeedPage, "gone", gone, (UpstreamError, "no_feed")),
         (VideoPage, "unknown", upstream.video_request(ORIGIN, "aaaaaaaaaaa"), NOT_FOUND),
-        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, "@nobody"), NOT_FOUND),
+        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, upstream.public_url("@nobody")), NOT_FOUND),
         (ContinuationPage, "stale", stale, (InvalidRequest, "stale_cursor")),
     ]
     for page, name, request, failure in bad:

@@ -186,7 +186,7 @@ async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_remov
     await jobs.push(job, lines(3))
     assert await jobs.newest("acme", 9) == []
     await jobs.open(job)
-    await jobs.remove(job, of=("loading",))  # an upload with the same key; its client disconnected
+    assert not await jobs.mark_removed(job, of=("loading",)), "an upload with the same key; its client disconnected"
     assert [each.id for each in await jobs.newest("acme", 9)] == [job.id]
 
 

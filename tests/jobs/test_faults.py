@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
+from structlog.testing import capture_logs
 
 from crawler.jobs import leases
 from crawler.jobs import statements as sql
@@ -25,7 +26,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import WorkerStoppedError
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
-from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE, ON_POSTGRESQL
 
 
 class KilledError(BaseException):
@@ -91,7 +92,7 @@ def unavailable(location: str) -> BaseException:
     """The error of a driver for a database that has become unavailable."""
     if "://" not in location:
         return sqlite3.OperationalError("disk I/O error")
-    return sa.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("server closed the connection"))
+    return psycopg.OperationalError("server closed the connection")
 
 
 async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callable[[], BaseException]) -> bool:
@@ -131,13 +132,12 @@ async def test_a_kill_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, loc
     assert at >= 40
 
 
+@ON_POSTGRESQL  # SQLite has one writer at a time
 async def test_a_deadlock_is_repeated_at_once(jobs: Jobs, location: str) -> None:
-    if "://" not in location:
-        pytest.skip("SQLite has one writer at a time")
-    deadlock = psycopg.errors.DeadlockDetected("deadlock detected")
-    for at in (3, 9, 14):
-        await work_ten(jobs, location, f"deadlock {at}", at, lambda: sa.exc.OperationalError("", {}, deadlock))
-    assert jobs.writes.failures == 0
+    with capture_logs() as logs:
+        for at in (3, 9, 14):
+            await work_ten(jobs, location, f"deadlock {at}", at, lambda: psycopg.errors.DeadlockDetected("deadlock"))
+    assert "store_unavailable" not in {each["event"] for each in logs}
 
 
 async def claim_forever(process: Process) -> None:
@@ -214,12 +214,27 @@ async def test_a_row_that_cannot_be_serialised_fails_alone(jobs: Jobs, values: A
     assert len(process.stored) == 32
 
 
-@pytest.mark.parametrize("code", ["NUL \x00", "\ud800"])
-async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, location: str, code: str) -> None:
-    if "://" not in location and "\x00" in code:
-        pytest.skip("SQLite stores a NUL")
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("sqlite_store", "\ud800"),
+        ("postgresql_store", "\ud800"),
+        ("postgresql_store", "NUL \x00"),
+    ],  # SQLite stores a NUL
+    indirect=["location"],
+)
+async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, code: str) -> None:
     job, _ = await finish_32(jobs, lambda each: replace(each, code=code))
     await assert_books(jobs, job, done=31, failed=1)
+
+
+async def test_a_name_that_is_too_long_for_an_index_fails_alone(jobs: Jobs, location: str) -> None:
+    if "://" not in location:
+        pytest.skip("SQLite's indexes have no such limit")
+    name = b"".join(hashlib.sha256(bytes([n])).digest() for n in range(250)).hex()  # cannot be compressed
+    job, _ = await finish_32(jobs, lambda each: replace(each, tallies={("unread", name): 1}))
+    await assert_books(jobs, job, done=31, failed=1)
+    assert jobs.writes.failures == 0
 
 
 async def test_what_else_is_stored_with_outcomes_is_in_their_transaction(jobs: Jobs) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.platforms.photoapp.share import SharePage
+from crawler.platforms.photoapp.pages import SharePage
 from crawler.registry import scrapers
 from scripts.golden.extracts import SCRAPERS
 from tests.mutations import PageFixture, blocks, fixtures

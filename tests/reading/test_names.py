@@ -15,8 +15,9 @@ from crawler.platforms import platforms
 from crawler.platforms.names import PayloadNames, WrongNamesError, contracts_of, load_names, parse_names
 from crawler.platforms.retail.payload import RenderedPage, RenderedRow
 from crawler.reading import careful, strict
-from crawler.reading.contract import Contract, always, identity, read, sometimes
+from crawler.reading.contract import Contract, always, identity, sometimes
 from crawler.reading.names import NO_NAMES, Line, Names
+from crawler.reading.reader import read
 from tests.contracts.responses import of_fixtures
 
 

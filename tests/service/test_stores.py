@@ -231,7 +231,7 @@ async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path
     before = path.read_bytes()
     counts = Usage(Store(str(path), SCHEMA))
     await count(counts, 2)
-    assert counts.pending == 2
+    assert counts.pending() == 2
     assert path.read_bytes() == before
     with pytest.raises(StoreUnavailable):
         await counts.report(Holder("acme", "k"))
@@ -247,11 +247,11 @@ async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_
     await counts.flush(0.01)
     counts.count("acme", "a", "OK", billable=True)
     await counts.flush(0.01)
-    assert counts.pending == 2
+    assert counts.pending() == 2
     release.set()
     await busy
     await counts.flush()
-    assert (counts.pending, counted(store)) == (0, 2)
+    assert (counts.pending(), counted(store)) == (0, 2)
     await store.close()
 
 

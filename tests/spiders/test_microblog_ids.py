@@ -15,7 +15,7 @@ import pytest
 
 from crawler.platforms import cursors
 from crawler.platforms.ids import shipped_ids
-from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
+from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, QueryForm
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
@@ -237,11 +237,11 @@ def test_mb_2_an_id_with_other_characters_is_ignored(key: str | None) -> None:
 
 def test_mb_2_the_form_follows_the_variables() -> None:
     usual = {key: value for key, value in IDS.timeline.variables.items() if value != CURSOR}
-    form = IDS.form_on_page(IDS.timeline, NamedQuery("UserTweets", "NewId_12345", usual))
+    form = IDS.form_on_page(IDS.timeline, QueryForm("UserTweets", "NewId_12345", usual))
     assert (form.variables, form.features) == (IDS.timeline.variables, IDS.features)
     relay = {"screenName": HANDLE, "count": 40, "cursor": None}
-    form = IDS.form_on_page(IDS.timeline, NamedQuery("UserTweets", "NewId_12345", relay))
+    form = IDS.form_on_page(IDS.timeline, QueryForm("UserTweets", "NewId_12345", relay))
     assert (form.filled({HANDLE: "x", CURSOR: ""}), form.features) == ({"screenName": "x", "count": 40}, {})
     assert form.filled({HANDLE: "x", CURSOR: "abc"})["cursor"] == "abc"
-    other = NamedQuery("UserTweets", "NewId_12345", {"who": "a name that is not the profile's"})
+    other = QueryForm("UserTweets", "NewId_12345", {"who": "a name that is not the profile's"})
     assert IDS.form_on_page(IDS.timeline, other).variables == IDS.timeline.variables

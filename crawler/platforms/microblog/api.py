@@ -9,15 +9,8 @@ from typing import ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import (
-    TargetRestricted,
-    UpstreamBlocked,
-)
-from crawler.platforms.microblog.api_page import (
-    TOKEN_REFUSED,
-    ApiPage,
-    rate_limited,
-)
+from crawler.errors import TargetRestricted, UpstreamBlocked
+from crawler.platforms.microblog.base import TOKEN_REFUSED, ApiPage, rate_limited
 from crawler.platforms.microblog.payload import Instruction, TimelineResponse, UserResponse
 from crawler.platforms.microblog.payload_user import UnavailableUser, User
 from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse
@@ -205,12 +198,13 @@ class GuestTokenPage(PlatformPage):
         """
         if self.response.status == 429:
             raise rate_limited(self)
+        refusal = UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)
         if self.response.status in {400, 401, 403, 404}:
-            raise self._refusal_error()
+            raise refusal
         self.raise_for_failures()
         payload = decode(self.response.body, what="response") if self.response.body.lstrip().startswith(b"{") else {}
         if not payload or "errors" in payload:
-            raise self._refusal_error()
+            raise refusal
         if not self._token:
             raise missing_error("The response contains no guest token.", ["guest_token"], reason="blind")
 
@@ -221,6 +215,3 @@ class GuestTokenPage(PlatformPage):
     @cached_property
     def _token(self) -> str:
         return text(dig(decode(self.response.body, what="response"), "guest_token"))
-
-    def _refusal_error(self) -> UpstreamBlocked:
-        return UpstreamBlocked("The platform issued no guest token.", reason=TOKEN_REFUSED)

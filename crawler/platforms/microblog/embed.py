@@ -1,20 +1,134 @@
-"""Microblog: page object for the embeddable timeline, whose users and posts have the platform's oldest JSON format."""
+"""Microblog: the contracts and the page object of the embeddable timeline, which has the platform's oldest layout.
+
+No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
+2026-09, and from a schema of 2024. The keys equal those of ``legacy`` objects in the API. Because nothing was counted,
+all values except the identities are ``sometimes``. The numbers that the schema and the descriptions agree on are
+expected in an object that has the others: the embed also sends numbers that are 0.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
 import attrs
 
 from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
-from crawler.platforms.microblog.payload_embed import Embed
-from crawler.platforms.microblog.post import handle_of
+from crawler.platforms.microblog.payload import Link, Media, Post
+from crawler.platforms.microblog.payload_user import Number, User
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
+from crawler.reading.contract import Contract, always, identity, sometimes
 from crawler.reading.json import script_block
 from crawler.reading.unread import Unread
+
+COUNTS = ("likes", "replies", "reposts")
+USER = (
+    *("favourites_count", "followers_count", "friends_count", "listed_count", "media_count", "statuses_count"),
+    *("name", "created_at", "profile_image_url_https", "verified", "is_blue_verified"),
+)
+MIN_PRESENT = 3
+"""Number of values of ``USER`` from which on a user is a whole one."""
+
+
+class EmbedUser(User):
+    """A user. The embed omits empty texts."""
+
+    id: str | None = sometimes("id_str")
+    screen_name: str = identity("screen_name")
+    name: str | None = sometimes("name")
+    profile_image_url_https: str | None = sometimes("profile_image_url_https")
+    created_at: str | None = sometimes("created_at")
+    description: str | None = sometimes("description")
+    location: str | None = sometimes("location")
+    profile_banner_url: str | None = sometimes("profile_banner_url")
+    url: str | None = sometimes("url")
+    listed_urls: list[str] = sometimes("entities.url.urls[].url")
+    verified_type: str | None = sometimes("verified_type")
+    shape = None
+    verified: bool | None = sometimes("verified")
+    is_blue_verified: bool | None = sometimes("is_blue_verified")
+    protected: bool | None = sometimes("protected")
+    favourites_count: Number | None = sometimes("favourites_count")
+    followers_count: Number | None = sometimes("followers_count")
+    friends_count: Number | None = sometimes("friends_count")
+    listed_count: Number | None = sometimes("listed_count")
+    media_count: Number | None = sometimes("media_count")
+    statuses_count: Number | None = sometimes("statuses_count")
+
+    @property
+    def omits_empty(self) -> bool:
+        return self.followers_count is not None
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        missing = [name for name in USER if getattr(self, name) is None]
+        return [*super().contradictions, *(missing if len(USER) - len(missing) >= MIN_PRESENT else [])]
+
+
+class EmbedPost(Post):
+    """A post. It contains its author, and the post that it quotes or reposts."""
+
+    id: str = identity("id_str")
+    author: EmbedUser = identity("user")
+    text: str = identity("full_text", "text")
+    shown_end: int | None = sometimes("display_text_range[1]")
+    created_at: str | None = sometimes("created_at")
+    likes: Number | None = sometimes("favorite_count")
+    replies: Number | None = sometimes("reply_count")
+    reposts: Number | None = sometimes("retweet_count")
+    links: list[Link] = sometimes("entities.urls[]")
+    hashtags: list[str] = sometimes("entities.hashtags[].text")
+    media: list[Media] = sometimes("extended_entities.media[]", "entities.media[]")
+    conversation_id: str | None = sometimes("conversation_id_str")
+    reply_id: str | None = sometimes("in_reply_to_status_id_str")
+    reply_handle: str | None = sometimes("in_reply_to_screen_name")
+    reply_user_id: str | None = sometimes("in_reply_to_user_id_str")
+    quoted_id: str | None = sometimes("quoted_status_id_str")
+    quoted_link: str | None = sometimes("quoted_status_permalink.expanded")
+    quoted_result: EmbedPost | None = sometimes("quoted_status")
+    reposted_result: EmbedPost | None = sometimes("retweeted_status")
+
+    bookmarks = None
+    views = None
+    note = None
+    is_expandable = None
+    article = None
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """Find values that are missing although other values show that they exist, as for posts in the API's responses.
+
+        In the API's responses, the same 230 posts have the quoted post's id and the link to it (captures 8bf3576c7485,
+        d8fcad0db39f).
+        """
+        missing = [name for name in COUNTS if getattr(self, name) is None]
+        names = [*super().contradictions, *(missing if len(missing) < len(COUNTS) else [])]
+        if self.reply_id is None and self.conversation_id not in {self.id, None}:
+            names.append("reply_id")
+        if self.reply_handle is None and self.reply_user_id is not None:
+            names.append("reply_handle")
+        if self.quoted_id is None and self.quoted_result is None and self.quoted_link is not None:
+            names.append("quoted_id")
+        return names
+
+
+class EmbedRow(Contract):
+    """A row of the embed. Only rows of the type ``tweet`` contain a post."""
+
+    kind: str | None = always("type")
+    id: str | None = sometimes("entry_id")
+    post: EmbedPost | None = sometimes("content.tweet")
+
+
+class Embed(Contract):
+    """The data of the embed."""
+
+    handle: str | None = sometimes("props.pageProps.headerProps.screenName")
+    rows: list[EmbedRow] = always("props.pageProps.timeline.entries[]")
+
 
 DATA_SCRIPT = "__NEXT_DATA__"
 _DATA_SCRIPT = re.compile(rf"<script\b[^<>]*\b{DATA_SCRIPT}\b")
@@ -73,4 +187,4 @@ class EmbedPage(MicroblogPage):
         if lacking and not any(each.loses_rows for each in self.unread):
             path = "props.pageProps.timeline.entries[].content.tweet"
             self.unread.append(Unread(path, "missing", lacking, len(posts), loses_rows=True))
-        return [Row(each.id or "tweet", each.post, handle_of(each.post)) for each in posts if each.post]
+        return [Row(each.id or "tweet", each.post) for each in posts if each.post]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, model_validator
@@ -32,8 +32,13 @@ class QueryForm:
     query_id: str
     variables: Mapping[str, Any]
     """The query's variables. Values may be placeholders."""
-    features: Mapping[str, bool]
-    field_toggles: Mapping[str, bool]
+    features: Mapping[str, bool] = field(default_factory=dict)
+    field_toggles: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a variable contains the profile's handle or id, so that the query can be sent for other profiles."""
+        return any(isinstance(each, str) and each in {HANDLE, USER_ID} for each in self.variables.values())
 
     def filled(self, values: Mapping[str, str]) -> dict[str, Any]:
         """Return the variables with the placeholders replaced by values."""
@@ -41,20 +46,6 @@ class QueryForm:
             key: values.get(each, each) if isinstance(each, str) else each for key, each in self.variables.items()
         }
         return {key: each for key, each in placed.items() if each != "" or self.variables[key] == ""}
-
-
-@dataclass(frozen=True)
-class NamedQuery:
-    """A query in a profile page: its id, and the variables that the page's own script sends."""
-
-    name: str
-    query_id: str
-    variables: Mapping[str, Any]
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether a variable contains the profile's handle or id, so that the query can be sent for other profiles."""
-        return any(isinstance(each, str) and each in {HANDLE, USER_ID} for each in self.variables.values())
 
 
 class Query(IdsModel):
@@ -106,7 +97,7 @@ class Ids(IdsModel):
             for query_id in query.ids
         ]
 
-    def form_on_page(self, query: Query, named: NamedQuery) -> QueryForm:
+    def form_on_page(self, query: Query, named: QueryForm) -> QueryForm:
         """Return a query's form with the id that a profile page contains.
 
         If the page has the same variables as the data file, or variables without the profile's handle or id, the file's
@@ -115,15 +106,16 @@ class Ids(IdsModel):
         """
         usual = {key for key, value in query.variables.items() if value != CURSOR}
         if named.variables.keys() - {"cursor"} == usual or not named.is_usable:
-            return QueryForm(query.name, named.query_id, query.variables, self.features, query.field_toggles)
+            return replace(self.forms(query)[0], query_id=named.query_id)
         cursor = {"cursor": CURSOR} if query is self.timeline else {}
-        return QueryForm(query.name, named.query_id, {**named.variables, **cursor}, {}, {})
+        return replace(named, variables={**named.variables, **cursor})
 
 
-def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[NamedQuery]:
-    """Return the queries in a profile page's streams. The key of a stream consists of a query's id and its variables.
+def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[QueryForm]:
+    """Return the queries in a profile page's streams, without flags: the page's own script sends none.
 
-    In the variables, the profile's handle and id are replaced by placeholders.
+    The key of a stream consists of a query's id and its variables. In the variables, the profile's handle and id are
+    replaced by placeholders.
     """
     found = []
     for stream in streams:
@@ -132,7 +124,7 @@ def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> l
             continue
         variables = _decoded(key[2])
         placed = {name: _placeholder(value, handle, user_id) for name, value in variables.items()}
-        found.append(NamedQuery(text(stream["name"]), key[1], placed))
+        found.append(QueryForm(text(stream["name"]), key[1], placed))
     return found
 
 

@@ -16,6 +16,7 @@ from operator import length_hint
 from typing import Any
 
 from crawler.errors import ExtractionFailed
+from crawler.reading.unread import invalid_error
 
 MAX_CHARACTERS = 500_000
 """Maximum number of characters in a page's scripts, to limit the time for parsing. Real pages have fewer than
@@ -107,11 +108,8 @@ class Literals:
 
 
 def _too_long(what: str) -> ExtractionFailed:
-    return ExtractionFailed(
-        f"The page's scripts have {what}.",
-        details=[{"loc": ["script"], "msg": "Script too long", "type": "too_long"}],
-        reason="broken_data_block",
-    )
+    message = f"The page's scripts have {what}."
+    return invalid_error(message, ["script"], "Script too long", "too_long", reason="broken_data_block")
 
 
 @dataclass(slots=True)
@@ -159,12 +157,7 @@ class _Reader:
             is_property = key is not None and frame.key is None and frame.kind == "{"
             if is_property:
                 frame.key = unescaped(key[1:-1]) if key[0] in _QUOTES else key
-            if is_property and (string or word) and (closes[0] == "}" if closes else ends) and not frame.assigned_slots:
-                # Most elements are a whole property, such as `ok:!0,`. This has the same result as _commit.
-                frame.container[frame.key] = unescaped(string[1:-1]) if string else _value(word)
-                frame.key = None
-                self.value, self.word, self.slot = _NOTHING, None, None
-            elif string or word:
+            if string or word:
                 self.value = unescaped(string[1:-1]) if string else _value(word)
                 self.word, self.slot = self.value if string else word, None
             elif bracket := opens or opens_alone:

@@ -7,8 +7,8 @@ from typing import Any
 
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
 from crawler.platforms import cursors
+from crawler.platforms.microblog.convert import merged
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, Demographics
-from crawler.platforms.microblog.user import merged
 from crawler.platforms.model import empty
 from crawler.platforms.page import missing_error
 

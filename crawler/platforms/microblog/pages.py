@@ -13,21 +13,21 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, TargetRestricted
+from crawler.errors import TargetNotFound, TargetRestricted
 from crawler.platforms.microblog.base import MicroblogPage
-from crawler.platforms.microblog.ids import NamedQuery, named_queries
+from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
+from crawler.platforms.microblog.ids import QueryForm, named_queries
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
 from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
-from crawler.platforms.microblog.unread import Contradictions
-from crawler.platforms.microblog.user import FIELDS, merged, profile
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, values
 from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
 from crawler.reading.paths import steps
+from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, text
 
 SLOT = "$R["
@@ -169,7 +169,7 @@ class ProfilePage(MicroblogPage):
     # The script literals
 
     @cached_property
-    def queries(self) -> list[NamedQuery]:
+    def queries(self) -> list[QueryForm]:
         """The queries that the page's own script sends, with the ids that are valid now."""
         return named_queries(self._streams, self.owner, next((each.id for each in self.users if each.id), ""))
 
@@ -350,11 +350,8 @@ class ProfilePage(MicroblogPage):
     def _raise_for_broken_literals(self) -> None:
         """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
         if "<script" in self.response.text and not self._literals.complete:
-            raise ExtractionFailed(
-                "The page's data ends in the middle of a value.",
-                details=[{"loc": [f"script {SLOT}"], "msg": "Unclosed value", "type": "literal_invalid"}],
-                reason="broken_data_block",
-            )
+            message, place = "The page's data ends in the middle of a value.", [f"script {SLOT}"]
+            raise invalid_error(message, place, "Unclosed value", "literal_invalid", reason="broken_data_block")
 
     def _raise_for_unfinished_streams(self) -> None:
         """Raise an error if the page has no posts because the result of one of its queries is missing."""

@@ -109,6 +109,9 @@ class BlurredMedia(Withheld, tag=("__typename", "BlurredMediaTombstone")):
     """A post with media for adults."""
 
 
+AnyWithheld = Tombstone | Unavailable | Preview | BlurredMedia
+
+
 class Holder(Contract):
     """An object that contains a post or the placeholder for a withheld post."""
 
@@ -119,7 +122,7 @@ class Holder(Contract):
 
 
 class Post(Holder):
-    """A post in any format."""
+    """A post in any format. The values with a path are the same in the API's responses and the newest web client's."""
 
     id: str
     author: User | UnavailableUser
@@ -133,14 +136,14 @@ class Post(Holder):
     replies: Number | None
     reposts: Number | None
     bookmarks: Number | None
-    views: Number | None
+    views: Number | None = sometimes("views.count")
     links: Sequence[Link]
     hashtags: Sequence[str]
     media: Sequence[Media]
-    note: Note | None
-    is_expandable: bool | None = None
+    note: Note | None = sometimes("note_tweet.note_tweet_results.result")
+    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
     """Whether the platform shows only the beginning of the note. None for a post without a note."""
-    article: Article | None
+    article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None
     reply_handle: str | None
     quoted_id: str | None
@@ -185,15 +188,11 @@ class ApiPost(Post):
     reposts: Number | None = always("legacy.retweet_count", often=True)
     bookmarks: Number | None = sometimes("legacy.bookmark_count")
     is_bookmarked: bool | None = sometimes("legacy.bookmarked")
-    views: Number | None = sometimes("views.count")
     views_state: str | None = always("views.state")
     links: list[Link] = sometimes("legacy.entities.urls[]")
     hashtags: list[str] = sometimes("legacy.entities.hashtags[].text")
     media: list[Media] = sometimes("legacy.extended_entities.media[]")
     first_media: str | None = sometimes("legacy.entities.media[0].id_str")
-    note: Note | None = sometimes("note_tweet.note_tweet_results.result")
-    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
-    article: Article | None = sometimes("article.article_results.result")
     conversation_id: str | None = always("legacy.conversation_id_str")
     reply_id: str | None = sometimes("legacy.in_reply_to_status_id_str")
     reply_handle: str | None = sometimes("legacy.in_reply_to_screen_name")
@@ -244,7 +243,7 @@ class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
 class PostResult(Holder, one_of=True):
     """The object that contains a post. The object is empty if the post was deleted."""
 
-    result: Tweet | LimitedTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
+    result: Tweet | LimitedTweet | AnyWithheld | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:

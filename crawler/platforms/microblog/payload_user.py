@@ -14,32 +14,35 @@ Number = int | float | str
 
 
 class User(Contract):
-    """A user in any format. The attributes have the names of the data model's fields."""
+    """A user in any format. The attributes have the names of the data model's fields.
 
-    id: str | None
-    screen_name: str | None
-    name: str | None
-    profile_image_url_https: str | None
-    created_at: str | int | None
+    The declared paths are those of the newest web client. The other formats override those that differ.
+    """
+
+    id: str | None = sometimes("rest_id")
+    screen_name: str | None = sometimes("core.screen_name")
+    name: str | None = sometimes("core.name")
+    profile_image_url_https: str | None = sometimes("avatar.image_url")
+    created_at: str | int | None = sometimes("core.created_at_ms", "core.created_at")
     """The platform's date format, or Unix milliseconds."""
-    description: str | None
-    location: str | None
-    profile_banner_url: str | None
-    url: str | None
-    listed_urls: Sequence[str]
+    description: str | None = sometimes("profile_bio.description")
+    location: str | None = sometimes("location.location")
+    profile_banner_url: str | None = sometimes("banner.image_url")
+    url: str | None = sometimes("website.url")
+    listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
     """The links in the user's profile. In some payloads, the user's website is only in this list."""
-    verified_type: str | None
-    shape: str | None = None
+    verified_type: str | None = sometimes("verification.verified_type")
+    shape: str | None = sometimes("profile_image_shape")
     """The shape of the user's picture, such as "Square"."""
-    verified: bool | None
-    is_blue_verified: bool | None
-    protected: bool | None
-    favourites_count: Number | None
-    followers_count: Number | None
-    friends_count: Number | None
-    listed_count: Number | None
-    media_count: Number | None
-    statuses_count: Number | None
+    verified: bool | None = sometimes("verification.verified")
+    is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
+    protected: bool | None = sometimes("privacy.protected")
+    favourites_count: Number | None = sometimes("action_counts.favorites_count")
+    followers_count: Number | None = sometimes("relationship_counts.followers")
+    friends_count: Number | None = sometimes("relationship_counts.following")
+    listed_count: Number | None = None
+    media_count: Number | None = sometimes("tweet_counts.media_tweets")
+    statuses_count: Number | None = sometimes("tweet_counts.tweets")
 
     @property
     def omits_empty(self) -> bool:
@@ -70,7 +73,6 @@ class ApiUser(User, tag=("__typename", "User")):
     url: str | None = sometimes("website.url", "legacy.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
     verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
-    shape: str | None = sometimes("profile_image_shape")
     verified: bool | None = always("verification.verified", "legacy.verified")
     is_blue_verified: bool | None = always("is_blue_verified")
     protected: bool | None = sometimes("privacy.protected", "legacy.protected")

@@ -9,20 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawler.platforms.microblog.payload import (
-    Advert,
-    Article,
-    BlurredMedia,
-    Holder,
-    Link,
-    Media,
-    Note,
-    Post,
-    Preview,
-    Tombstone,
-    Unavailable,
-    Withheld,
-)
+from crawler.platforms.microblog.payload import Advert, AnyWithheld, Holder, Link, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User
 from crawler.reading.contract import Contract, always, identity, sometimes
 
@@ -33,29 +20,6 @@ COUNTS = ("likes", "replies", "reposts")
 
 class WebUser(User):
     """A user. The user object of a post's author has fewer values than that of the profile's owner."""
-
-    id: str | None = sometimes("rest_id")
-    screen_name: str | None = sometimes("core.screen_name")
-    name: str | None = sometimes("core.name")
-    profile_image_url_https: str | None = sometimes("avatar.image_url")
-    created_at: str | int | None = sometimes("core.created_at_ms", "core.created_at")
-    description: str | None = sometimes("profile_bio.description")
-    location: str | None = sometimes("location.location")
-    profile_banner_url: str | None = sometimes("banner.image_url")
-    url: str | None = sometimes("website.url")
-    listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url")
-    verified_type: str | None = sometimes("verification.verified_type")
-    shape: str | None = sometimes("profile_image_shape")
-    verified: bool | None = sometimes("verification.verified")
-    is_blue_verified: bool | None = sometimes("verification.is_blue_verified", "is_blue_verified")
-    protected: bool | None = sometimes("privacy.protected")
-    favourites_count: Number | None = sometimes("action_counts.favorites_count")
-    followers_count: Number | None = sometimes("relationship_counts.followers")
-    friends_count: Number | None = sometimes("relationship_counts.following")
-    media_count: Number | None = sometimes("tweet_counts.media_tweets")
-    statuses_count: Number | None = sometimes("tweet_counts.tweets")
-
-    listed_count = None
 
     @property
     def contradictions(self) -> Sequence[str]:
@@ -102,13 +66,9 @@ class WebPost(Post):
     replies: Number | None = sometimes("counts.reply_count")
     reposts: Number | None = sometimes("counts.retweet_count")
     bookmarks: Number | None = sometimes("counts.bookmark_count")
-    views: Number | None = sometimes("views.count")
     links: list[Link] = sometimes("url_entities[]")
     hashtags: list[str] = sometimes("details.hashtag_entities[].text")
     media: list[Media] = sometimes("media_entities2[]")
-    note: Note | None = sometimes("note_tweet.note_tweet_results.result")
-    is_expandable: bool | None = sometimes("note_tweet.is_expandable")
-    article: Article | None = sometimes("article.article_results.result")
     reply_id: str | None = sometimes("reply_to_results.rest_id", "reply_to_results.result.rest_id")
     reply_handle: str | None = sometimes("reply_to_user_results.result.core.screen_name")
     quoted_result: WebResult | None = sometimes("quoted_tweet_results")
@@ -144,7 +104,7 @@ class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")
 class WebResult(Holder, one_of=True):
     """The object that contains a post. Its ``result`` is null if the post was deleted."""
 
-    result: WebTweet | LimitedWebTweet | Tombstone | Unavailable | Preview | BlurredMedia | None = sometimes("result")
+    result: WebTweet | LimitedWebTweet | AnyWithheld | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from crawler.errors import ExtractionFailed
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Unread, invalid_error
 
 MAX_OBJECTS = 20_000
 """Maximum number of objects in the nested data, in which an object may occur several times. Real pages have about
@@ -59,11 +58,8 @@ class Records:
             return [self.nested({_REF: ref}, depth + 1) for ref in value[_REFS]] if type(value[_REFS]) is list else None
         self._left -= 1
         if self._left < 0:
-            raise ExtractionFailed(
-                f"The page's data contains more than {MAX_OBJECTS:,} objects.",
-                details=[{"loc": ["script"], "msg": "Too many objects", "type": "too_many"}],
-                reason="too_large",
-            )
+            message = f"The page's data contains more than {MAX_OBJECTS:,} objects."
+            raise invalid_error(message, ["script"], "Too many objects", "too_many", reason="too_large")
         if depth > MAX_DEPTH:
             return None
         return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}

@@ -7,7 +7,6 @@ needs a token, which the platform issues to every visitor. Only the guest API re
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -36,44 +35,28 @@ def token_request(origin: str, *, bearer: str) -> Request:
     return Request(f"{origin}/1.1/guest/activate.json", method="POST", headers=headers, meta={"page_params": {}})
 
 
-@dataclass(frozen=True)
-class Credentials:
-    """The credentials of a guest's query: the web client's bearer token, and the guest token ("" if there is none)."""
-
-    bearer: str
-    token: str
-
-
-def user_request(
-    origin: str, handle: str, *, form: QueryForm, credentials: Credentials, missing: Iterable[str] = ()
-) -> Request:
-    """Build the API request for a user by handle.
-
-    ``missing`` are feature flags that the platform required in an earlier response; they are sent as false.
-    """
-    request = _call(origin, form, {HANDLE: handle}, credentials, missing)
-    return request.replace(meta={"page_params": {"username": handle}})
-
-
-def timeline_request(  # noqa: PLR0913  # the arguments are the variables of the query
+def query_request(  # noqa: PLR0913  # the parts of a query
     origin: str,
-    handle: str,
-    *,
-    user_id: str,
     form: QueryForm,
-    credentials: Credentials,
-    cursor: str = "",
+    page_params: Mapping[str, str],
+    *,
+    bearer: str,
+    token: str,
+    user_id: str = "",
     missing: Iterable[str] = (),
 ) -> Request:
-    """Build the API request for a page of a user's posts: the page at ``cursor``, or the first page."""
-    values = {HANDLE: handle, USER_ID: user_id, CURSOR: cursor}
-    request = _call(origin, form, values, credentials, missing)
-    return request.replace(meta={"page_params": {"username": handle, "cursor": cursor}})
+    """Build the API request for a user, or for a page of a user's posts.
 
-
-def _call(
-    origin: str, form: QueryForm, values: Mapping[str, str], credentials: Credentials, missing: Iterable[str]
-) -> Request:
+    Args:
+        origin: the origin of the API.
+        form: the query's id and arguments.
+        page_params: the profile's ``username``; for posts, also the ``cursor`` of the page, "" for the first page.
+        bearer: the key of the platform's web client.
+        token: the guest token, "" if there is none.
+        user_id: the profile's id, which the query for posts needs.
+        missing: feature flags that the platform required in an earlier response; they are sent as false.
+    """
+    values = {HANDLE: page_params["username"], USER_ID: user_id, CURSOR: page_params.get("cursor", "")}
     arguments = {
         "variables": form.filled(values),
         "features": {**form.features, **dict.fromkeys(missing, False)},
@@ -82,12 +65,13 @@ def _call(
     query = urlencode({name: orjson.dumps(each).decode() for name, each in arguments.items() if each}, quote_via=quote)
     headers = {
         "Accept": "*/*",
-        "Authorization": f"Bearer {credentials.bearer}",
+        "Authorization": f"Bearer {bearer}",
         "Content-Type": "application/json",
         "Origin": PUBLIC_SITE,
         "Referer": f"{PUBLIC_SITE}/",
-        **({"X-Guest-Token": credentials.token} if credentials.token else {}),
+        **({"X-Guest-Token": token} if token else {}),
         "X-Twitter-Active-User": "yes",
         "X-Twitter-Client-Language": "en",
     }
-    return Request(f"{origin}/graphql/{form.query_id}/{form.name}?{query}", headers=headers)
+    url = f"{origin}/graphql/{form.query_id}/{form.name}?{query}"
+    return Request(url, headers=headers, meta={"page_params": dict(page_params)})

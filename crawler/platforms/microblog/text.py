@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from crawler.platforms.microblog.payload import Link, Media
-from crawler.reading.values import MONTHS
+from crawler.reading.values import MONTHS, count
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}", re.ASCII)
 _MONTH_NUMBERS = {name: f"{number:02}" for number, name in enumerate(MONTHS, start=1)}
 
@@ -70,8 +69,7 @@ def date_text(value: object) -> str | None:
             return None
     except (ValueError, OverflowError, OSError):
         return None
-    clock = f"{moment.hour:02}:{moment.minute:02}:{moment.second:02}"
-    return f"{_DAYS[moment.weekday()]} {MONTHS[moment.month - 1]} {moment.day:02} {clock} +0000 {moment.year:04}"
+    return f"{moment.ctime()[:8]}{moment:%d %H:%M:%S} +0000 {moment.year:04}"  # ctime does not depend on the locale
 
 
 def id_seconds(post_id: str) -> int | None:
@@ -82,6 +80,15 @@ def id_seconds(post_id: str) -> int | None:
     """
     number = int(post_id) if post_id.isascii() and post_id.isdecimal() and len(post_id) < 20 else 0
     return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
+
+
+def moment(created_at: str | int | None, post_id: str) -> int | None:
+    """Return when a post was published, in Unix seconds: from its date, or else from its id."""
+    milliseconds = count(created_at)
+    if milliseconds is not None and milliseconds in PLATFORM_MS:
+        return milliseconds // 1000
+    written = seconds(created_at)
+    return id_seconds(post_id) if written is None else written
 
 
 def caption(raw: str, links: Sequence[Link], *, escaped: bool, has_media: bool, shown_end: int | None = None) -> str:

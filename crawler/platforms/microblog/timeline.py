@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from crawler.platforms.microblog.convert import Contradictions, handle_of, readable, record
 from crawler.platforms.microblog.payload import (
     Cursor,
     CursorItem,
@@ -27,8 +28,6 @@ from crawler.platforms.microblog.payload_web import (
     WebPostItem,
     WebTombstoneItem,
 )
-from crawler.platforms.microblog.post import handle_of, readable, record
-from crawler.platforms.microblog.unread import Contradictions
 from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
@@ -69,9 +68,12 @@ class Row(NamedTuple):
     entry_id: str
     post: Post | None
     """The post. None if the platform withholds it."""
-    handle: str
-    """The handle of the post's author, "" if the post is withheld."""
     pinned: bool = False
+
+    @property
+    def handle(self) -> str:
+        """The handle of the post's author, "" if the post is withheld."""
+        return handle_of(self.post)
 
 
 @dataclass
@@ -158,7 +160,7 @@ def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = F
             posts.append(readable(each.results.post))
         elif isinstance(each, (TombstoneItem, WebTombstoneItem)):
             posts.append(None)
-    return [Row(entry_id, post, handle_of(post), pinned) for post in posts]
+    return [Row(entry_id, post, pinned) for post in posts]
 
 
 def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:

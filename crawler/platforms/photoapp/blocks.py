@@ -28,7 +28,7 @@ from crawler.platforms.page import missing_error
 from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path
 from crawler.platforms.photoapp.payload import Ruling
 from crawler.reading.json import all_dicts, decode, dicts, dig, scripts_with
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import count, text
 
 ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
@@ -250,11 +250,9 @@ def raise_for_query_errors(payload: Any) -> None:
     message = text(errors[0].get("message"))
     if "field_exception" in message:
         raise TargetNotFound(MISSING_OR_PRIVATE, reason="missing_or_private")
-    raise ExtractionFailed(
-        f"The platform rejected the query: {message[:200]}",
-        details=[{"loc": ["errors", 0], "msg": message[:200], "type": "query_error"}],
-        reason="stale_query",
-    )
+    problem = message[:200]
+    stated = f"The platform rejected the query: {problem}"
+    raise invalid_error(stated, ["errors", 0], problem, "query_error", reason="stale_query")
 
 
 def is_stub(post: object) -> bool:

@@ -1,4 +1,4 @@
-"""Photo app: page objects for a post in each format of the payload, and for an account's reels."""
+"""Photo app: page objects for a post in each format of the payload, an account's reels and a share link."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import urlsplit
 
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
-from crawler.platforms.photoapp.link import shortcode_of
+from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_of
 from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
 from crawler.platforms.photoapp.post import exact_duration, nonzero_count, photo_post, picture, shortcode
 from crawler.reading.json import all_dicts, decode, dig, scripts_with
-from crawler.reading.values import text
+from crawler.reading.values import absolute_url, text
 
 
 @attrs.define(slots=False)
@@ -284,3 +285,59 @@ def _decoded(script: bytes) -> Any:
     with suppress(ExtractionFailed):
         return decode(script, what="data-sjs") if script.lstrip().startswith((b"{", b"[")) else None
     return None
+
+
+@attrs.define(slots=False)
+class SharePage(PhotoPage):
+    """The response to a share link: a redirect to a post's URL. Only the shortcode in that URL is used.
+
+    Such a response has no body, so it is never saved, and ``recognise`` is not implemented.
+    """
+
+    source: ClassVar[str] = "share"
+
+    def validate_input(self) -> None:
+        """Raise an error unless the share link leads to a post.
+
+        Raises:
+            TargetNotFound: the share link does not exist, or leads to another kind of page.
+            UpstreamBlocked: the link leads to the login page, a challenge or another host.
+            UpstreamRateLimited, UpstreamError: the HTTP status means this error.
+            ExtractionFailed: the response is a page without a redirect and without a post.
+        """
+        if 300 <= (self.response.status or 0) < 400 and self._location is not None:
+            self._raise_for_wrong_redirect(self._location)
+            return
+        self.raise_for_blocks()
+        if not self._shortcode:
+            blocks.raise_for_shell(self.response, None, "Location")
+
+    @field
+    def shortcode(self) -> str | None:
+        return self._shortcode
+
+    @cached_property
+    def _location(self) -> str | None:
+        target = self.response.headers.get("Location")
+        return absolute_url(str(self.response.url), target) or None
+
+    @cached_property
+    def _shortcode(self) -> str | None:
+        # If the browser loaded the link, it has followed the redirect, and the response is the post's page.
+        link = link_of_path(urlsplit(self._location or str(self.response.url)).path)
+        if link and link.shortcode:
+            return link.shortcode
+        return None if self._location else blocks.preview_shortcode(self.response.body)
+
+    def _raise_for_wrong_redirect(self, location: str) -> None:
+        source, target = urlsplit(str(self.response.url)), urlsplit(location)
+        if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
+            raise UpstreamBlocked(
+                f"The platform redirected to another host: {target.netloc[:100]}",
+                reason="foreign_redirect",
+            )
+        blocks.raise_for_blocked_path(target.path)
+        if target.path in {"", "/"}:
+            blocks.raise_for_login()
+        if not self._shortcode:
+            raise TargetNotFound("The share link does not lead to a post.", reason="wrong_page_kind")

@@ -114,19 +114,23 @@ class Comments(Model):
     """The first comments, if the page has any; often empty."""
 
 
-class TaggedUser(Model):
-    """A tagged account."""
+class Coauthor(Model):
+    """An account that published the post together with its owner."""
 
-    full_name: str
-    """Displayed name, or ""."""
     id: str
     """The account's classic id."""
+    username: str
+    """The account's name."""
+    full_name: str
+    """Displayed name; "" if the page does not state it."""
     is_verified: bool | None
     """Whether the account is verified; null if the page does not state it."""
     profile_pic_url: str
     """URL of the account's picture."""
-    username: str
-    """The account's name."""
+
+
+class TaggedUser(Coauthor):
+    """A tagged account."""
 
 
 class Tag(Model):
@@ -150,21 +154,6 @@ class Tags(Model):
 
     edges: list[TagEdge]
     """The tags. Empty if the post has none."""
-
-
-class Coauthor(Model):
-    """An account that published the post together with its owner."""
-
-    id: str
-    """The account's classic id."""
-    username: str
-    """The account's name."""
-    full_name: str
-    """Displayed name; "" if the page does not state it."""
-    is_verified: bool | None
-    """Whether the account is verified; null if the page does not state it."""
-    profile_pic_url: str
-    """URL of the account's picture."""
 
 
 class Music(Model):

@@ -12,7 +12,7 @@ from crawler.platforms.model import empty
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.posts import TABS, content_items
-from crawler.platforms.professional.schema_content import MemberProfile
+from crawler.platforms.professional.schema import MemberProfile
 from crawler.reading.unread import Unread
 
 Row = dict[str, Any]

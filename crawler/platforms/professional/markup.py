@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from web_poet import HttpResponse
 
-from crawler.errors import ExtractionFailed
 from crawler.logs import one_line
 from crawler.platforms.professional import PLATFORM
 from crawler.reading.names import WrongLineError
+from crawler.reading.unread import invalid_error
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -50,6 +50,10 @@ _LINE = "\v"
 break."""
 _DASHES = "-‐‑–—"
 """The dashes that may be between two dates, depending on the page's language."""
+STRAY_WORD = "undefined"
+"""The word that the platform's script writes if a school's subject is missing."""
+_MASK = re.compile(r"\*{3,}")
+_NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
 
 
@@ -61,12 +65,11 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
     """
     body = bytes(response.body) if response.encoding == "utf-8" else response.text.encode(errors="replace")
     if _has_many_tags(body) or _has_many_attributes(body):
-        raise ExtractionFailed(
+        message = (
             f"The page has more than {MAX_TAGS:,} elements, or one with more than {MAX_TAG_WORDS} attributes. "
-            "Real pages have about 2,300 elements.",
-            details=[{"loc": ["html"], "msg": "Too many elements or attributes", "type": "too_large"}],
-            reason="too_large",
+            "Real pages have about 2,300 elements."
         )
+        raise invalid_error(message, ["html"], "Too many elements or attributes", "too_large", reason="too_large")
     return LexborHTMLParser(body)
 
 
@@ -151,6 +154,21 @@ def plain(value: object) -> str:
 
 def _trimmed(parts: object) -> str:
     return "\n".join(map(collapsed, parts)).strip("\n")  # type: ignore[call-overload]
+
+
+def is_masked(value: str, *, in_block: bool = False) -> bool:
+    """Whether a text is masked: only asterisks, and possibly a stray "undefined".
+
+    ``in_block``: the text is in the masked block. There, even a single asterisk or the word "undefined" alone counts.
+
+    >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
+    (True, True, False)
+    >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
+    (True, True, False)
+    """
+    if in_block and (value == STRAY_WORD or _MASK.search(value)):
+        return True
+    return "*" in value and not _NO_WORD.sub("", value)
 
 
 def href(node: LexborNode) -> str:

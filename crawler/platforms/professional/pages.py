@@ -12,17 +12,14 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import ExtractionFailed
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.professional import blocks, head, lists
-from crawler.platforms.professional.availability import availability
+from crawler.platforms.professional import blocks, document, lists
 from crawler.platforms.professional.country import country_of_host, country_of_location
-from crawler.platforms.professional.document import CANONICAL, Document, read_document
 from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.platforms.professional.posts import completed, linked_article, statistic
 from crawler.platforms.professional.sections import TABLE
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import text
 
 _ELLIPSIS = ("…", "...")
@@ -128,7 +125,7 @@ class ProfilePage(PlatformPage):
     @field
     def data_availability(self) -> Row:
         about, truncated = self._about
-        return availability(
+        return lists.availability(
             {**self._lists, "about": about, "about_truncated": truncated, "headline": self._head.headline},
             masked=self._masked,
             source="public_profile_page" if self._head.name else "json_ld",
@@ -225,17 +222,17 @@ class ProfilePage(PlatformPage):
     @property
     def follower_count(self) -> int | None:
         """The exact number of followers from the linked data, else the rounded number that the page shows."""
-        shown = head.shown_count(self.shown_followers)
+        shown = document.shown_count(self.shown_followers)
         return shown.value if shown and self._linked_followers is None else self._linked_followers
 
     # Parts that several fields use
 
     @cached_property
-    def _document(self) -> Document:
-        return read_document(self.response, self.names.table(TABLE))
+    def _document(self) -> document.Document:
+        return document.read_document(self.response, self.names.table(TABLE))
 
     @property
-    def _head(self) -> head.Head:
+    def _head(self) -> document.Head:
         return self._document.head
 
     @cached_property
@@ -258,7 +255,7 @@ class ProfilePage(PlatformPage):
     def _counts(self) -> tuple[str, str]:
         """The texts about followers and connections. If they cannot be distinguished, both are ""."""
         above, number = self._document.above_posts, self._linked_followers
-        found = head.sorted_counts(self._head.counts, known_followers=above, number=number)
+        found = document.sorted_counts(self._head.counts, known_followers=above, number=number)
         if found is None:
             self.unread += [Unread("followers", "unknown"), Unread("connections", "unknown")]
         return found or ("", "")
@@ -292,7 +289,7 @@ class ProfilePage(PlatformPage):
         # The description begins with the headline, which would be mistaken for the text if it was not found on the
         # page.
         if self._head.name and (self._head.headline or self._masked):
-            about = head.described_about(self._meta("og:description"), self._head.headline, self._known_names)
+            about = document.described_about(self._meta("og:description"), self._head.headline, self._known_names)
         return about, bool(about)
 
     @property
@@ -324,7 +321,9 @@ class ProfilePage(PlatformPage):
             return
         blocks.raise_for_other_pages(self.response)
         raise missing_error(
-            "The page contains no profile.", [CANONICAL if self._name else head.NAME], reason="no_profile"
+            "The page contains no profile.",
+            [document.CANONICAL if self._name else document.HEAD_NAME],
+            reason="no_profile",
         )
 
     def _raise_for_other_members(self) -> None:
@@ -335,16 +334,14 @@ class ProfilePage(PlatformPage):
         """
         names = {_comparable(last_segment(clean_url(url), "in")) for url in self._stated_urls} - {""}
         if len(names) > 1:
-            raise ExtractionFailed(
-                f"The page names several members: {', '.join(sorted(names))}.",
-                details=[{"loc": [CANONICAL], "msg": "Input should name a single member", "type": "value_error"}],
-                reason="wrong_echo",
-            )
+            message = f"The page names several members: {', '.join(sorted(names))}."
+            problem = "Input should name a single member"
+            raise invalid_error(message, [document.CANONICAL], problem, "value_error", reason="wrong_echo")
         requested = _comparable(text(self.page_params.get("slug")))
         expected = {requested, _comparable(last_segment(str(self.response.url), "in"))} - {""}
         if requested and not names & expected:
             message = f"The page is the profile of {', '.join(names)}, not of {requested}."
-            raise mismatch_error(message, [CANONICAL], requested)
+            raise mismatch_error(message, [document.CANONICAL], requested)
 
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
@@ -355,7 +352,7 @@ class ProfilePage(PlatformPage):
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
         if self._document.is_whole and not (self._head.exists and self._head.name):
-            unknown.append(head.CSS if self._head.name else head.NAME)
+            unknown.append(document.HEAD if self._head.name else document.HEAD_NAME)
         if sections.unknown and not sections.known:
             unknown.append("sections")
         if unknown:

@@ -23,25 +23,24 @@ class Statistic(Contract):
     number: int | float | str | None = always("userInteractionCount")
 
 
-class Employer(Contract, tag=("@type", "Organization")):
+class Affiliation(Contract):
+    """An employer or a school, with dates."""
+
+    name: str = identity("name")
+    url: str | None = sometimes("url")
+    description: str | None = sometimes("member.description")
+    start: int | str | None = sometimes("member.startDate")
+    end: int | str | None = sometimes("member.endDate")
+
+
+class Employer(Affiliation, tag=("@type", "Organization")):
     """A present or past employer."""
 
-    name: str = identity("name")
-    url: str | None = sometimes("url")
     location: str | None = sometimes("location")
-    description: str | None = sometimes("member.description")
-    start: int | str | None = sometimes("member.startDate")
-    end: int | str | None = sometimes("member.endDate")
 
 
-class School(Contract, tag=("@type", "EducationalOrganization")):
+class School(Affiliation, tag=("@type", "EducationalOrganization")):
     """A school with years. Schools without years are not in the linked data."""
-
-    name: str = identity("name")
-    url: str | None = sometimes("url")
-    description: str | None = sometimes("member.description")
-    start: int | str | None = sometimes("member.startDate")
-    end: int | str | None = sometimes("member.endDate")
 
 
 class Language(Contract):

@@ -1,4 +1,4 @@
-"""A member's articles and activity: rows of the flat record (2.6), and content items with counts and dates (2.4)."""
+"""A member's articles and activity: their cells, and content items with counts and dates (specification 2.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from crawler.platforms.model import empty
 from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
 from crawler.platforms.professional.payload import LIKE, Article, LinkedData, Posting, Statistic
-from crawler.platforms.professional.schema_content import MemberItem
+from crawler.platforms.professional.schema import MemberItem
 from crawler.reading.values import count, stated_day, unix_time
 
 Row = dict[str, Any]
@@ -27,19 +27,6 @@ _ID_TIME_SHIFT = 22
 _OWNER = re.compile(r"/posts/([^/_?#]+)_")
 _AUTHOR_PATHS = ("in", "company", "school", "showcase")
 """First path segments in the URLs of members, companies and schools. The second segment is the name."""
-
-
-# The flat record
-
-
-def activity(row: Row) -> Row:
-    """Return the record's row for a card of the activity."""
-    return {name: row[name] for name in ("action", "author", "author_url", "image", "link", "text")}
-
-
-def article(row: Row) -> Row:
-    """Return the record's row for the card of an article."""
-    return {name: row[name] for name in ("image", "link", "title")}
 
 
 def completed(rows: list[Row], postings: Iterable[Posting]) -> list[Row]:

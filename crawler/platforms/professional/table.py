@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -220,7 +220,7 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
     found, unknown, inside = Sections(), [], 0
     nodes = table.find(tree)
     places = {each.mem_id: True for each in nodes}
-    parts: dict[str, list[Part]] = defaultdict(list)
+    parts: dict[str, list[Unread]] = defaultdict(list)
     for node in nodes:
         section = table.section(node)
         inside += section is not None and _place(node.parent, places) is True
@@ -237,8 +237,8 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
         found.unread.append(unknown_names("sections", unknown, of=len(nodes)))
     if inside:  # no real page has a section inside another one, and their rows could not be distinguished
         found.unread.append(Unread("sections[]", "contradiction", inside, len(nodes)))
-    for name, each in parts.items():
-        found.unread += _summed(name, each)
+    for each in parts.values():
+        found.unread += _summed(each)
     return found
 
 
@@ -246,21 +246,12 @@ def _is_aside(node: LexborNode) -> bool:
     return _ASIDE in (node.attributes.get("class") or "").split()
 
 
-class Part(NamedTuple):
-    """A problem with a cell, or with the rows (``cell`` is "") of one section."""
-
-    cell: str
-    cause: Literal["missing", "contradiction", "unknown"]
-    rows: int
-    of: int
-    loses_rows: bool
-
-
-def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]]:
+def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Unread]]:
     """Read the rows of a section. Return them, and the unread parts."""
+    path = f"{section.field}[]"
     layout, rows = section.rows(node)
     if layout is None:
-        return [], [Part("", "missing", 1, 1, loses_rows=True)]
+        return [], [Unread(path, "missing", loses_rows=True)]
     read: list[Row] = [{} for _ in rows]
     places = dict(zip((row.mem_id for row in rows), read, strict=True))
     parts, outside = [], 0
@@ -271,18 +262,18 @@ def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Part]
             outside += _read_cell(node, name, cell, css, places)
         missing = _missing(name, cell, read)
         if missing:
-            parts.append(Part(name, "missing", missing, len(rows), loses_rows=False))
+            parts.append(Unread(f"{path}.{name}", "missing", missing, len(rows)))
     identities = [name for name, cell in layout.cells.items() if cell.kind == "identity"]
     kept = [row for row in read if any(row.get(name) for name in identities)]
     lost = len(rows) - len(kept)
     if lost or outside:
-        parts.append(Part("", "unknown", max(lost, outside), len(rows) + outside, loses_rows=True))
+        parts.append(Unread(path, "unknown", max(lost, outside), len(rows) + outside, loses_rows=True))
     hollow = layout.hollow(node)
     if hollow:
-        parts.append(Part("", "missing", hollow, len(rows) + hollow, loses_rows=True))
+        parts.append(Unread(path, "missing", hollow, len(rows) + hollow, loses_rows=True))
     stated = _stated_rows(node)
     if stated and len(rows) not in stated:
-        parts.append(Part("", "contradiction", 1, 1, loses_rows=True))
+        parts.append(Unread(path, "contradiction", loses_rows=True))
     empty = {name: cell.empty for name, cell in layout.cells.items() if not cell.every}
     every = [name for name, cell in layout.cells.items() if cell.every]
     for row in kept:
@@ -340,15 +331,14 @@ def _stated_rows(section: LexborNode) -> set[int]:
     return {int(number[0]), int(number[0]) + first}
 
 
-def _summed(name: str, parts: Iterable[Part]) -> Iterable[Unread]:
-    """Combine the unread parts of all sections of one name into one entry per path."""
-    by_path: dict[tuple[str, str], list[Part]] = defaultdict(list)
+def _summed(parts: Iterable[Unread]) -> Iterable[Unread]:
+    """Combine the unread parts of all sections of one name into one entry per path and cause."""
+    found: dict[tuple[str, str], Unread] = {}
     for part in parts:
-        by_path[part.cell, part.cause].append(part)
-    for (cell, cause), found in by_path.items():
-        rows, of = sum(each.rows for each in found), sum(each.of for each in found)
-        path = f"{name}[].{cell}" if cell else f"{name}[]"
-        yield Unread(path, cause, rows, of, found[0].loses_rows)  # type: ignore[arg-type]  # the loop variable is a key of the dict
+        key = part.path, part.cause
+        known = found.get(key)
+        found[key] = part if known is None else known._replace(rows=known.rows + part.rows, of=known.of + part.of)
+    return found.values()
 
 
 def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:

@@ -17,8 +17,7 @@ from typing import Any
 import structlog
 
 from crawler.platforms.retail.plan import Plan
-from crawler.platforms.retail.readings import Reading
-from crawler.platforms.retail.slices import PageRead, Slice, Step, Taken
+from crawler.platforms.retail.slices import PageRead, Reading, Slice, Step, Taken
 from crawler.targets.coverage import Coverage
 
 logger = structlog.get_logger(__name__)

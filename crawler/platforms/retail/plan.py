@@ -20,8 +20,7 @@ from typing import Any
 
 import structlog
 
-from crawler.platforms.retail.readings import Reading, Role, Unit, is_of_one_price
-from crawler.platforms.retail.slices import DOLLAR, PageRead, Slice, Step, is_unfiltered
+from crawler.platforms.retail.slices import DOLLAR, PageRead, Reading, Role, Slice, Step, Unit
 
 logger = structlog.get_logger(__name__)
 
@@ -82,7 +81,7 @@ class Plan:
         part = reading.part
         if part.low is not None or part.high is not None:
             self.confirms = self.confirms or page.selected != (None, None)
-            if is_unfiltered(part, page, confirms=self.confirms):
+            if page.ignores_filter_of(part, confirms=self.confirms):
                 reading.ignored = True
                 return self._without_filter(reading)
         elif reading.has_unpriced:
@@ -101,7 +100,7 @@ class Plan:
         if part.low == _first_price(listing.part) and page.total < (listing.total or 0) and listing.children:
             self.has_unpriced = True
             return self._by_category(listing)
-        if page.total > self.ceiling and is_of_one_price(page.rows, part.low):
+        if page.total > self.ceiling and page.is_of_one_price(part.low):
             return self._one_price(reading)
         return None
 
@@ -133,13 +132,8 @@ class Plan:
         """Return the pages to request when a slice is not read any further."""
         if reading.role == "whole" and reading.truncated:
             return self._split(reading)
-        if (
-            reading.role != "climb"
-            or reading.highest is None
-            or (reading.ended and not (reading.failed or reading.repeats))
-        ):
-            return []
-        if self._is_joined(reading):
+        is_read = reading.ended and not (reading.failed or reading.repeats)
+        if reading.role != "climb" or reading.highest is None or is_read or self._is_joined(reading):
             return []
         if reading.highest <= (reading.part.low or 0):
             return self._one_price(reading)
@@ -235,15 +229,12 @@ class Plan:
         if self.unfilterable:
             return
         for reading in self._wholes():
-            if (
-                reading.repeated
-                and not self._climbs(reading.part)
-                and len(self.known(reading.part)) < (reading.total or 0)
-            ):
+            if self._climbs(reading.part):
+                continue
+            if reading.repeated and len(self.known(reading.part)) < (reading.total or 0):
                 yield from self._climb(reading.part, _first_price(reading.part))
             parts = [each for each in self._wholes() if each.parent == reading.part]
-            can_climb = bool(parts) and not self._climbs(reading.part) and reading.middle is not None
-            if not can_climb or any(self._total(each) is None for each in parts):
+            if not parts or reading.middle is None or any(self._total(each) is None for each in parts):
                 continue
             if self._residual(reading) > MAX_UNCOVERED * (reading.total or 0):
                 yield from self._climb(reading.part, _first_price(reading.part))
@@ -253,12 +244,8 @@ class Plan:
         units = list(self.units())
         last = [each for each in self.readings.values() if each.role == "check" and each.part.sort == self._check_order]
         given_up = self.checks == MAX_CHECKS or (self.checks and not any(each.gained for each in last))
-        if (
-            given_up
-            or len(units) == 1
-            or self.is_overstated
-            or any(self._total(each) is None for each in self._wholes())
-        ):
+        is_unknown = any(self._total(each) is None for each in self._wholes())
+        if given_up or len(units) == 1 or self.is_overstated or is_unknown:
             return
         missing = (self.readings[self.root].total or 0) - found - self.unpriced_gap
         if missing <= sum(unit.gap for unit in units if not unit.is_sound):

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.payload import ApiRow, Badge, BadgeMember, Price, RenderedPrice, RenderedRow
-from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.contract import OFTEN_ROWS
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import absolute_url, count
 

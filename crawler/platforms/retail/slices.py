@@ -1,4 +1,4 @@
-"""Slices of a category, for exhaustive crawls: listings with filters, and the contents of their pages.
+"""Slices of a category, for exhaustive crawls: listings with filters, the contents of their pages, and what was read.
 
 Prices are in cents. Both ends of a price range are inclusive.
 """
@@ -6,8 +6,8 @@ Prices are in cents. Both ends of a price range are inclusive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from crawler.platforms.retail.schema import DEFAULT_SORT
 
@@ -81,6 +81,32 @@ class PageRead(NamedTuple):
     lost_rows: int = 0
     """Number of rows of the page that could not be read."""
 
+    @property
+    def prices(self) -> list[int]:
+        """The prices of the rows that are not advertisements, which may be anywhere in the sort order."""
+        return [row.cents for row in self.rows if row.cents is not None and not row.is_sponsored]
+
+    def is_of_one_price(self, price: int | None) -> bool:
+        """Whether all rows that are not advertisements have this price."""
+        own = [row.cents for row in self.rows if not row.is_sponsored]
+        return bool(own) and all(each == price for each in own)
+
+    def ignores_filter_of(self, part: Slice, *, confirms: bool) -> bool:
+        """Whether the platform ignored the price filter of the page's slice.
+
+        If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
+        then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
+        products without a price. A price may be outside the range by up to a dollar, because the platform's own filter
+        has whole dollars.
+        """
+        if self.selected != (None, None):
+            return not (_is_near(part.low, self.selected[0]) and _is_near(part.high, self.selected[1]))
+        if confirms:
+            return bool(self.rows)
+        low, high = (part.low or 0) - DOLLAR, None if part.high is None else part.high + DOLLAR
+        outside = [price for price in self.prices if price < low or (high is not None and price > high)]
+        return len(outside) > MAX_OUTSIDE * len(self.prices)
+
     def as_note(self) -> dict[str, Any]:
         """Return the page as JSON data."""
         return self._asdict() | {"rows": [list(row) for row in self.rows], "children": list(self.children)}
@@ -133,23 +159,107 @@ def repeats(cat_id: str) -> bool:
     return len(set(path)) < len(path)
 
 
-def is_unfiltered(part: Slice, page: PageRead, *, confirms: bool) -> bool:
-    """Whether a page shows that the platform ignored the price filter of its slice.
-
-    If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
-    then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
-    products without a price. A price may be outside the range by up to a dollar, because the platform's own filter has
-    whole dollars.
-    """
-    if page.selected != (None, None):
-        return not (_is_near(part.low, page.selected[0]) and _is_near(part.high, page.selected[1]))
-    if confirms:
-        return bool(page.rows)
-    low, high = (part.low or 0) - DOLLAR, None if part.high is None else part.high + DOLLAR
-    prices = [row.cents for row in page.rows if not row.is_sponsored and row.cents is not None]
-    outside = [price for price in prices if price < low or (high is not None and price > high)]
-    return len(outside) > MAX_OUTSIDE * len(prices)
-
-
 def _is_near(requested: int | None, selected: int | None) -> bool:
     return abs((requested or 0) - (selected or 0)) <= DOLLAR
+
+
+Role = Literal["whole", "climb", "order", "check", "recount"]
+
+
+@dataclass
+class Reading:
+    """What was read of a slice. A slice has one of these roles.
+
+    ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing sorted
+    by ascending price, which ends where the next climb begins. ``order``: a listing in another sort order, to find
+    missing products. ``check``: the same, but read beyond its first page only if that page shows that products are
+    missing. ``recount``: only the first page, for its total.
+    """
+
+    part: Slice
+    role: Role
+    listing: Slice
+    """The ``whole`` slice to which the products belong: the slice itself, or the slice whose missing products it
+    searches for."""
+    parent: Slice | None = None
+    """For a ``whole`` slice: the ``whole`` slice of which it is a part."""
+    total: int | None = None
+    rows: dict[str, int | None] = field(default_factory=dict)
+    """The prices of the products that were read, by item id."""
+    children: list[str] = field(default_factory=list)
+    pages: int = 0
+    highest: int | None = None
+    """The price up to which a climb has read all products."""
+    lowest: int | None = None
+    """The lowest price of a climb."""
+    middle: int | None = None
+    """The median of the prices on the first page."""
+    wanted: int = 0
+    """Number of products that a check searches for. Before its first page: the number of products known to be
+    missing."""
+    gained: int = 0
+    """Number of products that were found first in this slice."""
+    idle: int = 0
+    """Number of consecutive pages without new products, ending with the latest page."""
+    lost_rows: int = 0
+    ended: bool = False
+    """Whether the platform stated that the latest page is the last one."""
+    truncated: bool = False
+    """Whether the platform served an empty page although it stated further pages."""
+    repeats: bool = False
+    """Whether the latest page contained only products of the slice's earlier pages."""
+    repeated: bool = False
+    """Whether any page contained only products of the slice's earlier pages."""
+    looped: bool = False
+    """Whether the department filter lists a category that is above this one."""
+    ignored: bool = False
+    failed: bool = False
+    abandoned: bool = False
+    """Whether the slice is not read to its end, because the crawl reads its products in another way."""
+
+    def add(self, page: PageRead, fresh: int) -> None:
+        """Add a page. ``fresh``: the number of its products that were not found before."""
+        before = len(self.rows)
+        self.rows.update((row.item_id, row.cents) for row in page.rows)
+        self.pages += 1
+        self.gained += fresh
+        self.idle = 0 if fresh else self.idle + 1
+        self.lost_rows += page.lost_rows
+        self.ended = bool(page.rows) and not page.has_more
+        self.truncated = not page.rows and page.number > 1
+        self.repeats = len(page.rows) > 0 and len(self.rows) == before
+        self.repeated = self.repeated or self.repeats
+        prices = page.prices
+        if page.number == 1:
+            self.total = page.total
+            self.children = subcategories(self.part.cat_id, page.children)
+            self.looped = any(repeats(each) for each in page.children if each.startswith(f"{self.part.cat_id}_"))
+            self.middle = sorted(prices)[len(prices) // 2] if prices else None
+            self.lowest = prices[0] if prices else None
+        if prices and not self.repeats:
+            self.highest = prices[-1] if prices == sorted(prices) else min(prices)
+
+    @property
+    def has_unpriced(self) -> bool:
+        """Whether any product that was read has no price."""
+        return None in self.rows.values()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all pages were read, and the platform stated that the last one is the last."""
+        return self.ended and not (self.repeated or self.failed or self.lost_rows)
+
+
+class Unit(NamedTuple):
+    """A part of a category that was not split further: its stated total, and the number of known products."""
+
+    part: Slice
+    total: int
+    known: int
+    is_sound: bool
+    """Whether it was read to an end that the platform stated."""
+
+    @property
+    def gap(self) -> int:
+        """Number of stated products that are not known."""
+        return max(0, self.total - self.known)

@@ -11,21 +11,15 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import (
-    ScrapeError,
-    TargetNotFound,
-    UpstreamBlocked,
-    UpstreamError,
-    UpstreamRateLimited,
-)
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_video_id, item_of, stated_texts
+from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
-from crawler.platforms.videosite.payload_video import Failure
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.contract import read
-from crawler.reading.declaration import OFTEN_ROWS, C
+from crawler.reading.contract import OFTEN_ROWS, C
 from crawler.reading.json import assigned_block, is_bare_json
+from crawler.reading.reader import read
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import text
 
@@ -47,6 +41,7 @@ REPORTED_ERROR = re.compile(
 _WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
 """Matches texts that end with a number in any format, followed by the word "views"."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
+MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
 
 
 @attrs.define(slots=False)
@@ -136,17 +131,6 @@ class VideositePage(PlatformPage):
 Shape = Lockup | Short | PlaylistVideo
 
 
-def id_path(shape: Shape) -> str:
-    """Return the declared path of the id in an item's format."""
-    if isinstance(shape, Lockup):
-        return "lockupViewModel.contentId"
-    return (
-        "shortsLockupViewModel.onTap.innertubeCommand.reelWatchEndpoint.videoId"
-        if isinstance(shape, Short)
-        else "videoId"
-    )
-
-
 def _is_next_page(lost: Unread) -> bool:
     """Whether an unread row is the one that leads to the next page of its list."""
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
@@ -178,7 +162,7 @@ class ListPage(VideositePage):
             self.unread.append(Unread(path, "unknown", blank, len(self.rows), loses_rows=True))
         found = [(placed, shape) for placed in self.rows if (shape := placed.row.item) is not None]
         valid = [(placed, shape) for placed, shape in found if is_video_id(shape.id)]
-        invalid = Counter(id_path(shape) for _, shape in found if not is_video_id(shape.id)) if found != valid else {}
+        invalid = Counter(shape.id_path for _, shape in found if not is_video_id(shape.id)) if found != valid else {}
         for path, count in invalid.items():
             lost = Unread(f"{self.rows_path}.{path}", "type", count, count + len(valid), loses_rows=True)
             self.unread.append(lost)

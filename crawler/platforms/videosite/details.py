@@ -15,8 +15,8 @@ from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
 from crawler.platforms.videosite.item import VIEWS, first, is_video_id, post
-from crawler.platforms.videosite.payload_about import Panel, PanelHolder
-from crawler.platforms.videosite.payload_video import SECTIONS_PATH, Endpoint, Metadata, Player, Resolved, WatchPage
+from crawler.platforms.videosite.payload import SECTIONS_PATH, Endpoint, Metadata, Player, Resolved, WatchPage
+from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
 from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import assigned_block

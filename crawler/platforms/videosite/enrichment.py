@@ -23,7 +23,7 @@ from crawler.platforms import budget
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import FeedPage, VideoPage
 from crawler.platforms.videosite.record import unenriched
-from crawler.reading.declaration import OFTEN_ROWS
+from crawler.reading.contract import OFTEN_ROWS
 from crawler.reading.unread import Unread
 
 if TYPE_CHECKING:

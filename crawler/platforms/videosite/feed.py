@@ -8,7 +8,7 @@ from typing import Any
 
 from parsel import Selector
 
-from crawler.reading.declaration import Contract, always, identity, often, sometimes
+from crawler.reading.contract import Contract, always, identity, often, sometimes
 
 ATOM = "http://www.w3.org/2005/Atom"
 _PREFIXES = {

@@ -13,34 +13,14 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import (
-    CHANNEL_MARK,
-    CONSENT_MARKS,
-    CONTENTS,
-    DATA_MARK,
-    NOT_FOUND_MARK,
-    REPORTED_ERROR,
-    TRAFFIC_MARKS,
-    ListPage,
-)
+from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, REPORTED_ERROR, ListPage
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import (
-    BADGE_PATH,
-    BANNER_MARK,
-    BANNER_PATH,
-    Channel,
-    OtherChannel,
-    OtherPage,
-    Tab,
-    UnnamedTab,
-    page_kind,
-)
+from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage, Tab, page_kind
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
-from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _VERSION_KEY = b'"INNERTUBE_CONTEXT_CLIENT_VERSION":"'
@@ -71,10 +51,8 @@ class ChannelPage(ListPage):
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
             return False  # such a response may contain the channel's metadata in addition to the rows
-        marks = (mark.decode() for mark in (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK))
-        if any(mark in body for mark in (*marks, '"ProfilePage"')):
-            return True
-        if DATA_MARK.search(body) or CHANNEL_MARK.search(body):
+        marks = (*(mark.decode() for mark in MARKS), '"ProfilePage"')
+        if any(mark in body for mark in marks) or DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
         # JSON that starts with one of these keys is read as a channel's page, because error responses start in this
         # way.
@@ -100,8 +78,8 @@ class ChannelPage(ListPage):
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
-        self._report_unread_badge()
-        self._report_unread_banner()
+        if isinstance(self.page, Channel):
+            self.unread += self.page.contradictions(self._block or b"")
         if has_unread_numbers(self.page):
             self.skip_language("The page's header", ("header",))
 
@@ -173,12 +151,12 @@ class ChannelPage(ListPage):
         return about_of(self.page.panels[0]) if self.page.panels else {}
 
     @cached_property
-    def _tabs(self) -> Sequence[Tab | UnnamedTab]:
+    def _tabs(self) -> Sequence[Tab]:
         """The tabs, without the search."""
         return [] if isinstance(self.page, OtherPage) else self.page.tabs
 
     @cached_property
-    def _selected(self) -> Tab | UnnamedTab | None:
+    def _selected(self) -> Tab | None:
         selected = [each for each in self._tabs if each.selected]
         filled = [each for each in self._tabs if each.content is not None]
         return next(iter(selected or filled or self._tabs), None)
@@ -254,22 +232,6 @@ class ChannelPage(ListPage):
             )
         if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):
             raise missing_error("The tab contains no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
-
-    def _report_unread_badge(self) -> None:
-        """Report a badge as unread if only the text for screen readers mentions it.
-
-        On all recorded pages since 2024-07, exactly the channels with a badge have this text.
-        """
-        if isinstance(self.page, Channel) and self.page.spoken_title and not self.page.attachments:
-            self.unread.append(Unread(BADGE_PATH, "contradiction"))
-
-    def _report_unread_banner(self) -> None:
-        """Report a banner under an unknown key. For channels without a banner, both the key and the banner's name are
-        absent.
-        """
-        is_known = not isinstance(self.page, Channel) or self.page.banner is not None
-        if not is_known and BANNER_MARK in (self._block or b""):
-            self.unread.append(Unread(BANNER_PATH, "missing"))
 
 
 def _comparable(name: str, *, fold: bool) -> str:

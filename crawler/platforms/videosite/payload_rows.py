@@ -1,12 +1,59 @@
-"""Video site: the contracts of the rows in a channel's lists, in each format that the platform serves."""
+"""Video site: the contracts of the about panel, and of the rows in a channel's lists in each format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from crawler.platforms.videosite.payload_about import Answer
-from crawler.reading.declaration import NonEmpty, always, identity, often, sometimes, values
+from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes, values
+
+_PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
+_ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"
+_SHOWN = (
+    "showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content.sectionListRenderer"
+    f".contents[].itemSectionRenderer.contents[].{_PANEL}"
+)
+
+
+class Answer(Contract, nulls=False):
+    """An object in a JSON response. No object of the 66 recorded responses contains null: an empty value has no key."""
+
+
+class Link(Answer):
+    """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
+
+    url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
+    text: str | None = sometimes("content")
+
+
+class Panel(Answer, one_of=True):
+    """A channel's about panel.
+
+    Only one recorded response contains a panel; to declare a key as ``always``, at least five are needed.
+    """
+
+    channel: str | None = sometimes("channelId")
+    channel_url: str | None = sometimes("canonicalChannelUrl")
+    description: str | None = sometimes("description")
+    country: str | None = sometimes("country")
+    joined: str | None = sometimes("joinedDateText.content")
+    subscribers: str | None = sometimes("subscriberCountText")
+    videos: str | None = sometimes("videoCountText")
+    views: str | None = sometimes("viewCountText")
+    links: list[Link] = sometimes("links[].channelExternalLinkViewModel.link")
+
+
+class PanelHolder(Answer):
+    """A response that may contain the about panel: that of the panel's API call, or the page on which it is open.
+
+    The panel is not read from the page's contents, because shelves there contain the panels of other channels.
+    """
+
+    panels: list[Panel] = sometimes(
+        *(f"onResponseReceivedEndpoints[].{_ADDED}", f"onResponseReceivedEndpoints[].{_SHOWN}"),
+        f"onResponseReceivedActions[].{_ADDED}",
+    )
+
 
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
@@ -33,6 +80,7 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     to the tests of other projects, rows without ``metadataRows`` occur.
     """
 
+    id_path: ClassVar = "lockupViewModel.contentId"
     id: str = identity("contentId")
     title: str | None = always(f"{_ABOUT}.title.content", often=True)
     parts: list[str] = often(
@@ -68,6 +116,7 @@ class Short(Answer):
     110 of 110 recorded rows since 2026-01, on three whole pages, have the keys that are declared ``always``.
     """
 
+    id_path: ClassVar = f"shortsLockupViewModel.{_TAP}.reelWatchEndpoint.videoId"
     id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
     title: str | None = always("overlayMetadata.primaryText.content", often=True)
     views: str | None = sometimes("overlayMetadata.secondaryText.content")
@@ -86,6 +135,7 @@ class TimeStatus(Answer):
 class PlaylistVideo(Answer):
     """A video in a playlist, in the older format. No recorded page contains one."""
 
+    id_path: ClassVar = "videoId"
     id: str = identity("videoId")
     title: Text | None = sometimes("title")
     image: str | None = sometimes("thumbnail.thumbnails[-1].url")

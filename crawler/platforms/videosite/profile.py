@@ -10,8 +10,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from crawler.platforms.model import empty
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, first
 from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage
-from crawler.platforms.videosite.payload_about import Link, Panel
-from crawler.platforms.videosite.payload_rows import AgeGate, flat
+from crawler.platforms.videosite.payload_rows import AgeGate, Link, Panel, flat
 from crawler.platforms.videosite.schema import CHANNEL_ID, Profile
 from crawler.reading.json import dig
 from crawler.reading.values import absolute_url, count, stated_count, stated_day, text

@@ -51,15 +51,6 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
     return {"pagination": {"cursor": cursor, "has_more": more or bool(cursor)}, "posts": completed, "profile": profile}
 
 
-def with_about(profile: Item, about: Item, created: Item) -> Item:
-    """Add the about panel's fields to the channel.
-
-    The panel contains only the day of the channel's creation. ``created`` contains the exact time from the feed, or is
-    empty.
-    """
-    return {**profile, **about, **created}
-
-
 def without_about(profile: Item) -> Item:
     """Return the channel with the fields that belong to the about panel emptied."""
     return {**profile, **ABOUT_FIELDS}
@@ -155,7 +146,8 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     if params.get("include_about") and not profile["external_links"]:
         profile["external_links"] = parts.get("channel", {}).get("links", [])
     if "about" in parts:
-        profile = with_about(profile, parts["about"]["about"], parts.get("feed", {}).get("created", {}))
+        # The panel contains only the day of the channel's creation, the feed the exact time.
+        profile |= parts["about"]["about"] | parts.get("feed", {}).get("created", {})
     if params.get("without_about"):
         profile = without_about(profile)
     profile["profile_id"] = profile["profile_id"] or next(iter(ids), "")

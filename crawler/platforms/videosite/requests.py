@@ -70,30 +70,25 @@ def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
     return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
 
-def resolve_request(origin: str, address: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the API request that resolves a URL path (``address``) to a channel."""
-    url = f"{PLATFORM.origin}/{_path(address)}"
+def resolve_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request:
+    """Build the API request that resolves one of the platform's URLs to a channel or to another URL."""
     return _call(origin, "navigation/resolve_url", ids, {"url": url})
 
 
-def resolve_url_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the API request that resolves one of the platform's URLs."""
-    return _call(origin, "navigation/resolve_url", ids, {"url": url})
+def public_url(address: str) -> str:
+    """Return the platform's own URL with a channel's path (``address``)."""
+    return f"{PLATFORM.origin}/{_path(address)}"
 
 
-def browse_request(origin: str, channel: str, tab: str, *, params: str = "", ids: Ids = SHIPPED) -> Request:
+def browse_request(origin: str, channel: str, tab: str = "", *, params: str = "", ids: Ids = SHIPPED) -> Request:
     """Build the API request for a channel's page with a tab. ``params``: the tab's params, if they are known.
 
-    In the response, only the channel's id is checked, because the channel may have a new handle.
+    Without a tab, the response contains the params of all tabs. In the response, only the channel's id is checked,
+    because the channel may have a new handle.
     """
-    body = {"browseId": channel, "params": params or ids.tab_params[tab]}
-    request = _call(origin, "browse", ids, body, channel=channel, tab=tab)
-    return request.replace(meta={**request.meta, "source": BROWSE})
-
-
-def home_request(origin: str, channel: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the API request for a channel's page without naming a tab. The response contains the params of all tabs."""
-    request = _call(origin, "browse", ids, {"browseId": channel}, channel=channel)
+    selected = {"params": params or ids.tab_params[tab]} if tab else {}
+    shown = {"tab": tab} if tab else {}
+    request = _call(origin, "browse", ids, {"browseId": channel} | selected, channel=channel, **shown)
     return request.replace(meta={**request.meta, "source": BROWSE})
 
 

@@ -13,7 +13,6 @@ from crawler.sandbox.microblog import faults as microblog_faults
 from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
 from crawler.sandbox.microblog import page as microblog_page
-from crawler.sandbox.microblog import user as microblog_user
 from crawler.sandbox.microblog.account import NEWEST, Inventor, Post, User
 from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, page_of
 from crawler.sandbox.microblog.expected import Exposed, record
@@ -238,7 +237,7 @@ class Site:
         shape = "C" if account.plan.shape == "D" else account.plan.shape
         is_newest_client = "screenName" in orjson.loads(request.args["variables"])
         root = "user_result_by_screen_name" if is_newest_client else "user"
-        return as_json({"data": {root: {"result": microblog_user.user_payload(account.user, shape)}}})
+        return as_json({"data": {root: {"result": microblog_old.user_payload(account.user, shape)}}})
 
     def _timeline(self, account: Account, request: FakeRequest) -> FakeResponse:
         sent = str(orjson.loads(request.args["variables"]).get("cursor") or "")

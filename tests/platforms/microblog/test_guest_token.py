@@ -9,7 +9,7 @@ import pytest
 
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited, UpstreamTimeout
-from crawler.platforms.microblog.guest_token import SharedToken
+from crawler.platforms.microblog.guest import SharedToken
 
 
 class Platform:

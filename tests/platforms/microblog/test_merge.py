@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from crawler.platforms import cursors
+from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.merge import Part, record
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
-from crawler.platforms.microblog.user import FIELDS
 
 LONG_ID = "1" * 20
 

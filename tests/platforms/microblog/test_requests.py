@@ -9,18 +9,10 @@ from scrapy import Request
 
 from crawler.platforms.ids import shipped_ids
 from crawler.platforms.microblog.ids import Ids
-from crawler.platforms.microblog.requests import (
-    Credentials,
-    embed_request,
-    profile_request,
-    timeline_request,
-    token_request,
-    user_request,
-)
+from crawler.platforms.microblog.requests import embed_request, profile_request, query_request, token_request
 
 IDS = shipped_ids(Ids)
 USER, TIMELINE = IDS.forms(IDS.user)[0], IDS.forms(IDS.timeline)[0]
-GUEST = Credentials("key", "7")
 ORIGIN = "https://blog.example"
 
 
@@ -42,7 +34,7 @@ def test_the_token_request_has_the_public_key() -> None:
 
 
 def test_the_user_request() -> None:
-    request = user_request(ORIGIN, "x", form=USER, credentials=GUEST, missing=["new_flag_enabled"])
+    request = query_request(ORIGIN, USER, {"username": "x"}, bearer="key", token="7", missing=["new_flag_enabled"])
     assert urlsplit(request.url).path == f"/graphql/{IDS.user.ids[0]}/UserByScreenName"
     sent = arguments(request)
     assert sent["variables"] == {"screen_name": "x"}
@@ -52,15 +44,16 @@ def test_the_user_request() -> None:
 
 
 def test_the_timeline_request() -> None:
-    first = timeline_request(ORIGIN, "x", user_id="12", form=TIMELINE, credentials=GUEST)
+    first = query_request(ORIGIN, TIMELINE, {"username": "x", "cursor": ""}, bearer="key", token="7", user_id="12")
     variables = arguments(first)["variables"]
     assert isinstance(variables, dict)
     assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
-    followups = timeline_request(ORIGIN, "x", user_id="12", form=TIMELINE, credentials=GUEST, cursor="a&b=c+/%")
+    page_params = {"username": "x", "cursor": "a&b=c+/%"}
+    followups = query_request(ORIGIN, TIMELINE, page_params, bearer="key", token="7", user_id="12")
     assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
     assert "includePromotedContent" in variables, "without it the query is refused"
 
 
 def test_a_request_without_a_token_lacks_the_header() -> None:
-    assert "X-Guest-Token" not in user_request(ORIGIN, "x", form=USER, credentials=Credentials("key", "")).headers
+    assert "X-Guest-Token" not in query_request(ORIGIN, USER, {"username": "x"}, bearer="key", token="").headers

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.platforms.microblog.user import merged
+from crawler.platforms.microblog.convert import merged
 from crawler.registry import scrapers
 from tests.microblog_pages import posts_in, profile_in, timeline_with
 

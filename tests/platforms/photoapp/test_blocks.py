@@ -11,8 +11,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.blocks import preview_shortcode
-from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
-from crawler.platforms.photoapp.share import SharePage
+from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
 from crawler.sandbox.photoapp.page import document, embed
 from crawler.sandbox.photoapp.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest

@@ -14,8 +14,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.pipelines import validated
 from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.platforms.professional.schema import Profile
-from crawler.platforms.professional.schema_content import MemberContent
+from crawler.platforms.professional.schema import MemberContent, Profile
 from scripts.captures import CAPTURES, body_of
 
 pytestmark = pytest.mark.skipif(

@@ -15,7 +15,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.schema_content import MemberContent
+from crawler.platforms.professional.schema import MemberContent
 from crawler.sandbox.professional.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
-from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, is_unfiltered, subcategories
+from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, subcategories
 from crawler.targets.coverage import Coverage
 
 SERVED = (46, 43, 44, 46, 45, 46, 44, 43, 46, 32, 8)
@@ -416,4 +416,4 @@ def test_re3_5_a_page_shows_whether_its_price_filter_was_applied(
     expected: bool,  # noqa: FBT001
 ) -> None:
     page = PageRead(1, 100, has_more=True, rows=[row for name in rows for row in PAGES[name]], selected=selected)
-    assert is_unfiltered(Slice("1", 1000, 2000), page, confirms=confirms) is expected
+    assert page.ignores_filter_of(Slice("1", 1000, 2000), confirms=confirms) is expected

@@ -10,7 +10,7 @@ from crawler.pipelines import validated
 from crawler.platforms.retail.payload import ApiRow, RenderedRow
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import Product
-from crawler.reading.contract import read_plain
+from crawler.reading.careful import read_plain
 from tests.platforms.retail.test_blocks import BARE, PRICE
 
 ROW: dict[str, Any] = {**BARE, "usItemId": "0071", "name": 'Red Barn™ Mustard, 8" & more'}

@@ -19,7 +19,7 @@ from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload_rows import Short
 from crawler.platforms.videosite.record import joined_record
-from crawler.reading.contract import read_plain
+from crawler.reading.careful import read_plain
 from crawler.reading.unread import Unread
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, SECOND, call
 from tests.videosite import ORIGIN

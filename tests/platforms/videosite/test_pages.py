@@ -19,7 +19,7 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload_rows import Lockup, Row, Text, flat
 from crawler.platforms.videosite.profile import unwrapped
 from crawler.platforms.videosite.record import joined_record
-from crawler.reading.contract import read_plain
+from crawler.reading.careful import read_plain
 from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import extra

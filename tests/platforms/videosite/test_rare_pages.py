@@ -12,7 +12,7 @@ import pytest
 from crawler.platforms.videosite.item import item_of
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload_rows import Short
-from crawler.reading.contract import read_plain
+from crawler.reading.careful import read_plain
 from tests.platforms.videosite.test_findings import CHANNEL, Change, header, lockups, page_of, read, rows_of
 
 

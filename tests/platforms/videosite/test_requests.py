@@ -38,7 +38,7 @@ def test_page_requests(request_: Request, url: str) -> None:
     ("request_", "endpoint", "params"),
     [
         (
-            upstream.resolve_request(ORIGIN, "c/name"),
+            upstream.resolve_request(ORIGIN, upstream.public_url("c/name")),
             "navigation/resolve_url",
             {"url": "https://www.youtube.com/c/name"},
         ),

@@ -1,33 +1,133 @@
-"""Microblog: converts a post in any format to the data model's post."""
+"""Microblog: converts users and posts in any format to the data model's profile fields and posts.
+
+A field is None if the format lacks it. Contradictions between values, which contracts cannot express, are collected.
+"""
 
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
 from crawler.platforms.microblog.payload import Article, Holder, Media, Post, Withheld
 from crawler.platforms.microblog.payload_user import User
-from crawler.platforms.microblog.text import (
-    PLATFORM_MS,
-    caption,
-    id_seconds,
-    is_link_only,
-    qualities,
-    seconds,
-    unlisted,
-)
-from crawler.platforms.microblog.unread import Contradictions, path_of
-from crawler.platforms.microblog.user import number
+from crawler.platforms.microblog.schema import Demographics
+from crawler.platforms.microblog.text import caption, date_text, is_link_only, moment, qualities, seconds, unlisted
+from crawler.reading.contract import values
+from crawler.reading.paths import join
+from crawler.reading.unread import Cause, Unread
 from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin
+FIELDS = tuple(Demographics.model_fields)
+"""The data model's profile fields. They are named after the keys in the oldest format, which embeds still have."""
+COUNTS = Demographics.entity.history
+OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
+
 REPOST_MARK = "RT @"
 CUT_MARK = "…"
 LONGEST_CUT = 270
 """If only the beginning of a long text is given, it has at least about this number of characters: up to 280 without
 links."""
+
+Part = User | Post | Media
+
+
+class Contradictions:
+    """Counts the contradictions in the posts or users of one payload, by the path of the missing value."""
+
+    def __init__(self, path: str) -> None:
+        """``path``: the path of the posts or users in the payload."""
+        self._path = path
+        self._found: Counter[tuple[str, Cause, bool]] = Counter()
+        self._rows = 0
+        self._lacking: Counter[tuple[str, str]] = Counter()
+        self.present: set[str] = set()
+        """The names of the values, such as ``links``, that at least one part has. ``add_unless_present`` reports none
+        of them: the platform may leave out single ones, but a value that was renamed is missing in all parts."""
+
+    def row(self) -> None:
+        """Count a post or user."""
+        self._rows += 1
+
+    def add(
+        self, part: Part, name: str, cause: Cause = "contradiction", *, inside: str = "", loses_row: bool = False
+    ) -> None:
+        """Count a missing value, by its attribute's name. ``inside``: the path of the part that lacks it."""
+        parent = join(self._path, inside) if inside else self._path
+        path = join(parent, path_of(part, name))
+        self._found[path, cause, loses_row] += 1
+
+    def add_unless_present(self, part: Part, name: str) -> None:
+        """Count a missing value that is reported only if no part of the payload has it."""
+        self._lacking[join(self._path, path_of(part, name)), name] += 1
+
+    def unread(self) -> list[Unread]:
+        """Return the unread parts, with one entry for each path and cause."""
+        found = self._found.copy()
+        for (path, name), rows in self._lacking.items():
+            if name not in self.present:
+                found[path, "contradiction", False] += rows
+        return [
+            Unread(path, cause, rows, max(rows, self._rows), loses_rows=lost)
+            for (path, cause, lost), rows in found.items()
+        ]
+
+
+def path_of(part: Part, name: str) -> str:
+    """Return the declared path of an attribute, or its name if the format has no such value (embeds have no notes)."""
+    # The strict pass creates instances of subclasses of the contracts.
+    kind = next(each for each in type(part).__mro__ if each.__module__.startswith("crawler.platforms"))
+    return next((each.paths[0] for each in values(kind) if each.name == name), name)
+
+
+# Users
+
+
+def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
+    """Return the data model's profile fields of a user. A field is None if this form of payload lacks it."""
+    found: dict[str, Any] = {name: getattr(user, name) for name in FIELDS}
+    for name in COUNTS:
+        found[name] = number(user, name, contradictions)
+    if user.created_at is not None and seconds(user.created_at) is None:  # not in the platform's date format
+        found["created_at"] = date_text(user.created_at)
+        if found["created_at"] is None:
+            contradictions.add(user, "created_at", "type")
+    if not user.url and user.listed_urls:
+        found["url"] = user.listed_urls[0]
+    if user.omits_empty:
+        found.update({name: "" for name in OMITTED_WHEN_EMPTY if found[name] is None})
+        found["protected"] = bool(user.protected)
+    elif user.verified_type is None and (user.verified, user.is_blue_verified) != (None, None):
+        found["verified_type"] = ""
+    for name in ("name", "description"):
+        found[name] = None if found[name] is None else html.unescape(found[name])
+    contradictions.row()
+    for name in user.contradictions:
+        contradictions.add(user, name)
+        found[name] = None
+    return found
+
+
+def number(row: Any, name: str, contradictions: Contradictions) -> int | None:
+    """Return a count of a user or post as an integer. If it is not a number, return None and report it."""
+    value = getattr(row, name)
+    if value is None or (type(value) is int and value >= 0):  # the usual case
+        return value
+    found = count(value)
+    if found is None:
+        contradictions.add(row, name, "type")
+    return found
+
+
+def merged(profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    """Merge profiles field by field. For each field, the first profile with a value wins."""
+    return {name: next((each[name] for each in profiles if each.get(name) is not None), None) for name in FIELDS}
+
+
+# Posts
 
 
 def readable(post: Post | Withheld | None) -> Post | None:
@@ -38,15 +138,6 @@ def readable(post: Post | Withheld | None) -> Post | None:
 def handle_of(post: Post | None) -> str:
     """Return the handle of a post's author, "" if the platform withholds the post or its author."""
     return (post and isinstance(post.author, User) and post.author.screen_name) or ""
-
-
-def moment(post: Post) -> int | None:
-    """Return when a post was published, in Unix seconds: from its date, or else from its id."""
-    milliseconds = count(post.created_at)
-    if milliseconds is not None and milliseconds in PLATFORM_MS:
-        return milliseconds // 1000
-    written = seconds(post.created_at)
-    return id_seconds(post.id) if written is None else written
 
 
 def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
@@ -102,7 +193,7 @@ def _common(
     ``reposted``: the record of the reposted post, which contains the whole text.
     """
     contradictions.row()
-    time = moment(post)
+    time = moment(post.created_at, post.id)
     if time is None:
         contradictions.add(post, "created_at", "type", loses_row=True)
         return None
