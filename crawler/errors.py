@@ -214,7 +214,7 @@ class IdempotencyInProgress(RequestError):
 
 
 class IdempotencyMismatch(RequestError):
-    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper, other params or other targets."""
+    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper, params or upload."""
 
     code = "IDEMPOTENCY_MISMATCH"
     http_status = 422

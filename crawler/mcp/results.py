@@ -35,8 +35,8 @@ object."""
 MAX_ENTRIES = 100_000
 
 Parts = dict[str, dict[str, Any]]
-"""The shortened values by path: of ``total`` entries, characters or keys (``unit``), the first ``kept`` are left. If the
-whole value is omitted, the unit is bytes.
+"""The shortened values by path: of ``total`` entries, characters or keys (``unit``), the first ``kept`` are left. If
+the whole value is omitted, the unit is bytes.
 
 The values of all entries of a list have one path, with the numbers of the largest one: ``products[].badges``.
 """
