@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 API_KEY = re.compile("[!-~]+")
-"""Matches valid values of the header ``X-API-Key``. The HTTP client's errors, which language models can read, would quote
-other values."""
+"""Matches valid values of the header ``X-API-Key``. The HTTP client's errors, which language models can read, would
+quote other values."""
 
 
 class Command(CheckedCommand):
