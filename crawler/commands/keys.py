@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -78,8 +79,9 @@ class Command(CheckedCommand):
                     self._webhook(store, client, *url)
                 case _:
                     raise self.wrong_arguments()
-        except StoreUnavailable as error:
-            self.fail(f"The store cannot be read: {error.__cause__}.")
+        except (StoreUnavailable, sqlite3.Error) as error:
+            place = store.path if isinstance(error, sqlite3.Error) else "The store"
+            self.fail(f"{place} cannot be read: {error.__cause__ or error}.")
 
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
