@@ -18,7 +18,7 @@ class InvalidItem(ExtractionFailed, DropItem):
 
 
 class ValidationPipeline:
-    """Replaces an item with its validated data, or drops it if the data does not match the scraper's data model."""
+    """Replaces the data of an item with its validated data, or drops the item if the data does not match its model."""
 
     def process_item(self, item: Any) -> Record:
         record = record_in_progress(item)
@@ -26,7 +26,9 @@ class ValidationPipeline:
             data = validated(record.target.scraper.data, record.data)
         except ExtractionFailed as error:
             raise InvalidItem(error.message, details=error.details, reason=error.reason) from error
-        return type(record)(data, record.target, record.fetched_at, record.warnings)
+        record.clear()
+        record.update(data)
+        return record
 
 
 class BatchLinePipeline:

@@ -244,13 +244,10 @@ class Chromium:
         self._playwright = self._start = None
 
     async def _end(self, browser: Browser | None, playwright: Playwright) -> None:
-        with suppress(Error, TimeoutError):
-            async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
-                if browser is not None:
-                    await browser.close()
-        with suppress(Error, TimeoutError):
-            async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
-                await playwright.stop()
+        for end in (browser.close, playwright.stop) if browser else (playwright.stop,):
+            with suppress(Error, TimeoutError):
+                async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
+                    await end()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

@@ -121,9 +121,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             ):
                 session.attach(page, self.is_unwanted)
                 return await self._run_session(request, session, page, cast("float", limit.when()))
-        except TimeoutError:
-            raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from None
-        except PageTimeoutError as error:
+        except (TimeoutError, PageTimeoutError) as error:
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error
         except (Error, DownloadFailedError) as error:
             typed = self._typed_error(session, error) if isinstance(error, Error) else error

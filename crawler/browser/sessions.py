@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -141,18 +142,25 @@ class PageSession:
 
     async def evaluate(self, page: Page, script: str, argument: Any = None) -> Any:
         """Run a script in the page and return its result. Return None if the page is navigating."""
+        with self.ignoring_errors(page):
+            return await page.evaluate(script, argument)
+        return None
+
+    @contextmanager
+    def ignoring_errors(self, page: Page, event: str = "", **facts: Any) -> Iterator[None]:
+        """Ignore an error of the browser in a ``with`` block, unless the page or its browser has crashed.
+
+        ``event``: the name of the log line about the error, with ``facts``. Without a name, nothing is logged.
+        """
         from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
 
         try:
-            return await page.evaluate(script, argument)
-        except Error:
-            if self._is_lost(page):
+            yield
+        except Error as error:
+            if self.has_crashed or page.is_closed():
                 raise
-            return None
-
-    def _is_lost(self, page: Page) -> bool:
-        """Whether the page cannot be used any more, because it or its browser has crashed."""
-        return self.has_crashed or page.is_closed()
+            if event:
+                logger.info(event, **facts, error=error.message)
 
     @property
     def is_blocked(self) -> bool:
@@ -289,37 +297,24 @@ class ResponseListener(PageSession):
         Only one click is made per page. As for a visitor, it fails if another element, such as a CAPTCHA, covers the
         button.
         """
-        from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
-
         selector = self.close_buttons.get(self.end_marker or "")
         if selector is None or self._has_clicked:
             return False
         button = page.locator(selector).filter(visible=True).first
-        try:
-            if not await button.count():
-                return False
-            self._has_clicked = True
-            await button.click(timeout=CLICK_MILLISECONDS)
-        except Error as error:
-            if self._is_lost(page):
-                raise
-            logger.info("prompt_not_closed", url=page.url, error=error.message)
-            return False
-        logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
-        # The page is at its end, and requests more results only when it gets there. So scroll to its start first.
-        self._end_marker_since, self._scrolls_to_start = None, True
-        return True
+        with self.ignoring_errors(page, "prompt_not_closed", url=page.url):
+            if await button.count():
+                self._has_clicked = True
+                await button.click(timeout=CLICK_MILLISECONDS)
+                logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
+                # The page is at its end, and requests more results only when it gets there again.
+                self._end_marker_since, self._scrolls_to_start = None, True
+                return True
+        return False
 
     async def _capture(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
-        from playwright.async_api import Error  # noqa: PLC0415  # only where there is a page
-
-        try:
+        with self.ignoring_errors(page, "response_lost", url=response.url):
             return CapturedResponse(response.url, response.status, await response.all_headers(), await body)
-        except Error as error:
-            if self._is_lost(page):
-                raise
-            logger.info("response_lost", url=response.url, error=error.message)
-            return None
+        return None
 
 
 def _is_navigation(page: Page, request: PageRequest) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -38,13 +39,12 @@ _NEWEST_BYTES = 8
 
 
 @implementer(IStreamClientEndpoint)
+@dataclass
 class LimitedEndpoint:
     """Wraps an endpoint: aborts a connection that is not open after ``seconds``, and limits its response headers."""
 
-    def __init__(self, endpoint: Any, seconds: float) -> None:
-        self._endpoint = endpoint
-        self._seconds = seconds
-        self._is_tunnel = hasattr(endpoint, "processProxyResponse")
+    endpoint: Any
+    seconds: float
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:  # noqa: N803  # Twisted's
         """Open the connection.
@@ -55,26 +55,26 @@ class LimitedEndpoint:
         """
         from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor
 
-        heads = BoundedHeads(protocolFactory)
+        heads, is_tunnel = BoundedHeads(protocolFactory), hasattr(self.endpoint, "processProxyResponse")
 
         def fail(why: str) -> None:
             if not opened.called:
                 opened.errback(ProxyError(why))
 
-        if self._is_tunnel:  # the endpoint calls it with the response's bytes
-            self._endpoint.processProxyResponse = limited_head(self._endpoint.processProxyResponse, fail)
+        if is_tunnel:  # the endpoint calls it with the response's bytes
+            self.endpoint.processProxyResponse = limited_head(self.endpoint.processProxyResponse, fail)
             heads.on_lost = lambda: fail("the proxy closed the connection")
-        opened: Deferred[Any] = self._endpoint.connect(heads)
+        opened: Deferred[Any] = self.endpoint.connect(heads)
 
         def timed_out(_: object, seconds: float) -> None:
             why = f"the proxy did not open a tunnel within {seconds:g} s"
-            raise ProxyError(why) if self._is_tunnel else ConnectTimeoutError(string=f"no connection in {seconds:g} s")
+            raise ProxyError(why) if is_tunnel else ConnectTimeoutError(string=f"no connection in {seconds:g} s")
 
         def close(failure: Failure) -> Failure:
             heads.abort()
             return failure
 
-        opened.addTimeout(self._seconds, reactor, timed_out)
+        opened.addTimeout(self.seconds, reactor, timed_out)
         return opened.addErrback(close)
 
 

@@ -1,4 +1,4 @@
-"""Download handlers that connect through egresses, and end their transfers when the crawler closes.
+"""The download handler that connects through egresses. It ends its transfers when the crawler closes.
 
 Cancelling ``engine.download_async()`` at the end of a crawl instead would leave the connection open, and other requests
 that wait for the same download (robots.txt) would never get a response.
@@ -7,9 +7,9 @@ that wait for the same download (robots.txt) would never get a response.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-Download = Callable[["Request"], Awaitable["Response"]]
-
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
 """Errors of a connection that could not be opened. If the egress has a proxy, they count as failures of the proxy."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
@@ -50,103 +48,70 @@ UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHAB
 TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
-class BoundedTransfers:
-    """A mixin for download handlers that ends their transfers when the crawler closes.
+class HttpHandler(HTTP11DownloadHandler):
+    """Scrapy's HTTP handler, extended: it connects through the egress of each target.
 
-    The handler must close its connection when ``download_request()`` is cancelled.
-    """
-
-    closing: Closing
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        handler: Any = super().from_crawler(crawler)  # type: ignore[misc]  # defined by the handler
-        handler.closing = Closing(crawler, crawler.settings.getfloat("CLOSE_GRACE"))
-        return cast("Self", handler)
-
-    async def download_request(self, request: Request) -> Response:
-        """Download a request.
-
-        Raises:
-            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
-        """
-        async with self.closing.limit():
-            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # the handler's
-
-
-class ThroughEgress:
-    """A mixin for download handlers, which makes them connect through the egress of each request.
+    It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
+    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is
+    kept, and reads the system's certificates for each new connection.
 
     In callbacks and middlewares, requests contain only the name of the egress. The handler adds the credentials.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)  # type: ignore[call-arg]  # the handler's
-        self.egresses = {egress.name: egress for egress in egresses(crawler.settings)}
-        self.lanes = lambda: cast("PageSpider", crawler.spider).lanes
-        self.connect_seconds = crawler.settings.getfloat("CONNECT_TIMEOUT")
-        self.verify_certificates = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        super().__init__(crawler)
+        settings = crawler.settings
+        self.closing = Closing(crawler, settings.getfloat("CLOSE_GRACE"))
+        self.egresses = {egress.name: egress for egress in egresses(settings)}
+        self.connect_seconds = settings.getfloat("CONNECT_TIMEOUT")
+        self.verify_certificates = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        policy = self._contextFactory
+        policy.creatorForNetloc = cache(policy.creatorForNetloc)  # type: ignore[method-assign]
+        connect = self._pool.getConnection
 
-    def download_request(self, request: Request) -> Awaitable[Response]:
+        def limited(key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[HTTP11ClientProtocol]:
+            return connect(key, LimitedEndpoint(endpoint, self.connect_seconds))
+
+        self._pool.getConnection = limited  # type: ignore[method-assign]
+
+    async def download_request(self, request: Request) -> Response:
         """Download a request.
 
         Raises:
             EgressFailed: the egress failed before the platform responded.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
-        download: Download = super().download_request  # type: ignore[misc]  # the handler's
-        if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
-            return download(request)
-        return self._download(request, self.egresses[request.meta["egress"]], download)
-
-    async def _download(self, request: Request, egress: Egress, download: Download) -> Response:
-        try:
-            return await download(_through(egress, request))
-        except UNCLEAR as error:
-            failure = await self._failure(egress, request, error) if egress.can_fail else None
-            if failure is None:
-                raise
-            logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
-            await self.count(request, failure)
-            raise failure from None  # the message of a library's error might contain the proxy's URL
+        async with self.closing.limit():
+            if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
+                return await super().download_request(request)
+            egress = self.egresses[request.meta["egress"]]
+            try:
+                return await super().download_request(_through(egress, request))
+            except UNCLEAR as error:
+                failure = await self._failure(egress, request, error) if egress.can_fail else None
+                if failure is None:
+                    raise
+                logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
+                await self.count(request, failure)
+                raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
         """Count a failure of an egress, before the request releases its slot and a waiting request uses the egress."""
         target = request.meta.get("target")
         if target is not None:
-            await self.lanes().count(target, request.meta.get("source", ""), failure)
+            lanes = cast("PageSpider", self.crawler.spider).lanes
+            await lanes.count(target, request.meta.get("source", ""), failure)
 
     async def _failure(self, egress: Egress, request: Request, error: Exception) -> EgressFailed | None:
         """Return the error to raise if the egress caused the failure. None: the platform may be the cause."""
         if egress.proxy and isinstance(error, UNREACHABLE):
             status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
             why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"
-            if isinstance(error, ProxyError):
-                why = str(error)
-            return egress_failed(egress.name, why)
+            return egress_failed(egress.name, str(error) if isinstance(error, ProxyError) else why)
         url = urlsplit(request.url)
         origin = f"{url.scheme}://{url.netloc}"
         result = await check(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
         return egress_failed(egress.name, result.problem) if result.problem else None
-
-
-class HttpHandler(BoundedTransfers, ThroughEgress, HTTP11DownloadHandler):
-    """Scrapy's HTTP handler, extended: it connects through the egress of each target.
-
-    It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
-    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is
-    kept, and reads the system's certificates for each new connection.
-    """
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        policy = self._contextFactory
-        policy.creatorForNetloc = cache(policy.creatorForNetloc)  # type: ignore[method-assign]
-        connect, seconds = self._pool.getConnection, crawler.settings.getfloat("CONNECT_TIMEOUT")
-
-        def limited(key: Hashable, endpoint: IStreamClientEndpoint) -> Deferred[HTTP11ClientProtocol]:
-            return connect(key, LimitedEndpoint(endpoint, seconds))
-
-        self._pool.getConnection = limited  # type: ignore[method-assign]
 
 
 def _through(egress: Egress, request: Request) -> Request:

@@ -7,14 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawler.downloads.breaker import (
-    CONNECTION,
-    PLATFORM,
-    Breakers,
-    CircuitBreaker,
-    is_response,
-    suspension_seconds,
-)
+from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, suspension_seconds
 from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError

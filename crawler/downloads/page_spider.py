@@ -94,6 +94,7 @@ class PageSpider(Spider):
         is open, and all circuit breakers of one of these groups are closed, the request fails immediately.
         """
         request.callback = self.page_callback(kind)
+        request.dont_filter = True  # several targets may need the same page
         request.meta.setdefault("source", kind.source)
         request.meta.setdefault("fallbacks", fallbacks)
         return request
@@ -170,7 +171,8 @@ class PageSpider(Spider):
             await self.lanes.count(target, source, page.interruption)
             for skipped in page.skipped:
                 self.warn(target, source, skipped)
-            self.warn_unread(target, source, page.unread)
+            if page.unread:
+                self.warn_unread(target, source, page.unread)
             self.keep(page, request)
             return page
         return await self.get(type(page), again, target, retry=False)
@@ -234,7 +236,7 @@ class PageSpider(Spider):
             ReleaseEnded: the target's egress has failed, so that the target was started again on another lane.
         """
         assert self.crawler.engine is not None
-        request = self._of_target(request, target)
+        request.meta["target"] = target
         try:
             self.closing.check()
             response = await self.crawler.engine.download_async(request)
@@ -264,12 +266,6 @@ class PageSpider(Spider):
             self.tracker.hand_back(target)
         if target.release.successor is not None:
             raise ReleaseEnded from error
-
-    def _of_target(self, request: Request, target: Target) -> Request:
-        """Return the same request, with its target in ``meta``, and exempt from duplicate filtering."""
-        request.meta["target"] = target
-        request.dont_filter = True
-        return request
 
 
 def _headers(request: Headers, response: HttpResponseHeaders) -> Iterator[tuple[str, str]]:

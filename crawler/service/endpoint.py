@@ -101,8 +101,8 @@ class Endpoint:
             await self._end_work()
         finally:
             await self.parts.usage.flush(LAST_FLUSH_SECONDS)
-            if self.parts.usage.pending:
-                logger.error("usage_lost", calls=self.parts.usage.pending)
+            if pending := self.parts.usage.pending():
+                logger.error("usage_lost", calls=pending)
             await self.parts.status.close(LAST_FLUSH_SECONDS)
             await self.parts.store.close()
             await self.parts.shared.close()

@@ -262,7 +262,7 @@ class StoreMetrics:
         for counter, store, number in numbers:
             counter.labels(store).inc(number - self._reported[counter, store])
             self._reported[counter, store] = number
-        USAGE_PENDING.set(self.usage.pending)
+        USAGE_PENDING.set(self.usage.pending())
 
 
 def collect(crawlers: OpenCrawlers, connections: int) -> None:

@@ -25,12 +25,7 @@ from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.page_spider import PageSpider
 from crawler.downloads.shared_state import SharedState
-from crawler.errors import (
-    InvalidRequest,
-    ScrapeError,
-    ServiceError,
-    ShuttingDown,
-)
+from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDown
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
@@ -241,7 +236,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         raise NotImplementedError
 
     def _first_request(self, target: Target) -> Request:
-        request = self._of_target(self.request(target), target)
+        request = self.request(target)
+        request.meta["target"] = target
         request.errback = self._errback
         target.release.names = self.payload_names.current
         return request
@@ -269,12 +265,10 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         error = as_scrape_error(failure.value)
         if isinstance(failure.value, ReleaseEnded):
             return None
-        if isinstance(error, ShuttingDown):
-            self.tracker.complete(request.meta["target"], error=error)
-            return None
-        if type(error) is ServiceError:
+        if is_bug := type(error) is ServiceError:
             # Scrapy logs tracebacks of callbacks and pipelines, but not of downloader middlewares and handlers.
             logger.error("download_failed", url=request.url, exc_info=failure.value)
+        if is_bug or isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
         return self._scrape(First(self, request, error=error))
@@ -286,15 +280,14 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
         """Yield the target's record. If its egress has failed, yield its first request again, for another egress."""
+        record = None
         try:
             record = await self._record(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
-            record = None
         except Exception as error:  # after the end or restart of a target, any exception may follow, such as an abort
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
-            record = None
         if (again := target.release.successor) is not None:
             lane = target.release.lane
             logger.warning("target_restarted", id=target.id, egress=lane.egress.name if lane else None)

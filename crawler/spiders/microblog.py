@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property, partial
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import structlog
 from scrapy import Request
 
-from crawler.errors import (
-    ExtractionFailed,
-    InvalidRequest,
-    ScrapeError,
-    TargetError,
-    UpstreamRateLimited,
-)
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamRateLimited
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
@@ -25,10 +20,7 @@ from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.platforms.microblog.requests import (
-    embed_request,
-    profile_request,
-)
+from crawler.platforms.microblog.requests import embed_request, profile_request
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
@@ -48,6 +40,34 @@ NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """Fields that newer responses to the user query lack. If only these are missing, the query is not sent."""
 MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
+
+
+@dataclass
+class Sources:
+    """The items of a target's sources, and the errors of the sources that failed."""
+
+    target: Target
+    parts: dict[str, Part] = field(default_factory=dict)
+    _errors: dict[str, ScrapeError] = field(default_factory=dict)
+
+    async def add(self, source: str, item: Awaitable[Part]) -> None:
+        """Await the item of a source. Its error is kept, so that the next source can be tried.
+
+        Raises:
+            ScrapeError: the target's deadline has passed, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
+        """
+        try:
+            self.parts[source] = await item
+        except ScrapeError as error:
+            out_of_time = self.target.seconds_left is not None and self.target.seconds_left <= 0
+            if out_of_time or (isinstance(error, TargetError) and source in AUTHORITATIVE):
+                raise
+            self._errors[source] = error
+
+    @property
+    def errors(self) -> dict[str, ScrapeError]:
+        """Source -> its error. The order does not depend on which source failed first."""
+        return {source: self._errors[source] for source in SOURCES if source in self._errors}
 
 
 class MicroblogSpider(PlatformSpider):
@@ -139,39 +159,36 @@ class MicroblogSpider(PlatformSpider):
         Raises:
             ScrapeError: sources failed, and the remaining sources lack the profile or its posts.
         """
-        parts: dict[str, Part] = {}
-        errors: dict[str, ScrapeError] = {}
+        found = Sources(target)
+        parts = found.parts
         try:
-            await self._first_sources(target, first, parts, errors)
+            await self._first_sources(target, first, found)
         finally:
-            self._warn_of_failures(target, errors)
-        if errors and (_lacks_posts(parts) or not profile_of(parts)["screen_name"]):
-            raise representative_error(_in_order(errors))
+            self._warn_of_failures(found)
+        if found.errors and (_lacks_posts(parts) or not profile_of(parts)["screen_name"]):
+            raise representative_error(list(found.errors.values()))
         self._warn_of_missing_posts(target, parts)
         return record(parts, cast("ProfileParams", target.params).handle)
 
-    async def _first_sources(
-        self, target: Target, first: First, parts: dict[str, Part], errors: dict[str, ScrapeError]
-    ) -> None:
-        await self._try_source(target, "page", lambda: self._scheduled_page(first), parts, errors)
-        steps = [self._try_source(target, "embed", lambda: self._embed(target), parts, errors)]
+    async def _first_sources(self, target: Target, first: First, found: Sources) -> None:
+        parts = found.parts
+        await found.add("page", self._scheduled_page(first))
+        steps = [found.add("embed", self._embed(target))]
         user_id = user_id_of(parts)
         is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed cannot change this
         if is_listed and self._has_free_slot(target):
-            timeline = partial(self._api.timeline, target, user_id)
-            steps.append(self._try_source(target, "timeline", timeline, parts, errors))
+            steps.append(found.add("timeline", self._api.timeline(target, user_id)))
         await _together(*steps)
         if not user_id_of(parts) or _incomplete(parts):
-            await self._try_source(target, "user", lambda: self._api.user(target), parts, errors)
+            await found.add("user", self._api.user(target))
         user_id = user_id_of(parts)
         if len(steps) == 1 and user_id and profile_of(parts)["protected"] is not True:
-            await self._try_source(target, "timeline", lambda: self._api.timeline(target, user_id), parts, errors)
+            await found.add("timeline", self._api.timeline(target, user_id))
 
-    def _warn_of_failures(self, target: Target, errors: dict[str, ScrapeError]) -> None:
-        """Add warnings about the sources that failed. Their order does not depend on which source failed first."""
-        for source in SOURCES:
-            if source in errors:
-                self.warn(target, source, errors[source])
+    def _warn_of_failures(self, found: Sources) -> None:
+        """Add warnings about the sources that failed."""
+        for source, error in found.errors.items():
+            self.warn(found.target, source, error)
 
     def _has_free_slot(self, target: Target) -> bool:
         """Whether fewer targets are in flight on this lane than its budget permits concurrent downloads."""
@@ -192,27 +209,6 @@ class MicroblogSpider(PlatformSpider):
             coverage = Coverage(stated, collected, (NO_END,))
             self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
-    async def _try_source(
-        self,
-        target: Target,
-        source: str,
-        fetch: Callable[[], Awaitable[Part]],
-        parts: dict[str, Part],
-        errors: dict[str, ScrapeError],
-    ) -> None:
-        """Fetch one source. Store its item in ``parts``, or its error in ``errors`` so that the next source is tried.
-
-        Raises:
-            ScrapeError: the target's deadline has passed, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
-        """
-        try:
-            parts[source] = await fetch()
-        except ScrapeError as error:
-            out_of_time = target.seconds_left is not None and target.seconds_left <= 0
-            if out_of_time or (isinstance(error, TargetError) and source in AUTHORITATIVE):
-                raise
-            errors[source] = error
-
     # Further pages of posts: only the timeline has them
 
     async def _further_page(self, target: Target, first: First) -> Data:
@@ -223,8 +219,8 @@ class MicroblogSpider(PlatformSpider):
         """
         params = cast("ProfileParams", target.params)
         continuation = params.continuation
-        parts: dict[str, Part] = {}
-        errors: dict[str, ScrapeError] = {}
+        found = Sources(target)
+        parts = found.parts
         if continuation["user_id"]:
             parts["timeline"] = await self._further_timeline(target, continuation["user_id"], first)
         else:
@@ -233,15 +229,15 @@ class MicroblogSpider(PlatformSpider):
                 raise missing_error("The user object has no id.", [*USER_PATH, "rest_id"], reason="no_user_id")
             parts["timeline"] = await self._further_timeline(target, user_id_of(parts))
         if "user" not in parts and _incomplete(parts):
-            await self._try_source(target, "user", lambda: self._api.user(target), parts, errors)
+            await found.add("user", self._api.user(target))
         for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
-                await self._try_source(target, source, lambda fetch=fetch: fetch(target), parts, errors)  # type: ignore[misc]
+                await found.add(source, fetch(target))
                 if source in parts:
                     parts[source] = {**parts[source], "posts": []}
-        self._warn_of_failures(target, errors)
-        if errors and not profile_of(parts)["screen_name"]:
-            raise representative_error(_in_order(errors))
+        self._warn_of_failures(found)
+        if found.errors and not profile_of(parts)["screen_name"]:
+            raise representative_error(list(found.errors.values()))
         self._warn_of_missing_posts(target, parts, continuation["posts"])
         return record(parts, params.handle, continuation["seen"], continuation["posts"])
 
@@ -309,10 +305,6 @@ class MicroblogSpider(PlatformSpider):
     async def _embed(self, target: Target) -> Part:
         request = self._api.limited(embed_request(self.origin("embed"), handle_of(target)))
         return await (await self.get(EmbedPage, request, target, optional=True)).to_item()
-
-
-def _in_order(errors: dict[str, ScrapeError]) -> list[ScrapeError]:
-    return [errors[source] for source in SOURCES if source in errors]
 
 
 async def _together(*steps: Awaitable[None]) -> None:

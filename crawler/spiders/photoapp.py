@@ -12,13 +12,7 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import (
-    CircuitOpen,
-    ScrapeError,
-    UpstreamBlocked,
-    UpstreamError,
-    UpstreamRateLimited,
-)
+from crawler.errors import CircuitOpen, ScrapeError, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.items import PhotoappPostV4Item
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url

@@ -16,13 +16,7 @@ from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
 from crawler.platforms.retail.forms import PAGE_PATH
 from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
-from crawler.platforms.retail.schema import (
-    DEFAULT_SORT,
-    CategoryParams,
-    Listing,
-    SearchListing,
-    SearchParams,
-)
+from crawler.platforms.retail.schema import DEFAULT_SORT, CategoryParams, Listing, SearchListing, SearchParams
 from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.exceptions import LimitReached
@@ -183,7 +177,8 @@ class RetailSpider(PlatformSpider):
         ids = [each["item_id"] for each in data["products"]]
         self.count_rows(target, ids, data["total_results"], is_first=data["page"] == 1)
         if not data["has_more"]:
-            self.close_listing(target, page.source, ended=_is_last(data), ceiling=ALWAYS_SERVED)
+            ended = bool(data["products"]) or data["total_results"] == 0  # a page after the last one has no products
+            self.close_listing(target, page.source, ended=ended, ceiling=ALWAYS_SERVED)
         elif not self.follow(target, data, page=data["page"] + 1):
             self.close_listing(target, page.source, ended=None)
         return data
@@ -239,11 +234,6 @@ class RetailSpider(PlatformSpider):
         if crawl.finished and (reported or not crawl.reported):
             crawl.log_end()
             del self._crawls[target.root]
-
-
-def _is_last(data: Data) -> bool:
-    """Whether a listing ended regularly: its last page has products, or the platform states that there are none."""
-    return bool(data["products"]) or data["total_results"] == 0
 
 
 def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:

@@ -5,6 +5,7 @@ difference.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 NO_END = "no_end"
@@ -58,15 +59,15 @@ class Coverage(NamedTuple):
         return f"{self.collected:,}{of} collected{reasons}"
 
 
+@dataclass
 class Tally:
     """Counts the distinct rows of a listing across its pages."""
 
-    def __init__(self) -> None:
-        self._ids: set[str] = set()
-        self._rows = 0
-        self._expected: int | None = None
-        self._repeated = False
-        self._page = ""
+    _ids: set[str] = field(default_factory=set)
+    _rows: int = 0
+    _expected: int | None = None
+    _repeated: bool = False
+    _page: str = ""
 
     def add(self, page: str, ids: Sequence[str], stated: int | None) -> None:
         """Add a page: its target's id, the ids of its rows, and the number of rows in the whole listing that it states.

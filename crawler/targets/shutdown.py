@@ -61,7 +61,6 @@ class Closing:
 
     def __init__(self, crawler: Crawler, grace: float = 0.0) -> None:
         self.grace = grace
-        self.begun = False
         self._end: float | None = None
         self._limits: set[asyncio.Timeout] = set()
         crawler.signals.connect(self._begin, crawler_closing)
@@ -97,7 +96,6 @@ class Closing:
             self._limits.remove(limit)
 
     def _begin(self) -> None:
-        self.begun = True
         self._end = asyncio.get_running_loop().time() + self.grace
         for limit in self._limits:
             limit.reschedule(self._end)

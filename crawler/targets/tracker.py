@@ -106,16 +106,11 @@ class TargetTracker:
 
     # Releasing targets
 
-    @property
-    def limit(self) -> int:
-        """The maximum number of targets in flight. In the endpoint it is smaller while egresses are suspended."""
-        own = self._source.max_in_flight
-        return self._limit if own is None else own
-
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
-        """Yield the source's targets and their follow-ups, but never more than ``limit`` at the same time.
+        """Yield the source's targets and their follow-ups.
 
-        A higher limit takes effect when the next target is completed. The iteration ends when all targets are
+        At most ``max_in_flight`` of the source, or ``TARGETS_IN_FLIGHT``, are in flight at the same time. A higher
+        limit takes effect when the next target is completed. The iteration ends when all targets are
         completed, or when the crawler starts to close.
 
         Raises:
@@ -128,7 +123,8 @@ class TargetTracker:
         failure: TargetsUnavailableError | None = None
         while not self._closing:
             busy = self._in_flight or self._reporter.is_pending
-            if len(self._in_flight) >= self.limit or (exhausted and busy and not self._followups):
+            limit = self._limit if (own := source.max_in_flight) is None else own
+            if len(self._in_flight) >= limit or (exhausted and busy and not self._followups):
                 await self._change()
                 continue
             if self._followups:

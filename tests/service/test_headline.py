@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawler.service.headline import headline
+from crawler.service.status import headline
 
 DIRECT, OTHER = {"egress": "direct", "rests_until": None}, {"egress": "other", "rests_until": None}
 SUSPENDED = {"egress": "direct", "rests_until": "2026-11-22T14:07:50.310Z"}

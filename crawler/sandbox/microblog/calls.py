@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.microblog.user import b64
+from crawler.sandbox.microblog.old import b64
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse

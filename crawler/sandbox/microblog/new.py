@@ -6,8 +6,7 @@ import html
 from typing import Any
 
 from crawler.sandbox.microblog.account import Media, Post, User
-from crawler.sandbox.microblog.old import span, variants
-from crawler.sandbox.microblog.user import b64
+from crawler.sandbox.microblog.old import b64, span, variants
 from crawler.sandbox.skeletons import ABSENT, Skeletons
 
 KEY = "__key"

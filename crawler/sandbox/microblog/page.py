@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -11,10 +10,10 @@ import orjson
 
 from crawler.sandbox.microblog.account import Post, User
 from crawler.sandbox.microblog.new import KEY, entry, plain, user_payload, user_results
-from crawler.sandbox.microblog.user import b64
-from crawler.sandbox.skeletons import Skeletons
+from crawler.sandbox.microblog.old import b64
+from crawler.sandbox.skeletons import Fragments, Skeletons
 
-fill = Skeletons(__file__)
+fill, render = Skeletons(__file__), Fragments(__file__)
 
 _BARE = re.compile(r"[A-Za-z0-9_$]+", re.ASCII)
 
@@ -108,8 +107,21 @@ def _quoted_text(text: str) -> str:
 def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
     """Render a profile's page. ``flat``: with flat records as its data, else with nested objects."""
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
-    script = f'($R=>{_Literal().write(data)})($R["tsr"]);document.currentScript.remove()'
-    return _document(user, f'<script class="$tsr">{script}</script>')
+    created = datetime.fromtimestamp(user.created, UTC).isoformat().replace("+00:00", ".000Z")
+    picture = user.picture.replace("_normal", "_400x400")
+    linked = fill("person", user=user, created=created, picture=picture, links=[user.link] if user.link else [])
+    return render(
+        "profile",
+        user=user,
+        title=f"{user.name} (@{user.handle}) / X",
+        picture=user.picture.replace("_normal", "_200x200"),
+        linked=_in_script(linked),
+        data=_Literal().write(data),
+    ).encode()
+
+
+def _in_script(data: dict[str, Any]) -> str:
+    return orjson.dumps(data).decode().replace("<", "\\u003c")
 
 
 def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) -> bytes:
@@ -124,33 +136,13 @@ def with_streams(page: bytes, queries: list[tuple[str, str, dict[str, Any]]]) ->
     return page.replace(b"</body>", script.encode() + b"</body>")
 
 
-def _document(user: User, scripts: str) -> bytes:
-    """Render an HTML page around the profile's data."""
-    created = datetime.fromtimestamp(user.created, UTC).isoformat().replace("+00:00", ".000Z")
-    picture = user.picture.replace("_normal", "_400x400")
-    linked = fill("person", user=user, created=created, picture=picture, links=[user.link] if user.link else [])
-    block = orjson.dumps(linked).decode().replace("<", "\\u003c")
-    title = html.escape(f"{user.name} (@{user.handle}) / X")
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"/>'
-        f'<title>{title}</title><meta property="profile:username" content="{user.handle}"/>'
-        f'<meta property="og:image" content="{user.picture.replace("_normal", "_200x200")}"/>'
-        '<meta name="twitter:label1" content="Posts"/><meta name="twitter:data1" content="1.2K"/>'
-        '<script type="module" src="https://abs.twimg.com/x-web/x-web/entry-client-logged-out-1a2b.js"></script>'
-        f'<script type="application/ld+json">{block}</script></head><body><div id="root"><article>Post</article></div>'
-        '<script class="$tsr">self.$R=self.$R||{};self.$_TSR={c(){document.querySelectorAll("."+"\\\\$tsr")}}</script>'
-        f"{scripts}</body></html>"
-    ).encode()
-
-
 def other_page(title: str, body: str, head: str = "") -> bytes:
     """Render a page that contains no data, such as an error page."""
-    return f"<!DOCTYPE html><html><head><title>{title}</title>{head}</head><body>{body}</body></html>".encode()
+    return render("other", title=title, body=body, head=head).encode()
 
 
 def embed_page(handle: str, entries: list[dict[str, Any]]) -> bytes:
     """Render the embeddable timeline of an account."""
     latest = entries[0]["content"]["tweet"]["id_str"] if entries else ""
     data = fill("embed", handle=handle, entries=entries, latest=latest, has_results=bool(entries))
-    block = orjson.dumps(data).decode().replace("<", "\\u003c")
-    return other_page("", f'<div id="__next"></div><script id="__NEXT_DATA__" type="application/json">{block}</script>')
+    return other_page("", render("embed", block=_in_script(data)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import random
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.photoapp.people import hash_of
+from crawler.sandbox.skeletons import Fragments, Skeletons
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +23,8 @@ REELS_ROUTE = "PolarisLoggedOutDesktopWWWProfileReelsRoute"
 PROFILE_ROUTE = "PolarisLoggedOutDesktopWWWProfileRoute"
 POST_QUERY = "PolarisLoggedOutDesktopWWWPostRootContentQuery"
 PUBLIC = "https://www.instagram.com"
+
+fill, render = Skeletons(__file__), Fragments(__file__)
 
 _END = b"</body></html>"
 _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "sheet", "modal", "surface", "avatar", "row")
@@ -42,28 +44,14 @@ def document(
 def preview(post: Post) -> str:
     """Render the link-preview tags, which contain rounded counts and a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
-    owner = post.owner
-    words = f"{likes} likes, {post.comment_count} comments - {owner.username} on October 2, 2026: "
-    description = f"{words}&quot;{html.escape(post.caption or '')}&quot;"
-    return (
-        '<meta property="og:type" content="article" />'
-        f'<meta property="og:title" content="{html.escape(owner.full_name)} on the photo app" />'
-        f'<meta property="og:image" content="{html.escape(post.image("c0.0.1_e35_s640x640"))}" />'
-        f'<meta property="og:url" content="{PUBLIC}/{owner.username}/p/{post.code}/" />'
-        f'<meta property="og:description" content="{description}. " />'
-    )
+    picture = post.image("c0.0.1_e35_s640x640")
+    return render("preview", post=post, likes=likes, caption=post.caption or "", picture=picture)
 
 
-def prefetched(query: str, data: dict[str, Any], **beside: Any) -> bytes:
+def prefetched(query: str, data: dict[str, Any]) -> bytes:
     """Build a page's data block: the response to the page's first query, nested in script calls."""
     adapter = f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
-    result = {"data": data, "extensions": {"is_final": True}, **beside}
-    content = {"__bbox": {"complete": True, "result": result, "sequence_number": 0}}
-    call = ["RelayPrefetchedStreamCache", "next", [], [adapter, content]]
-    first = [["PolarisPostVideoPlayer_media$normalization.graphql"], ["PolarisPostVideoPlayer.react"]]
-    bbox = {"define": [["cr:9686", [], {"__rc": [None, None]}, -1]], "require": [*first, call, ["oz-player"]]}
-    handle = ["ScheduledServerJS", "handle", None, [{"__bbox": bbox}, {"__bbox": None}]]
-    return orjson.dumps({"require": [handle]})
+    return orjson.dumps(fill("prefetched", adapter=adapter, result={"data": data, "extensions": {"is_final": True}}))
 
 
 def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
@@ -77,7 +65,7 @@ def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
 
 def plain(title: str) -> bytes:
     """Render a page with a title and without data."""
-    return f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1></body></html>".encode()
+    return render("plain", title=title).encode()
 
 
 def previews_of(page: bytes) -> bytes:

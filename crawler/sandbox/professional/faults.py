@@ -10,6 +10,7 @@ from urllib.parse import quote
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.professional.page import document, page_key
 from crawler.sandbox.professional.words import PUBLIC
+from crawler.sandbox.skeletons import Fragments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,8 @@ FAULTS = COMMON | {
 }
 """The faults by name. A request for a profile with such a name in its URL selects the fault."""
 
+fill = Fragments(__file__)
+
 WITHOUT_LINKED_DATA = ("no-linked-data", "broken-linked-data", "deep-linked-data")
 _LINKED = re.compile(r'(?<=<script type="application/ld\+json">).*?(?=</script>)', re.DOTALL)
 
@@ -73,50 +76,26 @@ def expected_after_fault(name: str, member: Member) -> Member:
 
 def not_found() -> bytes:
     """Build the page that is shown for both missing and private profiles."""
-    head = page_key("public_profile_v3_desktop", "Profile Not Found").replace("<title>\n", "<title>")
-    head += '<link rel="canonical" href="/public-profile/in/somebody/">'
-    return document(
-        head,
-        '<main class="page-not-found"><h1 class="page-not-found__headline">Profile Not Found</h1>'
-        '<p class="page-not-found__subheadline">This profile isn’t public or doesn’t exist.</p></main>',
-    )
+    head = page_key("public_profile_v3_desktop", "Profile Not Found") + fill("not found head")
+    return document(head, fill("not found"))
 
 
 def login_wall() -> bytes:
     """Build the page with the login wall."""
-    head = page_key("auth_wall_desktop_profile", "Sign Up")
-    return document(head, '<main><h1 class="join-form__title">Join LinkedIn</h1><form action="/signup"></form></main>')
+    return document(page_key("auth_wall_desktop_profile", "Sign Up"), fill("login wall"))
 
 
 def guest_home() -> bytes:
     """Build the home page for visitors without an account."""
-    head = page_key("d_homepage-guest-home", "Log In or Sign Up")
-    return document(head, "<main><h1>Welcome to your professional community</h1></main>")
+    return document(page_key("d_homepage-guest-home", "Log In or Sign Up"), fill("guest home"))
 
 
 def _challenge() -> bytes:
-    hidden = "".join(f"'{number:x}Zfkeyt'," for number in range(900))
-    script = (
-        f"var _0x26bb58=[{hidden}];window['onload']=function(){{document['cookie']='ccookie='+_0x19de2c+';path=/';}};"
-    )
-    head = '<meta http-equiv="refresh" content="1;url=https://www.linkedin.com">'
-    return f'<html><head>{head}<script type="text/javascript">{script}</script></head><body></body></html>'.encode()
+    return fill("challenge", hidden="".join(f"'{number:x}Zfkeyt'," for number in range(900))).encode()
 
 
 def _refusal() -> bytes:
-    return b"""<html><head>
-<script type="text/javascript">
-window.onload = function() {
-  var trk = "bf";
-  var trkInfo = "bf";
-  var domain = "www.linkedin.com";
-  window.location.href = "https://" + domain + "/authwall?trk=" + trk + "&trkInfo=" + trkInfo +
-      "&original_referer=" + document.referrer.substr(0, 200) +
-      "&sessionRedirect=" + encodeURIComponent(window.location.href);
-}
-</script>
-</head></html>
-"""
+    return fill("refusal").encode()
 
 
 _REDIRECTS = {

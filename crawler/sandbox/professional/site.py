@@ -11,8 +11,7 @@ from urllib.parse import unquote
 from crawler.sandbox.faults import described, target, unnumbered
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
-from crawler.sandbox.professional.expected import record
-from crawler.sandbox.professional.expected_content import content_record
+from crawler.sandbox.professional.expected import content_record, record
 from crawler.sandbox.professional.faults import FAULTS
 from crawler.sandbox.professional.people import RENAMED, MemberFactory
 

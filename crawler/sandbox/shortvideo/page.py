@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
+from crawler.sandbox.skeletons import Fragments
+
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest
 
+fill = Fragments(__file__)
+
 SCRIPT = "/static/search.js"
-TRACKER = "https://www.google-analytics.com/analytics.js"
 
 SEARCH_SCRIPT = Path(__file__).with_name("search.js").read_bytes()
 """The search page's script. It fetches the results, signs each call, and shows the dialogs."""
@@ -58,24 +60,15 @@ def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeReque
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
     block = orjson.dumps(state).replace(b"</", b"<\\/").decode()
     rules = "".join(f".css-{number}{{display:flex;padding:{number}px}}" for number in range(2 if light else 2500))
-    title = html.escape(keyword)
-    return f"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Find '{title}' | Photos</title>
-<style>@font-face{{font-family:Site;src:url(/static/media/site.woff2)}}
-body{{margin:0;overflow:hidden;font-family:Site}}
-main{{height:100vh;overflow-y:auto}} article{{height:360px}} {rules}</style>
-<script async src="{TRACKER}"></script></head><body><div id="app"><main id="main-content-photo_search">
-<h1>{title}</h1><img src="/static/media/logo.gif" alt=""><video src="/static/media/intro.mp4" autoplay muted></video>
-</main></div><script id="__UNIVERSAL_DATA_FOR_REHYDRATION__" type="application/json">{block}</script>
-<script src="{origin}{SCRIPT}"></script></body></html>""".encode()
+    return fill("search", keyword=keyword, rules=rules, block=block, script=origin + SCRIPT).encode()
 
 
 def waiting_room(*, opens: bool) -> bytes:
     """Render the waiting room. ``opens``: its script sets a cookie and reloads the page, which is then sent."""
     script = 'document.cookie = "_wafchallengeid=" + (6 * 7); location.reload();' if opens else ""
-    return f"""<html><head><title>Please wait...</title></head><body><p id="cs">Please wait...</p><p id="wci"></p>
-<script>setTimeout(() => {{ {script} }}, 200);</script></body></html>""".encode()
+    return fill("waiting room", script=script).encode()
 
 
 def login() -> bytes:
     """Render the login page."""
-    return b'<!DOCTYPE html><html><title>Log in</title><body><div id="loginContainer">Log in</div></body></html>'
+    return fill("login").encode()

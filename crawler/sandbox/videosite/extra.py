@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
-from crawler.sandbox.skeletons import ABSENT, Skeletons
+from crawler.sandbox.skeletons import ABSENT, Fragments, Skeletons
 from crawler.sandbox.videosite.header import about_panel, subscribers
 from crawler.sandbox.videosite.page import PUBLIC, answer_context
 from crawler.sandbox.videosite.parts import Node, mark
@@ -14,17 +13,11 @@ from crawler.sandbox.videosite.parts import Node, mark
 if TYPE_CHECKING:
     from crawler.sandbox.videosite.world import Channel, Item
 
-fill = Skeletons(__file__)
+fill, render = Skeletons(__file__), Fragments(__file__)
 
 FEED_LENGTH = 15
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV"}
 PACIFIC = timezone(timedelta(hours=-8))
-
-_FEED = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<feed xmlns:yt="http://www.youtube.com/xml/schemas/2015" xmlns:media="http://search.yahoo.com/mrss/"'
-    ' xmlns="http://www.w3.org/2005/Atom">\n'
-)
 
 
 def feed_items(items: list[Item]) -> list[Item]:
@@ -41,18 +34,19 @@ def feed(channel: Channel, tab: str | None) -> bytes:
     else:
         feed_id = PLAYLISTS[tab] + channel.id[2:]
         query, items, created = f"playlist_id={feed_id}", channel.items.get(tab, []), channel.created + 86_400 * 40
-    author = f"<author><name>{escape(channel.name)}</name><uri>{PUBLIC}/channel/{channel.id}</uri></author>"
-    parts = [
-        _FEED,
-        f' <link rel="self" href="http://www.youtube.com/feeds/videos.xml?{query}"/>\n',
-        f" <id>yt:{'channel' if tab is None else 'playlist'}:{feed_id}</id>\n",
-        f" <yt:channelId>{channel.id[2:]}</yt:channelId>\n <title>{escape(channel.name)}</title>\n",
-        f' <link rel="alternate" href="{PUBLIC}/channel/{channel.id}"/>\n {author}\n',
-        f" <published>{datetime.fromtimestamp(created, UTC).isoformat()}</published>\n",
-        *(_entry(channel, item, author) for item in feed_items(items)),
-        "</feed>",
-    ]
-    return "".join(parts).encode()
+    author = render("feed author", channel=channel)
+    entries = "".join(_entry(channel, item, author) for item in feed_items(items))
+    return render(
+        "feed",
+        channel=channel,
+        query=query,
+        kind="channel" if tab is None else "playlist",
+        id=feed_id,
+        uploader=channel.id[2:],
+        author=author,
+        created=datetime.fromtimestamp(created, UTC).isoformat(),
+        entries=entries,
+    ).encode()
 
 
 def _entry(channel: Channel, item: Item, author: str) -> str:
@@ -61,17 +55,18 @@ def _entry(channel: Channel, item: Item, author: str) -> str:
     link = f"{PUBLIC}/shorts/{item.id}" if item.tab == "shorts" else f"{PUBLIC}/watch?v={item.id}"
     likes = item.likes or 0
     views = 1 if channel.feed_ones else item.views
-    picture = quoteattr(feed_picture(item))
-    return (
-        f" <entry>\n  <id>yt:video:{item.id}</id>\n  <yt:videoId>{item.id}</yt:videoId>\n"
-        f"  <yt:channelId>{channel.id}</yt:channelId>\n  <title>{escape(item.title)}</title>\n"
-        f'  <link rel="alternate" href="{link}"/>\n  {author}\n'
-        f"  <published>{published}</published>\n  <updated>{updated}</updated>\n  <media:group>\n"
-        f"   <media:title>{escape(item.title)}</media:title>\n"
-        f'   <media:thumbnail url={picture} width="480" height="360"/>\n'
-        f"   <media:description>{escape(item.description)}</media:description>\n   <media:community>\n"
-        f'    <media:starRating count="{likes}" average="{"5.00" if likes else "0.00"}" min="1" max="5"/>\n'
-        f'    <media:statistics views="{views}"/>\n   </media:community>\n  </media:group>\n </entry>\n'
+    return render(
+        "feed entry",
+        channel=channel,
+        item=item,
+        link=link,
+        author=author,
+        published=published,
+        updated=updated,
+        picture=feed_picture(item),
+        likes=likes,
+        average="5.00" if likes else "0.00",
+        views=views,
     )
 
 
@@ -168,15 +163,5 @@ def person(channel: Channel) -> Node:
     )
 
 
-CONSENT = (
-    b"<!DOCTYPE html><html lang=en><title>Before you continue to YouTube</title><body>"
-    b'<form action="https://consent.youtube.com/save" method="POST"><button>Reject all</button></form></body></html>'
-)
-TRAFFIC = (
-    b'<html><head><title>https://www.youtube.com/</title></head><body><form id="captcha-form" action="index">'
-    b"<div>Our systems have detected unusual traffic from your computer network.</div></form></body></html>"
-)
-NOT_FOUND = (
-    b"<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title>"
-    b"<p><b>404.</b> <ins>That's an error.</ins></html>"
-)
+CONSENT, TRAFFIC, NOT_FOUND = (render(name).encode() for name in ("consent", "unusual traffic", "not found"))
+"""Pages that are sent instead of a channel."""

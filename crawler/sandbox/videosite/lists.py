@@ -9,10 +9,9 @@ from urllib.parse import quote, unquote
 import orjson
 
 from crawler.sandbox.videosite import extra
-from crawler.sandbox.videosite.item import continuation, playlist_video, row
+from crawler.sandbox.videosite.item import continuation, playlist_video, row, short
 from crawler.sandbox.videosite.page import channel_data, grid, home, nothing, rich_grid
 from crawler.sandbox.videosite.parts import Node, mark
-from crawler.sandbox.videosite.short import short
 from crawler.sandbox.videosite.world import PAGE
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import base64
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -142,7 +142,7 @@ def success(call: Call, served: Served) -> Answer:
     return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
 
 
-def partial_message(warnings: Iterable[OutcomeWarning]) -> str:
+def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
     """Return the status message of a partial record: the failed sources and the first unread parts of payloads.
 
     >>> from crawler.reading.unread import Unread
@@ -164,7 +164,7 @@ def partial_message(warnings: Iterable[OutcomeWarning]) -> str:
     return " ".join(sentences)
 
 
-def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
+def partial_header(warnings: Sequence[OutcomeWarning]) -> str:
     """Return the value of ``X-Partial``: an RFC 9651 list. Each warning is one item: its source, with parameters.
 
     At most ``MAX_UNREAD`` unread parts of payloads are listed. If there are others, the last item has their number as
@@ -184,17 +184,14 @@ def partial_header(warnings: Iterable[OutcomeWarning]) -> str:
     return ", ".join(items) + (f"; more={more}" if more else "")
 
 
-def _shown(warnings: Iterable[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
+def _shown(warnings: Sequence[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
     """Return the failed sources, the unread parts to list, and the number of unlisted parts.
 
     Lost rows are listed first.
     """
-    failed: list[OutcomeWarning] = []
-    lost: list[OutcomeWarning] = []
-    other: list[OutcomeWarning] = []
-    for each in warnings:
-        (failed if each.unread is None else lost if each.unread.loses_rows else other).append(each)
-    unread = lost + other
+    failed = [each for each in warnings if each.unread is None]
+    unread = [each for each in warnings if each.unread is not None]
+    unread.sort(key=lambda each: not (each.unread and each.unread.loses_rows))
     return failed, unread[:MAX_UNREAD], max(0, len(unread) - MAX_UNREAD)
 
 

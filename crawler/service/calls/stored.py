@@ -83,12 +83,9 @@ class StoredCall:
     @classmethod
     def of(cls, row: Any, client: str) -> StoredCall:
         """Return the call in a row of the table ``targets``."""
-        outcome = orjson.loads(row.outcome or b"{}")
+        request_id, work, outcome = row.key.decode(), orjson.loads(row.work), orjson.loads(row.outcome or b"{}")
         state = DONE if row.state in ENDED else row.state
-        return cls(
-            *(row.key.decode(), client, row.platform, orjson.loads(row.work)),
-            *(row.expires, state, row.code, outcome, row.job),
-        )
+        return cls(request_id, client, row.platform, work, row.expires, state, row.code, outcome, row.job)
 
     @property
     def scraper(self) -> str:
@@ -97,7 +94,7 @@ class StoredCall:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the call's entry in the list of calls."""
-        error = self.outcome.get("error")
+        error, completed = self.outcome.get("error"), self.outcome.get("completed")
         status = None if self.code is None else error_of(error).http_status if error else 200
         return {
             "request_id": self.request_id,
@@ -105,9 +102,7 @@ class StoredCall:
             "params": self.work["params"],
             "state": self.state,
             "accepted_at": utc_text(self.work["accepted"], "milliseconds"),
-            "completed_at": utc_text(self.outcome["completed"], "milliseconds")
-            if "completed" in self.outcome
-            else None,
+            "completed_at": None if completed is None else utc_text(completed, "milliseconds"),
             "code": self.code,
             "http_status": status,
             "billable": self.outcome.get("billable", False),

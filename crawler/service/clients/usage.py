@@ -56,11 +56,6 @@ class Usage:
         """The counts that the current transaction stores."""
         self._write: asyncio.Task[None] | None = None
 
-    @property
-    def pending(self) -> int:
-        """The number of calls whose counts this process has not stored yet."""
-        return self._calls_pending()
-
     def count(  # noqa: PLR0913  # the arguments describe a call
         self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
     ) -> None:
@@ -123,9 +118,10 @@ class Usage:
 
         await self.flush(REPORT_SECONDS)
         found, quota = await self.store.transact(read, seconds=REPORT_SECONDS, write=False)
-        return found | {"pending": self._calls_pending(holder.client), "quota": quota}
+        return found | {"pending": self.pending(holder.client), "quota": quota}
 
-    def _calls_pending(self, client: str | None = None) -> int:
+    def pending(self, client: str | None = None) -> int:
+        """Return the number of calls, of one or of all clients, whose counts this process has not stored yet."""
         counts = [*self._pending.items(), *self._writing.items()]
         return sum(count[0] for key, count in counts if client in {None, key[0]})
 

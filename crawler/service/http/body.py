@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import (
@@ -14,7 +15,10 @@ from crawler.errors import (
     MethodNotAllowed,
     UnsupportedMediaType,
 )
+from crawler.outputs.columns import column_type_of_models
+from crawler.outputs.selection import Selection
 from crawler.reading.json import refuse_constant, unique_keys
+from crawler.registry import find_scraper
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -32,6 +36,8 @@ MAX_PAGE = 100
 PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
 """The valid values of the query parameter ``limit`` of such a list, and their description."""
 
+MAX_FIELDS_LENGTH = 4_000
+"""Maximum characters of the query parameter ``fields``."""
 MAX_WAIT_SECONDS = 120
 """The maximum timeout of a call."""
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
@@ -127,6 +133,36 @@ def _number(text: str) -> float:
     """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+def fields_of(request: Request, scraper: str) -> Selection | None:
+    """Return the fields that a request selects. None: all fields of the scraper's data.
+
+    Raises:
+        InvalidRequest: the data has no such field, or the parameter is repeated.
+    """
+    texts = (request.args or {}).get(b"fields")
+    if texts is None:
+        return None
+    text = texts[0].decode(errors="replace")
+    if len(texts) > 1 or len(text) > MAX_FIELDS_LENGTH:
+        raise InvalidRequest.of(
+            "fields", f"expected one list of names, separated by commas, of at most {MAX_FIELDS_LENGTH} characters"
+        )
+    try:
+        return _selection(scraper, text)
+    except ValueError as error:
+        raise InvalidRequest.of("fields", str(error)) from None
+
+
+@lru_cache(256)
+def _selection(name: str, text: str) -> Selection:
+    scraper = find_scraper(name)
+    found = Selection.parse(text, [scraper], None, sliced=False)
+    fields = column_type_of_models([scraper.data]).of
+    if other := found.tree.keys() - fields.keys():
+        raise ValueError(f"the data has no field {min(other)!r}; its fields are {', '.join(fields)}")
+    return found
 
 
 def days(request: Request) -> tuple[date | None, date | None]:

@@ -54,7 +54,10 @@ class Relation(NamedTuple):
 
 
 class Handler:
-    """The base class of handlers of a part's elements, which ignores them. Names have no namespaces."""
+    """The base class of handlers of a part's elements, which ignores them. Names have no namespaces.
+
+    The pronunciation of Japanese texts (``rPh``) is left out.
+    """
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Handle the start of an element."""
@@ -148,20 +151,29 @@ def _check_directory(file: IO[bytes]) -> None:
 def _parse(stream: IO[bytes], handler: Handler) -> Iterator[None]:
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
-    depth = elements = 0
+    depth = elements = spoken = 0  # ``spoken``: the depth in the pronunciation of a Japanese text, which is left out
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
-        nonlocal depth, elements
+        nonlocal depth, elements, spoken
         depth += 1
         elements += 1
         if depth > MAX_DEPTH or elements > MAX_ELEMENTS:
             refuse("the workbook has too many elements: save the sheet as CSV (UTF-8).")
-        handler.start(name.rpartition(" ")[2], attributes)
+        name = name.rpartition(" ")[2]
+        if spoken or name == "rPh":
+            spoken += 1
+            parser.CharacterDataHandler = None
+        else:
+            handler.start(name, attributes)
 
     def end(name: str) -> None:
-        nonlocal depth
+        nonlocal depth, spoken
         depth -= 1
-        handler.end(name.rpartition(" ")[2])
+        if spoken:
+            spoken -= 1
+            parser.CharacterDataHandler = None if spoken else handler.text
+        else:
+            handler.end(name.rpartition(" ")[2])
 
     def doctype(*_: object) -> None:  # only a DOCTYPE can define entities, and workbooks do not have one
         refuse(DAMAGED)

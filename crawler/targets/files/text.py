@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, AnyStr, NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 from crawler.targets.files.rows import MAX_LINE_BYTES, UnreadableFileError
 
@@ -141,15 +141,16 @@ class TextFile:
         r"""Yield the lines, which end with ``\n``, ``\r\n`` or ``\r``."""
         self.file.seek(len(self.bom))
         is_mac = b"\r" in self.head and b"\n" not in self.head  # line ends of old Macintosh programs
-        if not self._is_wide and not is_mac:
-            # Lines of bytes, not a TextIOWrapper, which reads ahead: the progress depends on the file's position.
-            for number, (line, is_cut) in enumerate(_limited(self.file.readline, (b"\n",)), 1):
-                yield Line(number, line.decode(self.encoding, _MARK), is_cut)
-            return
-        text = io.TextIOWrapper(self.file, self.encoding, _MARK, newline="")
+        newline, ends = ("", ("\n", "\r")) if self._is_wide or is_mac else ("\n", ("\n",))
+        text = io.TextIOWrapper(self.file, self.encoding, _MARK, newline=newline)
+        number = 0
         try:
-            for number, (decoded, is_cut) in enumerate(_limited(text.readline, ("\n", "\r")), 1):
-                yield Line(number, decoded, is_cut)
+            while line := text.readline(MAX_LINE_BYTES):
+                number += 1
+                is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(ends)
+                yield Line(number, line, is_cut)
+                while is_cut and (rest := text.readline(MAX_LINE_BYTES)) and not rest.endswith(ends):
+                    pass
         finally:
             with suppress(ValueError):  # the caller closes the file, perhaps before this generator is closed
                 text.detach()
@@ -161,16 +162,6 @@ class TextFile:
         while chunk := self.file.read(CHUNK_BYTES):
             yield decoder.decode(chunk)
         yield decoder.decode(b"", final=True)
-
-
-def _limited(readline: Callable[[int], AnyStr], ends: tuple[AnyStr, ...]) -> Iterator[tuple[AnyStr, bool]]:
-    """Yield each line, and whether only its beginning was kept because it is longer than the limit."""
-    while line := readline(MAX_LINE_BYTES):
-        is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(ends)
-        if is_cut:
-            while (rest := readline(MAX_LINE_BYTES)) and not rest.endswith(ends):
-                pass
-        yield line, is_cut
 
 
 def _line_after(text: str) -> int:

@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import IO, ClassVar
+from typing import IO
 
 from crawler.targets.files.columns import TableRow, read_columns
 from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
@@ -132,34 +132,13 @@ class _Styles(Handler):
             self._in_cells = False
 
 
-class _Texts(Handler):
-    """The base class of handlers of text elements, without the pronunciation of Japanese texts (``rPh``)."""
-
-    elements: ClassVar[frozenset[str]] = frozenset({"t"})
-
-    def __init__(self) -> None:
-        self.in_text = self._is_phonetic = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name in self.elements:
-            self.in_text = not self._is_phonetic
-        elif name == "rPh":
-            self._is_phonetic = True
-
-    def end(self, name: str) -> None:
-        if name in self.elements:
-            self.in_text = False
-        elif name == "rPh":
-            self._is_phonetic = False
-
-
-class _Strings(_Texts):
+class _Strings(Handler):
     """The texts that cells share, joined as bytes, because a list of strings would take several times the memory."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._content = bytearray()
         self._ends = array("I", [0])
+        self._in_text = False
 
     def __getitem__(self, index: int) -> str:
         """Return the text with this index.
@@ -171,23 +150,23 @@ class _Strings(_Texts):
             raise IndexError(index)
         return self._content[self._ends[index] : self._ends[index + 1]].decode(errors="surrogatepass")
 
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._in_text = name == "t"
+
     def end(self, name: str) -> None:
-        super().end(name)
+        self._in_text = False
         if name == "si":
             self._ends.append(len(self._content))
 
     def text(self, text: str) -> None:
-        if self.in_text:
+        if self._in_text:
             self._content += text.encode(errors="surrogatepass")
 
 
-class _Sheet(_Texts):
+class _Sheet(Handler):
     """Collects the rows of a sheet."""
 
-    elements = frozenset({"v", "t"})
-
     def __init__(self, strings: _Strings, is_date: list[bool], epoch: datetime) -> None:
-        super().__init__()
         self.rows: list[TableRow] = []
         """The rows with content that have been read, and not been taken yet."""
         self.has_content = False
@@ -197,9 +176,10 @@ class _Sheet(_Texts):
         self._pieces: list[str] = []
         """The pieces of the current cell's value."""
         self._characters = 0
+        self._in_value = False
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        super().start(name, attributes)
+        self._in_value = name in {"v", "t"}
         if name == "c":
             self._start_cell(attributes)
         elif name == "f":
@@ -225,7 +205,7 @@ class _Sheet(_Texts):
         self._pieces, self._characters, self._is_formula = [], 0, False
 
     def end(self, name: str) -> None:
-        super().end(name)
+        self._in_value = False
         if name == "c":
             self._end_cell()
         elif name == "row" and (self._cells or self._problem):
@@ -233,7 +213,7 @@ class _Sheet(_Texts):
             self.rows.append(TableRow(self._row, self._cells, "\t".join(self._cells.values()), self._problem))
 
     def text(self, text: str) -> None:
-        if self.in_text and self._characters <= MAX_CELL_CHARACTERS:
+        if self._in_value and self._characters <= MAX_CELL_CHARACTERS:
             self._pieces.append(text)
             self._characters += len(text)
 
