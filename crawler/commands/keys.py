@@ -86,9 +86,8 @@ class Command(CheckedCommand):
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
-        return Store(store_location(self.settings), SCHEMA)
+        return Store(store_location(self.settings))
 
     @staticmethod
     def _create(store: KeyStore, client: str, opts: argparse.Namespace) -> None:
