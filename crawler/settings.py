@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
-``Settings`` has the type, the default and the meaning of each setting. Commands check the values of all its fields when
-they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
+``Settings`` has the type, the default and the meaning of each setting. When a command starts, it checks the values of
+all these settings (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
@@ -346,7 +346,7 @@ DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and
     "Accept-Language": "en-US,en;q=0.9",
 }
 RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
-EXTENSIONS_BASE = {  # without the telnet console, which executes any code, and is slow to import
+EXTENSIONS_BASE = {  # without the remote control, which executes any code, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()
     if name != "scrapy.extensions.remote_control.RemoteControl"

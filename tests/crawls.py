@@ -72,6 +72,19 @@ def crawl(
     return run.returncode, lines(out), lines(failures), run.stderr
 
 
+def crawl_each(
+    tmp_path: Path, spider: str, targets: dict[str, dict[str, Any]], *arguments: str
+) -> tuple[dict[str, str], list[Any]]:
+    """Crawl targets, given as id -> params, of which some fail. Return id -> code, and the lines with data."""
+    file = tmp_path / "targets.jsonl"
+    file.write_text("".join(json.dumps({"id": name, **params}) + "\n" for name, params in targets.items()))
+    status, out, failures, log = crawl(tmp_path, "-a", f"targets={file}", *arguments, spider=spider)
+    assert status == 4, log
+    assert "Traceback" not in log
+    assert len(out) + len(failures) == len(targets)
+    return {line["id"]: line.get("code", "OK") for line in (*out, *failures)}, out
+
+
 def comparable(record: Any) -> Any:
     """A record without its cursors, which are not part of expected records."""
     if isinstance(record, dict):

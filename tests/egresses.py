@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.proxies import SECRETS, Proxies, proxies
@@ -50,6 +52,23 @@ def stage(folder: Path) -> Iterator[Stage]:
             "PLATFORM_ORIGINS": json.dumps(origins),
         }
         yield Stage(running, settings, requests)
+
+
+@pytest.fixture(scope="module")
+def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("stage")) as running:
+        yield running
+
+
+@pytest.fixture
+def at(shared_stage: Stage) -> Iterator[Stage]:
+    """The shared proxies and sandbox, with an empty request log and without faults."""
+    shared_stage.requests.write_text("")
+    for relay in shared_stage.proxies.relays.values():
+        relay.accepted = 0
+    yield shared_stage
+    for relay in shared_stage.proxies.relays.values():
+        relay.set("")
 
 
 @dataclass

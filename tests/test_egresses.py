@@ -6,7 +6,6 @@ import json
 import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from crawler.service.clients.key_store import KeyStore
 from tests.browsers import require_chromium
 from tests.egresses import (
     Stage,
+    at,
     check_budget,
     check_egresses,
     crawl,
@@ -25,7 +25,7 @@ from tests.egresses import (
     finished,
     queries,
     secrets_in,
-    stage,
+    shared_stage,
     starts,
     wait_for,
 )
@@ -44,19 +44,7 @@ FAULTS: dict[Fault, str] = {
 """Fault of a proxy -> what ``scrapy egress check`` reports. The check cannot detect a reset in the middle of a body."""
 
 
-@pytest.fixture(scope="module")
-def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as running:
-        yield running
-
-
-@pytest.fixture
-def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared proxies and sandbox, with an empty request log and without faults."""
-    shared_stage.requests.write_text("")
-    yield shared_stage
-    for relay in shared_stage.proxies.relays.values():
-        relay.set("")
+__all__ = ["at", "shared_stage"]
 
 
 def test_targets_use_all_egresses_within_their_budgets(at: Stage, tmp_path: Path) -> None:

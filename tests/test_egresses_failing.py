@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,18 @@ from crawler.service.clients.key_store import KeyStore
 from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, comparable, lines
-from tests.egresses import Stage, check_egresses, crawl, crawling, finished, queries, secrets_in, stage, wait_for
+from tests.egresses import (
+    Stage,
+    at,
+    check_egresses,
+    crawl,
+    crawling,
+    finished,
+    queries,
+    secrets_in,
+    shared_stage,
+    wait_for,
+)
 from tests.proxies import Fault
 from tests.service.client import SEARCH, many
 from tests.service.conftest import running
@@ -28,19 +38,7 @@ from tests.service.conftest import running
 WALL = {"query": "challenge"}
 
 
-@pytest.fixture(scope="module")
-def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as running_stage:
-        yield running_stage
-
-
-@pytest.fixture
-def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared proxies and sandbox, with an empty request log and without faults."""
-    shared_stage.requests.write_text("")
-    yield shared_stage
-    for relay in shared_stage.proxies.relays.values():
-        relay.set("")
+__all__ = ["at", "shared_stage"]
 
 
 def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:

@@ -5,34 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crawler.service.clients.key_store import KeyStore
-from tests.egresses import Stage, crawling, finished, queries, stage, wait_for
+from tests.egresses import Stage, at, crawling, finished, queries, shared_stage, wait_for
 from tests.proxies import Fault
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import running
 from tests.service.metrics_of import value
 
-
-@pytest.fixture(scope="module")
-def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("stage")) as running_stage:
-        yield running_stage
-
-
-@pytest.fixture
-def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared proxies and sandbox, with an empty request log and without faults."""
-    shared_stage.requests.write_text("")
-    for relay in shared_stage.proxies.relays.values():
-        relay.accepted = 0
-    yield shared_stage
-    for relay in shared_stage.proxies.relays.values():
-        relay.set("")
+__all__ = ["at", "shared_stage"]
 
 
 CALLS, AT_ONCE = 200, 8

@@ -13,3 +13,4 @@ FAST_ON_SQLITE, FAST_ON_POSTGRESQL = (
     )
     for fast in ("sqlite_store", "postgresql_store")
 )
+ON_POSTGRESQL = pytest.mark.parametrize("location", ["postgresql_store"], indirect=True)

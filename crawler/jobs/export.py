@@ -38,10 +38,8 @@ class Line:
     """The outcome of a target."""
 
     key: bytes
-    parent: bytes | None
     row: int | None
     """Position of the input line that led to the target."""
-    platform: str
     work: Any
     state: str
     code: str | None
@@ -192,5 +190,5 @@ def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None) -> 
 
 def _line(row: Any, *inputs: InputId) -> Line:
     outcome = orjson.loads(row.outcome) if row.outcome else None
-    own = (row.key, row.parent, row.row, row.platform, orjson.loads(row.work), row.state, row.code)
+    own = (row.key, row.row, orjson.loads(row.work), row.state, row.code)
     return Line(*own, outcome, row.seq, unpack(row.data) if row.data else None, inputs)

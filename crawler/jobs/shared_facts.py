@@ -22,7 +22,7 @@ from sqlalchemy import bindparam as param
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA, insert_into, limits
+from crawler.jobs.tables import insert_into, limits
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class SharedFacts(Facts):
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
         # Not durable: if the server crashes, the lost facts would have expired soon.
-        self.store = Store(location, SCHEMA, durable=False)
+        self.store = Store(location, durable=False)
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -262,8 +262,7 @@ class SharedFacts(Facts):
     async def _decide(self, batch: list[_Pending]) -> None:
         groups = {group_of(each.name) for each in batch}
         due = time.monotonic() - VIEW_SECONDS / 2
-        views = ((scope, view) for scope, view in self._views.items() if view.at <= due)
-        scopes = [scope for scope, _ in views if group_of(scope.partition(":")[2]) in groups]
+        scopes = [scope for scope, view in self._views.items() if view.at <= due and scope.partition(":")[2] in groups]
         try:
             decided = await self.store.transact(lambda s: decide(s, batch, scopes), seconds=ANSWER_SECONDS)
         except StoreUnavailable as error:
@@ -313,7 +312,7 @@ def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[d
         facts = {key.removeprefix(f"{kind.kind}:"): msgspec.json.decode(data, type=kind) for key, data in rows}
         return facts, session.now()
 
-    store = Store(location, SCHEMA)
+    store = Store(location)
     try:
         return store.transact_sync(read, write=False)
     finally:

@@ -7,20 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SAME = {
-    "avg": "average",
-    "cnt": "count",
-    "desc": "description",
-    "img": "image",
-    "link": "url",
-    "num": "count",
-    "number": "count",
-    "photo": "image",
-    "pic": "image",
-    "picture": "image",
-    "thumb": "thumbnail",
-    "uri": "url",
+_SYNONYMS = {
+    "average": ("avg",),
+    "count": ("cnt", "num", "number"),
+    "description": ("desc",),
+    "image": ("img", "photo", "pic", "picture"),
+    "thumbnail": ("thumb",),
+    "url": ("link", "uri"),
 }
+_SAME = {word: meaning for meaning, words_ in _SYNONYMS.items() for word in words_}
 """Words in keys, and the words with the same meaning by which they are replaced."""
 _EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
 """Words in keys that have no meaning of their own."""

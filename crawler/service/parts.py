@@ -8,7 +8,6 @@ from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls
@@ -19,6 +18,7 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
+from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
@@ -47,7 +47,7 @@ class Parts:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(store_location(self.settings), SCHEMA)
+        self.store = Store(store_location(self.settings))
         self.keys = keys
         self.pages = pages
         self.usage = Usage(self.store)
@@ -72,6 +72,7 @@ class Parts:
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
+        self.call_routes = CallRoutes(self.calls, self.runs)
         self.job_routes = JobRoutes(jobs, self.runs, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
         self.webhook_routes = WebhookRoutes(self.store, private)

@@ -1,4 +1,4 @@
-"""Download slots that several processes share through SQLite and PostgreSQL."""
+"""Download slots of one process, and those that several processes share through SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,33 +23,48 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def shared(store: str, concurrency: int = 1, delay: float = 0.0, *, seconds: float = 60.0) -> AsyncIterator[Pair]:
-    """The throttles of two processes. ``seconds``: the lease of a slot."""
+    """The throttles of two processes, or twice that of one process (""). ``seconds``: the lease of a slot."""
+    if not store:
+        yield (Throttle(concurrency, delay, 0),) * 2
+        return
     async with processes(store) as facts:
         one, two = (Throttle(concurrency, delay, 0, facts=each, name="shop", lease=seconds) for each in facts)
         yield one, two
 
 
-def test_downloads_in_flight_are_limited(location: str) -> None:
+@pytest.fixture(params=["one process", "sqlite_store", "postgresql_store"])
+def anywhere(request: pytest.FixtureRequest) -> str:
+    """The store that two processes share, or "" for a single process."""
+    return "" if request.param == "one process" else str(request.getfixturevalue(request.param))
+
+
+def test_downloads_in_flight_are_limited(anywhere: str) -> None:
+    """The first downloads last until as many as are allowed run at once: on a slow machine, slots take long."""
+
     async def scenario() -> int:
         in_flight = most = 0
+        full = asyncio.Event()
 
         async def download(throttle: Throttle) -> None:
             nonlocal in_flight, most
             release = await throttle.acquire()
             in_flight += 1
             most = max(most, in_flight)
+            if in_flight == 3:
+                full.set()
+            await full.wait()
             await asyncio.sleep(0.01)
             in_flight -= 1
             release()
 
-        async with shared(location, concurrency=3) as processes:
+        async with shared(anywhere, concurrency=3) as processes, asyncio.timeout(60):
             await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(8)))
         return most
 
     assert asyncio.run(scenario()) == 3
 
 
-def test_downloads_start_a_delay_apart(location: str) -> None:
+def test_downloads_start_a_delay_apart(anywhere: str) -> None:
     async def scenario() -> float:
         loop = asyncio.get_running_loop()
 
@@ -57,7 +72,7 @@ def test_downloads_start_a_delay_apart(location: str) -> None:
             release = await throttle.acquire()
             release()
 
-        async with shared(location, concurrency=10, delay=0.1) as processes:
+        async with shared(anywhere, concurrency=10, delay=0.1) as processes:
             began = loop.time()
             await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(3)))
             return loop.time() - began
@@ -65,9 +80,9 @@ def test_downloads_start_a_delay_apart(location: str) -> None:
     assert asyncio.run(scenario()) >= 0.1 * 5 - 0.05, "not before the sum of the delays"
 
 
-def test_a_start_after_the_deadline_is_refused_at_once(location: str) -> None:
+def test_a_start_after_the_deadline_is_refused_at_once(anywhere: str) -> None:
     async def scenario() -> int | None:
-        async with shared(location, concurrency=2, delay=30) as (one, two):
+        async with shared(anywhere, concurrency=2, delay=30) as (one, two):
             await one.acquire()
             with pytest.raises(Overloaded) as refused:
                 await two.acquire(asyncio.get_running_loop().time() + 10)
@@ -77,12 +92,14 @@ def test_a_start_after_the_deadline_is_refused_at_once(location: str) -> None:
     assert asyncio.run(scenario()) == 30
 
 
-def test_a_slot_that_is_not_released_in_time_is_a_timeout(location: str) -> None:
+def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -> None:
     async def scenario() -> None:
-        async with shared(location) as (one, two):
-            await one.acquire()
+        async with shared(anywhere) as (one, two):
+            release = await one.acquire()
             with pytest.raises(UpstreamTimeout):
                 await two.acquire(asyncio.get_running_loop().time() + 0.05)
+            release()
+            await two.acquire(asyncio.get_running_loop().time() + 60)
 
     asyncio.run(scenario())
 

@@ -26,7 +26,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import WorkerStoppedError
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
-from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
+from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE, ON_POSTGRESQL
 
 
 class KilledError(BaseException):
@@ -132,9 +132,8 @@ async def test_a_kill_at_any_statement_loses_and_repeats_nothing(jobs: Jobs, loc
     assert at >= 40
 
 
+@ON_POSTGRESQL  # SQLite has one writer at a time
 async def test_a_deadlock_is_repeated_at_once(jobs: Jobs, location: str) -> None:
-    if "://" not in location:
-        pytest.skip("SQLite has one writer at a time")
     with capture_logs() as logs:
         for at in (3, 9, 14):
             await work_ten(jobs, location, f"deadlock {at}", at, lambda: psycopg.errors.DeadlockDetected("deadlock"))
@@ -215,10 +214,16 @@ async def test_a_row_that_cannot_be_serialised_fails_alone(jobs: Jobs, values: A
     assert len(process.stored) == 32
 
 
-@pytest.mark.parametrize("code", ["NUL \x00", "\ud800"])
-async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, location: str, code: str) -> None:
-    if "://" not in location and "\x00" in code:
-        pytest.skip("SQLite stores a NUL")
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("sqlite_store", "\ud800"),
+        ("postgresql_store", "\ud800"),
+        ("postgresql_store", "NUL \x00"),
+    ],  # SQLite stores a NUL
+    indirect=["location"],
+)
+async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, code: str) -> None:
     job, _ = await finish_32(jobs, lambda each: replace(each, code=code))
     await assert_books(jobs, job, done=31, failed=1)
 

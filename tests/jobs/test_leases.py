@@ -12,6 +12,7 @@ from crawler.jobs import worker as worker_module
 from crawler.jobs.job import Claim, Finished
 from crawler.jobs.lifecycle import Jobs
 from tests.jobs.workers import Process, assert_books, done, new_job, outcomes
+from tests.tiers import ON_POSTGRESQL
 
 
 def unanswered(claim: Claim) -> None:
@@ -190,11 +191,10 @@ async def test_at_10_a_lease_that_was_renewed_while_the_clock_was_ahead_ends(
     await jobs.close()
 
 
+@ON_POSTGRESQL  # all processes of an SQLite store have the clock of one host
 async def test_at_9_the_time_of_a_worker_does_not_matter_on_postgresql(
     jobs: Jobs, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "://" not in location:
-        pytest.skip("all processes of an SQLite store have the clock of one host")
     job = await new_job(jobs, 4)
     holder = Process(jobs, unanswered, {"lease": 1.2})
     async with holder.worker:

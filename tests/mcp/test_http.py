@@ -114,7 +114,7 @@ def over_stdio(url: str, use: Callable[[Client], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("over", [over_http, over_stdio])
+@pytest.mark.parametrize("over", [over_http, pytest.param(over_stdio, marks=pytest.mark.soak)])
 def test_twenty_links_are_collected_and_read(service: Service, over: Callable[..., Any]) -> None:
     """Both over HTTP and over standard input and output. No record is skipped if a result would be too large."""
     records, failures = over(service.url, collected)

@@ -106,7 +106,6 @@ def test_parquet_with_one_row_per_product(shop: Shop, pages: list[dict[str, Any]
 
 
 def test_us_21_duckdb_reads_times_with_the_tools_of_the_extra_dev(tmp_path: Path) -> None:
-    pytest.importorskip("pytz", reason="needs pytz, of the extra dev")
     table = pa.table({"fetched_at": pa.array([datetime(2026, 11, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC"))})
     pq.write_table(table, tmp_path / "out.parquet")
     ((fetched_at,),) = duckdb.execute(f"select fetched_at from '{tmp_path}/out.parquet'").fetchall()  # noqa: S608

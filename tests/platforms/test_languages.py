@@ -65,24 +65,6 @@ WORDS: dict[str, dict[str, str]] = {
         "play": "reproducir Short",
         "thousands": ".",
     },
-    "pt": {
-        "views": "visualizações",
-        "view": "visualização",
-        "subscribers": "inscritos",
-        "videos": "vídeos",
-        "video": "vídeo",
-        "Joined": "Inscreveu-se em",
-        "ago": "há",
-        "Streamed": "Transmitido há",
-        "watching": "vendo",
-        "K": " mil",
-        "M": " mi de",
-        "B": " bi de",
-        "No": "Nenhuma",
-        "months": "meses",
-        "play": "assistir ao Short",
-        "thousands": ".",
-    },
 }
 SHOWN = r"subscriber_count_text$"
 """The path of a field that contains the text exactly as the platform shows it."""

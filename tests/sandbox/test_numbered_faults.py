@@ -70,7 +70,7 @@ def handle_of(fault: str) -> str:
     ("platform", "params"),
     [
         ("microblog", {"username": f"{handle_of('timeline-off')}_17"}),
-        ("microblog", {"username": f"{handle_of('page-off')}_17"}),
+        pytest.param("microblog", {"username": f"{handle_of('page-off')}_17"}, marks=pytest.mark.soak),
         ("photoapp", {"url": PhotoApp().url_of_fault("embed-forbidden").replace("FAULT000", "FAULT017")}),
         ("professional", {"username": "slow-17"}),
     ],

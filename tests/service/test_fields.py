@@ -40,6 +40,8 @@ def test_fi3_4_an_asynchronous_call_returns_the_selected_fields(service: Service
         service.url, f"{SEARCH}?fields=returned", PARAMS, headers=HEADERS | {"Prefer": "respond-async, wait=60"}
     )
     assert reply.body["data"] == {"returned": whole["returned"]}
+    refused = call(service.url, f"{accepted.headers['location']}?fields=nosuch", method="GET")
+    assert (refused.code, refused.body["meta"]["scraper"]) == ("INVALID_REQUEST", "retail-search-v4")
 
 
 @pytest.mark.parametrize("fields", ["nosuch", "products.nosuch", "", "scraper", "returned&fields=page"])

@@ -15,7 +15,7 @@ import pytest
 
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
 from tests import forks
-from tests.crawls import ROOT, crawl
+from tests.crawls import ROOT, crawl, crawl_each
 from tests.microblog_pages import same
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
@@ -56,13 +56,9 @@ def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
     expected["nobody"] = "TARGET_NOT_FOUND"
     del expected["hang"]  # tested below with short timeouts
     handles = {name: handle for handle, name in SITE.faults.items()} | {h: h for h in PLANS} | {"nobody": "nobody_here"}
-    targets = tmp_path / "targets.jsonl"
-    targets.write_text("\n".join(json.dumps({"id": name, "username": handles[name]}) for name in expected))
-    code, out, failures, log = microblog(tmp_path, "-a", f"targets={targets}")
-    assert code == 4, log
-    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
-    assert len(out) + len(failures) == len(expected)
-    assert {name: code for name, code in found.items() if expected[name] != code} == {}
+    targets = {name: {"username": handles[name]} for name in expected}
+    codes, out = crawl_each(tmp_path, "microblog", targets, *LONG_TIMEOUTS)
+    assert codes == expected
     for line in out:
         same(line["data"], SITE.expected_record({"username": line["params"]["username"]}))
 

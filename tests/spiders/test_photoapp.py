@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.photoapp import PhotoappSpider
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
-from tests.crawls import crawl
+from tests.crawls import crawl, crawl_each
 from tests.service.client import call
 from tests.service.conftest import running
 from tests.test_extract import Extract
@@ -44,29 +43,19 @@ STATUSES = {
 REFUSED = ("", "https://example.com/p/x/", f"{HOME}/natgeo/", f"{HOME}/reels/audio/1/", "http://127.0.0.1/p/x/")
 
 
-def targets(file: Path, urls: dict[str, str]) -> str:
-    file.write_text("".join(json.dumps({"id": name, "url": url}) + "\n" for name, url in urls.items()))
-    return f"targets={file}"
-
-
 def test_faults_and_posts_have_their_outcome(tmp_path: Path) -> None:
     site = Site()
     urls = {name: site.url_of_fault(name) for name in FAULTS}
     urls |= {code: f"{HOME}/{site.posts[code].owner.username}/reel/{code}/?igsh=x" for code in site.listed[::2]}
     urls |= {f"to {code}": f"{HOME}/share/reel/{token}" for token, code in list(site.shares.items())[::20]}
-    urls |= {f"refused {number}": url for number, url in enumerate(REFUSED)}
-    arguments = ("-a", targets(tmp_path / "t.jsonl", urls), "-s", "PHOTOAPP_PLAY_COUNTS=1")
-    status, out, failures, log = crawl(tmp_path, *arguments, spider="photoapp")
-    assert status == 4, log
-    assert "Traceback" not in log
-    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
-    assert len(out) + len(failures) == len(urls)
     expected = {name: FAULTS[name].code if name in FAULTS else "OK" for name in urls}
+    urls |= {f"refused {number}": url for number, url in enumerate(REFUSED)}
     expected |= {f"refused {number}": "INVALID_REQUEST" for number in range(len(REFUSED))}
-    assert {name: code for name, code in found.items() if expected[name] != code} == {}
-    assert {
-        line["id"] for line in out if line["data"] != site.expected_record({"url": urls[line["id"]], "plays": "1"})
-    } == set()
+    targets = {name: {"url": url} for name, url in urls.items()}
+    codes, out = crawl_each(tmp_path, "photoapp", targets, "-s", "PHOTOAPP_PLAY_COUNTS=1")
+    assert codes == expected
+    for line in out:
+        assert line["data"] == site.expected_record({"url": urls[line["id"]], "plays": "1"}), line["id"]
     assert any(line["data"]["data"]["xdt_shortcode_media"]["video_play_count"] for line in out)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from crawler.sandbox.professional.site import FAULTS, Site
-from tests.crawls import crawl
+from tests.crawls import crawl, crawl_each
 
 SITE = "https://www.linkedin.com/in/"
 NO_BREAKER = ("-s", "BREAKER_THRESHOLD=0")
@@ -36,20 +35,18 @@ def test_an_invalid_url_is_refused(tmp_path: Path, url: str, problem: str) -> No
     assert "expected a member's profile" in log
 
 
-def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "scraper"),
+    [("url", "professional-profile"), ("username", "professional-profile-v4")],
+    ids=["flat", "content"],
+)
+def test_co_3_every_member_and_every_fault_has_its_outcome(tmp_path: Path, key: str, scraper: str) -> None:
     site = Site()
-    targets = tmp_path / "targets.jsonl"
-    targets.write_text(
-        "\n".join(json.dumps({"id": slug, "url": SITE + quote(slug)}) for slug in (*site.members, *FAULTS))
-    )
-    arguments = ("-a", f"targets={targets}", *NO_BREAKER)
-    status, out, failures, log = crawl(tmp_path, *arguments, spider="professional")
-    assert status == 4, log
-    expected = dict.fromkeys(site.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
-    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
-    assert {target: code for target, code in found.items() if expected[target] != code} == {}
-    assert len(out) + len(failures) == len(expected)
-    assert [line["id"] for line in out if line["data"] != site.expected_record({"url": SITE + quote(line["id"])})] == []
+    targets = {slug: {key: SITE + quote(slug) if key == "url" else slug} for slug in (*site.members, *FAULTS)}
+    codes, out = crawl_each(tmp_path, "professional", targets, *NO_BREAKER)
+    assert codes == dict.fromkeys(site.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
+    assert {line["scraper"] for line in out} == {scraper}
+    assert [line["id"] for line in out if line["data"] != site.expected_record(targets[line["id"]])] == []
 
 
 def test_status_999_is_never_retried(tmp_path: Path) -> None:
@@ -57,21 +54,6 @@ def test_status_999_is_never_retried(tmp_path: Path) -> None:
     assert [(failure["code"], failure["retryable"]) for failure in failures] == [("UPSTREAM_BLOCKED", True)]
     assert "'downloader/request_count': 1," in log
     assert "retry/count" not in log
-
-
-def test_co_3_every_member_and_every_fault_has_its_content(tmp_path: Path) -> None:
-    site = Site()
-    targets = tmp_path / "targets.jsonl"
-    targets.write_text("\n".join(json.dumps({"id": slug, "username": slug}) for slug in (*site.members, *FAULTS)))
-    arguments = ("-a", f"targets={targets}", *NO_BREAKER)
-    status, out, failures, log = crawl(tmp_path, *arguments, spider="professional")
-    assert status == 4, log
-    expected = dict.fromkeys(site.members, "OK") | {name: fault.code for name, fault in FAULTS.items()}
-    found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures}
-    assert {target: code for target, code in found.items() if expected[target] != code} == {}
-    assert len(out) + len(failures) == len(expected)
-    assert {line["scraper"] for line in out} == {"professional-profile-v4"}
-    assert [line["id"] for line in out if line["data"] != site.expected_record({"username": line["id"]})] == []
 
 
 def test_co_3_content_takes_one_request(tmp_path: Path) -> None:

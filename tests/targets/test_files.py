@@ -475,7 +475,13 @@ print(len(found), peak() - before)
 """
 
 
-@pytest.mark.parametrize("value", ["a" * 3_500_000, b"a" * 3_500_000], ids=["text", "bytes"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("a" * 3_500_000, id="text"),
+        pytest.param(b"a" * 3_500_000, id="bytes", marks=pytest.mark.soak),
+    ],
+)
 def test_at_6_a_text_that_many_rows_share_is_in_memory_once(tmp_path: Path, value: str | bytes) -> None:
     bomb = parquet(query=[value] * 150)
     assert len(bomb) < 200_000, "it is small; how small depends on the version of pyarrow"

@@ -120,13 +120,13 @@ class CallRoutes:
             raise ScraperNotFound(f"Asynchronous calls have the routes {PATH} and {PATH}/<request_id>.")
         require_method(request, *(("GET", "DELETE") if request_id else ("GET",)))
         if not request_id:
-            return await self.list(request, call, holder)
+            return await self._list(request, call, holder)
         if request.method == b"DELETE":
-            return await self.delete(call, holder, request_id)
+            return await self._delete(call, holder, request_id)
         call.wait = wait_of(call.request_headers.get("prefer", ""))
-        return await self.result(request, call, holder, request_id)
+        return await self._result(request, call, holder, request_id)
 
-    async def result(self, request: Request, call: Call, holder: Holder, request_id: str) -> Answer:
+    async def _result(self, request: Request, call: Call, holder: Holder, request_id: str) -> Answer:
         """Return the response of a call, or status 202 if it still waits or runs after ``call.wait`` seconds.
 
         Raises:
@@ -136,10 +136,11 @@ class CallRoutes:
         """
         found = await self._find(holder.client, request_id)
         if found is not None:
-            call.fields = fields_of(request, found.call.scraper)
+            call.scraper = found.call.scraper
+            call.fields = fields_of(request, call.scraper)
         return self._response(call, found and await self._waited(call, found), retryable=True)
 
-    async def delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
+    async def _delete(self, call: Call, holder: Holder, request_id: str) -> Answer:
         """Delete a call and its response. A waiting or running call is cancelled.
 
         Raises:
@@ -155,7 +156,7 @@ class CallRoutes:
         self.calls.deleted(key)
         return empty_response(call)
 
-    async def list(self, request: Request, call: Call, holder: Holder) -> Answer:
+    async def _list(self, request: Request, call: Call, holder: Holder) -> Answer:
         """Return a page of the client's calls.
 
         Raises:

@@ -31,7 +31,6 @@ from crawler.service.calls.envelope import (
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
-from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
 from crawler.targets.parser import check_params, limited_numbers
@@ -76,7 +75,6 @@ class Api(Resource):
         """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
         super().__init__()
         self.parts = parts
-        self._calls = CallRoutes(parts.calls, parts.runs)
         self.cors = Cors(cors_origins)
         self._writer = ResponseWriter(self.cors)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -96,7 +94,7 @@ class Api(Resource):
         self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
         """Other routes that need an API key, by path."""
         self._keyed_folders: dict[str, KeyedRoute] = {
-            call_routes.PATH: self._calls.answer,
+            call_routes.PATH: parts.call_routes.answer,
             job_routes.PATH: parts.job_routes.answer,
             webhook_routes.PATH: parts.webhook_routes.answer,
         }
@@ -233,8 +231,9 @@ class Api(Resource):
         if prefer := call.request_headers.get("prefer"):
             call.wait = wait_of(prefer)
             if RESPOND_ASYNC.search(prefer):
-                return await self._calls.accept(call, holder, Target(call.request_id, scraper, params))
-        deadline = call.started + (call.wait or DEFAULT_WAIT_SECONDS)
+                return await self.parts.call_routes.accept(call, holder, Target(call.request_id, scraper, params))
+        seconds = (call.wait or DEFAULT_WAIT_SECONDS) - call.duration_ms / 1000
+        deadline = asyncio.get_running_loop().time() + seconds  # its clock need not be time.monotonic()
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
         serve: Serve = partial(self.parts.cache.served, target, call.request_headers.get("cache-control"))

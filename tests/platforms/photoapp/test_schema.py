@@ -78,22 +78,8 @@ def test_share_links(path: str, share: str) -> None:
         f"ftp://www.instagram.com/p/{CODE}/",
         f"file:///p/{CODE}/",
         f"javascript:https://www.instagram.com/p/{CODE}/",
-        # other hosts
-        f"https://example.com/p/{CODE}/",
-        f"https://instagram.com.example.com/p/{CODE}/",
-        f"https://notinstagram.com/p/{CODE}/",
+        # other hosts: see tests/service/test_hostile.py
         f"https://evil.instagram.com/p/{CODE}/",
-        f"https://instagram.com@127.0.0.1/p/{CODE}/",
-        f"https://user:secret@www.instagram.com/p/{CODE}/",
-        f"https://www.instagram.com:8080/p/{CODE}/",
-        f"https://www.instagram.com:80@127.0.0.1/p/{CODE}/",
-        f"https://www.instagram.com\\@127.0.0.1/p/{CODE}/",
-        f"https://127.0.0.1/p/{CODE}/",
-        f"https://[::1]/p/{CODE}/",
-        f"https://[broken/p/{CODE}/",
-        f"https://169.254.169.254/p/{CODE}/",
-        f"https://іnstagram.com/p/{CODE}/",  # a Cyrillic letter
-        f"https://www.instagram.com./p/{CODE}/",
         # other pages
         f"{HOME}/",
         f"{HOME}/p/",

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from crawler.configuration.descriptions import description
-from crawler.platforms.professional import schema as professional
-from crawler.platforms.professional import schema_rows as professional_rows
 from crawler.platforms.professional.link import slug_of_url
-from crawler.platforms.professional.schema import MemberParams, Profile, ProfileParams
+from crawler.platforms.professional.schema import MemberParams, ProfileParams
 
 WWW = "https://www.linkedin.com"
 
@@ -36,6 +33,7 @@ GOOD_URLS = {
     "linkedin.com/in/jane-doe": "jane-doe",
 }
 
+# tests/service/test_hostile.py calls each scraper with URLs of other hosts.
 HOSTILE_URLS = [
     "",
     "jane-doe",
@@ -87,25 +85,10 @@ HOSTILE_URLS = [
     f"{WWW}/feed/update/urn:li:activity:1",
     f"{WWW}/authwall?sessionRedirect={WWW}/in/jane-doe",
     f"{WWW}/redir/redirect?url={WWW}/in/jane-doe",
-    "https://user@www.linkedin.com/in/jane-doe",
-    "https://www.linkedin.com@evil.example/in/jane-doe",
-    "https://www.linkedin.com:443/in/jane-doe",
-    "https://www.linkedin.com./in/jane-doe",
-    "https://www.linkedin.com.evil.example/in/jane-doe",
-    "https://evil.example/www.linkedin.com/in/jane-doe",
-    "https://evillinkedin.com/in/jane-doe",
     "https://mobile.linkedin.com/in/jane-doe",
     "https://u.k.linkedin.com/in/jane-doe",
     "https://www.uk.linkedin.com/in/jane-doe",
     "https://www.linkedin.cn/in/jane-doe",
-    "https://www.lіnkedin.com/in/jane-doe",  # a Cyrillic "і"
-    "https://www。linkedin。com/in/jane-doe",
-    "https://ｗｗｗ.linkedin.com/in/jane-doe",
-    "https://127.0.0.1/in/jane-doe",
-    "https://[::1]/in/jane-doe",
-    "https://[/in/jane-doe",
-    "https://2130706433/in/jane-doe",
-    "https://169.254.169.254/in/jane-doe",
 ]
 
 
@@ -166,24 +149,3 @@ def test_invalid_params_are_refused(params: dict[str, Any], loc: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ProfileParams.model_validate(params)
     assert [error["loc"] for error in refused.value.errors()] == [(loc,)]
-
-
-MODELS: dict[str, type[BaseModel]] = {
-    value.__name__: value
-    for module in (professional, professional_rows)
-    for value in vars(module).values()
-    if isinstance(value, type) and issubclass(value, BaseModel)
-}
-
-
-@pytest.mark.parametrize("model", [MODELS[name] for name in sorted(MODELS)], ids=sorted(MODELS))
-def test_every_field_is_documented(model: type[BaseModel]) -> None:
-    assert [name for name in model.model_fields if not description(model, name)] == []
-
-
-def test_every_field_is_required() -> None:
-    schema = Profile.model_json_schema(by_alias=True)
-    assert set(schema["required"]) == set(schema["properties"])
-    assert {"firstName", "lastName", "fullName"} <= set(schema["properties"])
-    assert len(schema["properties"]) == 39
-    assert schema["additionalProperties"] is False

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 
-from crawler.errors import ExtractionFailed, InvalidRequest
-from crawler.pipelines import validated
-from crawler.platforms.shortvideo.schema import PhotoSearch
+from crawler.errors import InvalidRequest
 from crawler.registry import scrapers
-from crawler.sandbox.shortvideo.site import Site
 from crawler.targets.parser import check_params
 
 SCRAPER = scrapers()["shortvideo-photo-search-v4"]
@@ -53,46 +49,3 @@ def test_invalid_params_are_refused(given: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         check_params(SCRAPER, given)
     assert field in {detail["loc"][0] for detail in raised.value.details}
-
-
-def record() -> dict[str, Any]:
-    return copy.deepcopy(Site(light=True).expected_record({"keywords": "whales"}))
-
-
-def test_valid_record_is_unchanged() -> None:
-    assert validated(PhotoSearch, record()) == record()
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("aweme_id",), ""),
-        (("url",), ""),
-        (("author", "uid"), ""),
-        (("create_time",), "1747676981"),
-        (("create_time",), 0),
-        (("image_post_info", "images"), []),
-        (("image_post_info", "images", 0, "display_image", "width"), "1080"),
-        (("statistics", "digg_count"), "12"),
-        (("music", "id"), 12),
-        (("is_ad",), 0),
-        (("more",), 1),
-    ],
-)
-def test_invalid_values_raise(path: tuple[str | int, ...], value: Any) -> None:
-    data = record()
-    node: Any = data["search_item_list"][0]
-    for step in path[:-1]:
-        node = node[step]
-    node[path[-1]] = value
-    with pytest.raises(ExtractionFailed) as raised:
-        validated(PhotoSearch, data)
-    assert raised.value.details[0]["loc"][:2] == ["search_item_list", 0]
-
-
-def test_every_key_is_mandatory() -> None:
-    for key in record()["search_item_list"][0]:
-        data = record()
-        del data["search_item_list"][0][key]
-        with pytest.raises(ExtractionFailed):
-            validated(PhotoSearch, data)
