@@ -261,9 +261,8 @@ class _Walk:
         if kind.tag is not None and type(data) is dict:
             key, _ = kind.tag
             if key not in data:
-                self._note(
-                    join(path, key), "missing", _Place(path), loses_row=False
-                )  # read as an object of the first kind
+                # The object is read as one of the first kind.
+                self._note(join(path, key), "missing", _Place(path), loses_row=False)
             elif (found := _tagged(value).get(str(data[key]))) is None:
                 unknown = _Place(path)
                 self._objects[unknown] += 1
