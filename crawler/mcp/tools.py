@@ -121,7 +121,7 @@ def _scraper_tool(entry: Json) -> Tool:
 
 
 def _schema(arguments: type[BaseModel]) -> Json:
-    """Return the schema of the arguments of a tool, without the keywords in ``LIMITS``, which pydantic checks in any case."""
+    """Return the schema of a tool's arguments, without the keywords in ``LIMITS``, which pydantic checks anyway."""
     schema = arguments.model_json_schema()
     kept = {key: value for key, value in schema.items() if key not in ("title", "description")}
     return {**kept, "properties": {name: _short(each) for name, each in schema["properties"].items()}}
