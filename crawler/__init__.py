@@ -1,6 +1,6 @@
 """A Scrapy project that scrapes targets. Each target has exactly one outcome: data or a typed error.
 
-With ``ADDONS = {"crawler.Addon": 500}``, its spiders also run in other Scrapy projects (``docs/embedding.md``).
+With ``ADDONS = {"crawler.Addon": 500}``, this project's spiders also run in other projects (``docs/embedding.md``).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ OF_THE_PROJECT = frozenset(
 class Addon:
     """Gives this project's spiders the settings and components that they need: ``ADDONS = {"crawler.Addon": 500}``.
 
-    The settings of the project, of the spider and of the command line override its settings.
+    Settings of the user's project, of the spider and of the command line override those of the add-on.
     """
 
     def __init__(self, spider: type[Spider]) -> None:
@@ -61,7 +61,7 @@ class Addon:
         settings.setdict(_settings() | for_spiders, priority="addon")
         install(settings)
         PageObjects().update_settings(settings)
-        # PlannedInjection replaces it. Because of the value None, scrapy-poet's add-on does not add it later.
+        # PlannedInjection replaces InjectionMiddleware. Because of None, scrapy-poet's add-on does not add it later.
         settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", InjectionMiddleware, None)
         zyte.Addon().update_settings(settings)
 

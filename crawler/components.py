@@ -1,7 +1,8 @@
 """The components of this project's spiders, and the check that the essential ones are enabled.
 
-``crawler.Addon`` adds them to Scrapy's ``*_BASE`` settings, so that a user's ``EXTENSIONS``, ``ITEM_PIPELINES`` and so
-on do not replace them. The value ``None`` in such a setting disables a component, unless the component is essential.
+``crawler.Addon`` adds the components to Scrapy's ``*_BASE`` settings, so that a user's ``EXTENSIONS``,
+``ITEM_PIPELINES`` and so on do not replace them. The value ``None`` in such a setting of the user disables a component.
+If the component is essential, the spider then does not start.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
 
 COMPONENTS: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": {
-        **dict.fromkeys(("http", "https"), "crawler.downloads.handlers.HttpHandler"),  # limited by CLOSE_GRACE
+        **dict.fromkeys(
+            ("http", "https"), "crawler.downloads.handlers.HttpHandler"
+        ),  # ends downloads CLOSE_GRACE seconds after the close begins
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # disabled, because URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
-        "crawler.middlewares.BindTarget": 10,  # first, so that the log lines of all middlewares have the id
-        "crawler.middlewares.AllowedOrigins": 20,  # early: a redirected request passes through it again
+        "crawler.middlewares.BindTarget": 10,  # first, so that all log lines have the target's id
+        "crawler.middlewares.AllowedOrigins": 20,  # early, so that a refused request has no other effects
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,  # AllowedOrigins replaces it
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-        "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform uses it
+        "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,  # parses every page; no platform needs it
         "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
         "crawler.middlewares.Decompression": 590,
         "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
@@ -39,8 +42,8 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
     },
     "SPIDER_MIDDLEWARES": {
-        "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine, because others may drop a target's item
-        # The next six would process every response or every result of a callback, without any use for these spiders.
+        "crawler.targets.tracker.TargetTracker": 5,  # nearest to the engine: other spider middlewares may drop items
+        # The next six would process every response, every result of a callback or every start request, without any use.
         "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,  # the page objects interpret statuses
         "scrapy.spidermiddlewares.referer.RefererMiddleware": None,  # pages of different targets are unrelated
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
@@ -56,7 +59,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "EXTENSIONS": {
         "crawler.targets.shutdown.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
-        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter, because failures are lines, too
+        "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a line is written for each outcome
         "crawler.monitoring.monitors.Monitors": 500,
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
@@ -66,7 +69,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.sandbox.extension.SandboxExtension": 100,
     },
     "FEED_EXPORTERS": {
-        # "gz", because Scrapy takes the format of out.jsonl.gz from its last suffix
+        # "gz", because Scrapy takes the format of out.jsonl.gz from the last suffix of the name
         **dict.fromkeys(("jsonlines", "jsonl", "jl", "gz"), "crawler.outputs.exporters.JsonLinesExporter"),
         "parquet": "crawler.outputs.parquet.ParquetExporter",
         "csv": "crawler.outputs.csv_exporter.CsvExporter",
@@ -91,7 +94,7 @@ ESSENTIAL: dict[str, dict[str, str]] = {
 """Setting -> its essential components, each with the effect of disabling it. Without them, the spiders do not start."""
 
 ABOVE_COMMAND_LINE = 50
-"""Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` once more after them."""
+"""Priority of settings that the option ``-s`` must not override. Scrapy applies ``-s`` again after they are set."""
 
 ADDON = "crawler.Addon"
 """The add-on's path for users."""
@@ -140,7 +143,7 @@ def require(settings: BaseSettings) -> None:
         )
     for name in ESSENTIAL:
         _require(settings, name, COMPONENTS[name], settings[name])
-    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy does this only when it makes a runner
+    load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy calls it only when it makes a runner
     # The value is replaced, with a priority of its own, because Scrapy may set the process's settings once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
 
@@ -148,21 +151,25 @@ def require(settings: BaseSettings) -> None:
 class Check:
     """The last add-on of each spider: checks the settings after the other add-ons have changed them.
 
-    The spiders add it themselves, so that a user's ``ADDONS`` cannot remove it.
+    The spiders add this add-on themselves, so that a user's ``ADDONS`` cannot remove it.
     """
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Check that the essential components are enabled.
 
         Raises:
-            UsageError: as for ``require``.
+            UsageError: the settings disable an essential component.
         """
         for name in ESSENTIAL:
             _require(settings, name, settings[f"{name}_BASE"], settings[name])
 
 
 def _require(settings: BaseSettings, name: str, *parts: Mapping[Any, Any]) -> None:
-    """Check the essential components of a setting. ``parts``: component -> order; later parts override earlier ones."""
+    """Check the essential components of a setting. ``parts``: component -> order; later parts override earlier ones.
+
+    Raises:
+        UsageError: an essential component is disabled, and no subclass of it is enabled.
+    """
     enabled = _enabled(*parts)
     for path, consequence in ESSENTIAL[name].items():
         needless = path == SANDBOX and not settings.getbool("SANDBOX")

@@ -37,9 +37,10 @@
         ├── StoreUnavailable          STORE_UNAVAILABLE          503  retryable
         └── ShuttingDown              SHUTTING_DOWN              503  retryable
 
-The page objects, spiders, middlewares and the endpoint raise only these errors. Any other exception is a bug: the
-tracker and the endpoint convert it to ``INTERNAL_ERROR``. The errors derive from web-poet's ``PageObjectAction``, so
-that a fixture can have an error as the expected result of a page.
+A failed target or call has one of these errors. The tracker converts the exceptions of downloads and item pipelines to
+them (``targets/exceptions.py``). Any other exception is a bug: the tracker and the endpoint convert it to
+``INTERNAL_ERROR``. The errors derive from web-poet's ``PageObjectAction``, so that a fixture can have an error as the
+expected result of a page.
 """
 
 from __future__ import annotations
@@ -113,16 +114,16 @@ class RequestError(ScrapeError):
 
 
 class InvalidJson(RequestError):
-    """Raised when a request body is not a JSON object, or repeats a key."""
+    """Raised when a request body is not a JSON object, repeats a key, or is nested too deeply."""
 
     code = "INVALID_JSON"
     http_status = 400
 
 
 class InvalidRequest(RequestError):
-    """Raised when a param is missing or unknown, has a wrong type or value, or contradicts another param.
+    """Raised when a param, query parameter or header is missing, unknown or invalid, or params contradict each other.
 
-    No request to the platform is made.
+    No request to the platform is made, except for a cursor, which only the platform can reject.
     """
 
     code = "INVALID_REQUEST"
@@ -135,7 +136,7 @@ class InvalidRequest(RequestError):
 
 
 class ScraperNotFound(RequestError):
-    """Raised when a route or scraper does not exist."""
+    """Raised when a route or a scraper does not exist."""
 
     code = "SCRAPER_NOT_FOUND"
     http_status = 404
@@ -174,7 +175,10 @@ class PayloadTooLarge(RequestError):
 
 
 class UnsupportedMediaType(RequestError):
-    """Raised when a request body is not ``application/json``, or is compressed (``Content-Encoding``)."""
+    """Raised when the ``Content-Type`` of a request body is not accepted, or the body is compressed.
+
+    Calls accept ``application/json``. Uploads of jobs also accept tables and lists of links.
+    """
 
     code = "UNSUPPORTED_MEDIA_TYPE"
     http_status = 415
@@ -188,7 +192,7 @@ class ExpectationFailed(RequestError):
 
 
 class BlockedByPolicy(RequestError):
-    """Raised when the operator's policy (robots.txt, allowed origins) forbids the download."""
+    """Raised when a policy forbids the download: robots.txt, Zyte API's rules, or a limit that a crawl's user set."""
 
     code = "BLOCKED_BY_POLICY"
     http_status = 422
@@ -210,14 +214,17 @@ class IdempotencyInProgress(RequestError):
 
 
 class IdempotencyMismatch(RequestError):
-    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper or other params."""
+    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper, params or upload."""
 
     code = "IDEMPOTENCY_MISMATCH"
     http_status = 422
 
 
 class RateLimited(RequestError):
-    """Raised when a call exceeds the rate limit of its API key, or too many calls have no valid API key."""
+    """Raised when a call exceeds the rate limit of its API key.
+
+    Also raised for a call without a valid API key, if too many such calls came from the same address.
+    """
 
     code = "RATE_LIMITED"
     http_status = 429
@@ -225,7 +232,7 @@ class RateLimited(RequestError):
 
 
 class ConcurrencyLimited(RequestError):
-    """Raised when the API key of a call already has its maximum number of calls in flight."""
+    """Raised when an API key has too many calls in flight, or a client has too many unfinished jobs or uploads."""
 
     code = "CONCURRENCY_LIMITED"
     http_status = 429
@@ -233,7 +240,7 @@ class ConcurrencyLimited(RequestError):
 
 
 class QuotaExceeded(RequestError):
-    """Raised when all calls of a client's quota of this month are used, or reserved by calls in progress.
+    """Raised when a client's quota of this month is used, or reserved by calls in progress and targets of its jobs.
 
     ``retry_after`` is the number of seconds until the next month (UTC).
     """
@@ -251,13 +258,13 @@ class AuthError(ScrapeError):
 
 
 class MissingApiKey(AuthError):
-    """Raised when a call has no API key in the header ``X-API-Key``."""
+    """Raised when a request has no API key in the header ``X-API-Key`` (``/mcp``: or ``Authorization: Bearer``)."""
 
     code = "MISSING_API_KEY"
 
 
 class InvalidApiKey(AuthError):
-    """Raised when the API key of a call is unknown or revoked."""
+    """Raised when the API key of a request is unknown or revoked."""
 
     code = "INVALID_API_KEY"
 
@@ -283,7 +290,10 @@ class TargetRestricted(TargetError):
 
 
 class UpstreamError(ScrapeError):
-    """Raised when the platform responds with a server error (5xx) or cannot be reached, even after retries."""
+    """Raised when the platform responds with a server error (5xx) or cannot be reached, even after retries.
+
+    Also raised for a body that is damaged or too large, and for too many redirects.
+    """
 
     # This is also the base class of all errors of the platform.
     type = "upstream"
@@ -293,7 +303,7 @@ class UpstreamError(ScrapeError):
 
 
 class UpstreamBlocked(UpstreamError):
-    """Raised when the platform blocks the request with a challenge, a login wall or an empty body."""
+    """Raised when the platform refuses the request: a challenge, a login wall, an empty body, a status such as 403."""
 
     code = "UPSTREAM_BLOCKED"
 
@@ -313,7 +323,7 @@ class UpstreamRateLimited(UpstreamError):
 
 
 class CircuitOpen(UpstreamError):
-    """Raised when the platform has blocked several requests, so that none is sent for some time."""
+    """Raised when the platform has blocked or limited earlier requests, so that none is sent for some time."""
 
     code = "CIRCUIT_OPEN"
     http_status = 503
@@ -339,7 +349,7 @@ class EgressFailed(UpstreamError):
 
 
 class ServiceError(ScrapeError):
-    """Raised when the service itself fails, usually because of a bug. Its log has the details."""
+    """Raised when the service itself fails, usually because of a bug. The log of the service has the details."""
 
     # This is also the base class of all errors of the service.
     type = "service"
@@ -349,7 +359,7 @@ class ServiceError(ScrapeError):
 
 
 class Overloaded(ServiceError):
-    """Raised when too many calls are waiting, or the call cannot start before its deadline."""
+    """Raised when too many calls, connections or uploads are open, or a call cannot start before its deadline."""
 
     code = "OVERLOADED"
     http_status = 503
@@ -370,7 +380,7 @@ class ShuttingDown(ServiceError):
 
 
 def documented() -> list[type[ScrapeError]]:
-    """Return all error classes that have a code, in the order of the class tree."""
+    """Return all error classes that define a code of their own, in the order of the class tree."""
 
     def below(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
         if "code" in vars(kind):

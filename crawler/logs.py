@@ -1,4 +1,4 @@
-"""Structured log lines. They are written with the standard library's logging, so that Scrapy's log settings apply."""
+"""Structured log lines, written with the standard library's logging, so that Scrapy's log settings apply to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def configure(*last: Processor) -> None:
 
 
 def skip_unhandled_records() -> None:
-    """Set the levels of loggers so that records which every handler of the process would drop are not created.
+    """Set the levels of the root and Scrapy's logger so that records which all handlers would drop are not created.
 
     Scrapy sets ``LOG_LEVEL`` only on its handler, and the level of its own logger to DEBUG. So its records of each page
     and item are created and then dropped. Handlers that users have added, to any logger, still get their records.
@@ -49,7 +49,10 @@ def skip_unhandled_records() -> None:
 
 
 def one_line(text: str, size: int = 200) -> str:
-    """Return text for logs and terminals: at most ``size`` characters, without line breaks and control characters."""
+    """Return the first ``size`` characters of a text, for logs and terminals.
+
+    If one of these is not printable, such as a line break, all non-printable and non-ASCII ones are escaped.
+    """
     text = text[:size]
     return text if text.isprintable() else ascii(text)[1:-1]
 
@@ -57,8 +60,9 @@ def one_line(text: str, size: int = 200) -> str:
 def structure_everything(settings: Settings) -> None:
     """Format the log records of all libraries, such as Scrapy and Twisted, as logfmt lines with the request id.
 
-    Only the endpoint uses this format, because programs read its log. Crawls have Scrapy's own format. Scrapy's log
-    handler is not used, because each open crawler would install it again. Scrapy's log settings are still applied.
+    Only ``scrapy serve`` and ``scrapy mcp`` use this format, because programs read their logs. Crawls have Scrapy's own
+    format. Scrapy's log handler is not used, because each open crawler would install it again. Of Scrapy's log
+    settings, ``LOG_FILE``, ``LOG_FILE_APPEND``, ``LOG_ENCODING``, ``LOG_ENABLED`` and ``LOG_LEVEL`` are applied.
     """
     configure(structlog.stdlib.ProcessorFormatter.wrap_for_formatter)
     formatter = structlog.stdlib.ProcessorFormatter(

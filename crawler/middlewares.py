@@ -1,4 +1,4 @@
-"""Downloader middlewares of all platforms: log context, allowed origins, redirects, retries and throttling."""
+"""Downloader middlewares of all platforms: log context, origins, decompression, redirects, throttling and retries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = structlog.get_logger(__name__)
 
 
 class BindTarget:
-    """Adds the target's id to all log lines of its download, as ``request_id``. It is the first middleware.
+    """Adds the target's id to all log lines of its downloads, as ``request_id``. The first of the middlewares.
 
     Scrapy runs each download and each callback in its own task, and tasks do not inherit the context of the HTTP call.
     A context variable that is set at the start of the task is seen by everything that runs in it (middlewares, page
@@ -50,7 +50,7 @@ class BindTarget:
 
 
 class AllowedOrigins:
-    """Refuses requests to hosts that do not belong to the platform, including requests after a redirect."""
+    """Refuses requests to origins (scheme, host and port) that are not the platform's, also after a redirect."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -63,7 +63,7 @@ class AllowedOrigins:
         """Check the origin of a request.
 
         Raises:
-            UpstreamBlocked: the URL is outside the platform's origins. Only a redirect by the platform can lead there.
+            UpstreamBlocked: the URL is outside the platform's origins. Only a redirect leads to such a URL.
         """
         url = urlsplit(request.url)
         if f"{url.scheme}://{url.netloc}" not in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
@@ -80,6 +80,7 @@ class Decompression(HttpCompressionMiddleware):
 
         Raises:
             UpstreamError: the body is incomplete or damaged.
+            IgnoreRequest: the decompressed body is larger than ``DOWNLOAD_MAXSIZE``.
         """
         try:
             return super().process_response(request, response)
@@ -95,10 +96,11 @@ class Redirect(RedirectMiddleware):
     def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Return the request to the location of a redirect.
+        """Return the request to the location of a redirect. A response that is no redirect is returned unchanged.
 
         Raises:
             UpstreamError: the location is not a URL.
+            IgnoreRequest: there were more than ``REDIRECT_MAX_TIMES`` redirects.
         """
         try:
             return super().process_response(request, response)
@@ -117,14 +119,14 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Delays requests until ``Admission`` admits them. It is the last middleware before the network.
+    """Delays requests until ``Admission`` admits them. The last middleware before the network.
 
     ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request waits.
-    It fails immediately with ``CircuitOpen`` instead if its target has a deadline (as calls have), if the source is
-    ``optional``, or if ``fallbacks`` can be used.
+    Instead of waiting, it fails with ``CircuitOpen`` if its target has a deadline (as calls have), if its ``meta`` has
+    the key ``optional``, or if the breakers of other sources, which ``meta["fallbacks"]`` lists, are closed.
 
-    The download's timeout is limited to the time that its target has left. The slots are released when the transfer has
-    ended, even if its target no longer waits for it.
+    The timeout of a download is at most the time until its target's deadline. The slots of a download are released when
+    the transfer has ended, even if its target no longer waits for the response.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -149,7 +151,7 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        if "release_slot" in request.meta:  # another middleware has replaced the request with this one
+        if "release_slot" in request.meta:  # a middleware has replaced another request, which had slots, by this one
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)
@@ -167,7 +169,10 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def _patience(self, source: str, seconds: float, open_seconds: float) -> float:
-        """Return the seconds for which a request may wait. If all lanes were suspended for too long, end the crawl."""
+        """Return the seconds for which a request may wait while all of its lanes are suspended (see ``Patience``).
+
+        If they have been suspended for ``BREAKER_GIVE_UP`` seconds, end the crawl.
+        """
         left = self.give_up_after - open_seconds
         if left > 0:
             return min(seconds, left)
@@ -201,8 +206,9 @@ class ThrottleMiddleware:
 class Retry(RetryMiddleware):
     """Scrapy's retry middleware, extended with a random wait before each retry.
 
-    The maximum of the wait doubles with each retry. A ``Retry-After`` header sets the minimum of the wait. A request is
-    not retried if the wait would be longer than ``RETRY_BACKOFF_MAX`` or than the time until its target's deadline.
+    The maximum of the wait doubles with each retry, up to ``RETRY_BACKOFF_MAX``. A ``Retry-After`` header sets the
+    minimum of the wait. A request is not retried if the wait would be longer than ``RETRY_BACKOFF_MAX``, or would not
+    end before its target's deadline.
     """
 
     closing: Closing
@@ -236,6 +242,7 @@ class Retry(RetryMiddleware):
 
         Raises:
             UpstreamTimeout: the download has timed out at its target's deadline.
+            ShuttingDown: the crawler closes during the wait.
         """
         left = time_left(request)
         if isinstance(exception, DownloadTimeoutError) and left is not None and left <= 0:

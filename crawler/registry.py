@@ -42,7 +42,7 @@ def spider(platform: str) -> type[PlatformSpider]:
 
 
 def spiders() -> dict[str, type[PlatformSpider]]:
-    """Return all spider classes, keyed by platform name. This imports all platforms."""
+    """Return the spider classes of all platforms, by the platforms' names. This imports all platforms."""
     return {name: spider(name) for name in platforms()}
 
 

@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
-``Settings`` has the type, the default and the meaning of each setting. Commands check the values of all its fields when
-they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
+``Settings`` has the type, the default and the meaning of each setting. When a command starts, it checks the values of
+all these settings (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
@@ -132,8 +132,7 @@ class Settings(Described):
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
     SOURCE_TIMEOUT: PositiveSeconds = 10.0
-    """Timeout in seconds for each download from a platform with several sources, so that time is left for the next
-    source."""
+    """Timeout in seconds for each download of a ``microblog`` target, so that time is left for its next source."""
     GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
@@ -188,8 +187,8 @@ class Settings(Described):
     # The browser. Its download handler is only enabled in crawlers whose spiders may use it.
 
     BROWSER_FALLBACK: Items[str] = []
-    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request: ``retail``
-    and ``photoapp`` support this."""
+    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Tested for
+    ``retail`` and ``photoapp``; not possible for ``professional``."""
     BROWSER_PAGES: Positive = 4
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
@@ -291,8 +290,8 @@ class Settings(Described):
     """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
     ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
     CALL_RESULT_HOURS: PositiveSeconds = 24.0
-    """Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
-    ``IDEMPOTENCY_HOURS``."""
+    """Hours for which the response to an asynchronous call is stored. A record of a call with an ``Idempotency-Key`` is
+    stored for at least ``IDEMPOTENCY_HOURS``."""
     CALL_STORE_MB: Positive = 1_000
     """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. At this size, no
     further asynchronous call is accepted."""
@@ -346,7 +345,7 @@ DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and
     "Accept-Language": "en-US,en;q=0.9",
 }
 RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a browser can be replaced
-EXTENSIONS_BASE = {  # without the telnet console, which executes any code, and is slow to import
+EXTENSIONS_BASE = {  # without the remote control, which executes any code, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()
     if name != "scrapy.extensions.remote_control.RemoteControl"

@@ -1,7 +1,7 @@
 """The project's Scrapy commands. The setting ``COMMANDS_MODULE`` makes Scrapy load them.
 
-Importing this package makes every command of Scrapy end without a traceback if its output is closed, as by ``scrapy … |
-head``.
+After this package is imported, every command of Scrapy ends without a traceback if the command's output is closed, as
+by ``scrapy … | head``.
 """
 
 from __future__ import annotations

@@ -46,9 +46,10 @@ class Command(CheckedCommand):
 
     Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with the
     spiders of their platforms, in one process. The same command continues a job that was interrupted. If the job is
-    done, it only writes the output, without requests. --fresh collects everything again.
+    done, the command only writes the output, without requests. --fresh collects everything again.
 
-    Exit codes: 0 if all targets have data, 4 if some failed, 1 if the run itself failed, 2 for wrong use.
+    Exit codes: 0 if all targets have data, 4 if some failed or lack rows, or if a limit paused the job, 1 if the run
+    itself failed, 2 for wrong use.
     """
 
     requires_crawler_process = True
@@ -150,7 +151,7 @@ def job_errors(command: CheckedCommand) -> Iterator[None]:
 
 @asynccontextmanager
 async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
-    """Open the jobs of the store that the settings name, and close them at the end."""
+    """Open the store that the settings name, and give access to its jobs. Close the store at the end."""
     jobs = open_jobs(settings)
     try:
         yield jobs
@@ -159,18 +160,18 @@ async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
 
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the file to which records are written, and for their form."""
+    """Add the options for the file to which records are written, and for its rows and fields."""
     parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
 
 
 def layout_of(opts: argparse.Namespace) -> Layout | None:
-    """Return the form of the written records. None: no records are written.
+    """Return the file to write records to, with its rows and fields. None: no records are written.
 
     Raises:
-        UsageError: there are options for rows, but no file.
-        OutputError: the file cannot be written.
+        UsageError: ``--explode`` or ``--fields`` is given, but no file.
+        OutputError: no file of this format, or with this path, can be written.
     """
     from crawler.jobs.output import Layout  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
@@ -186,7 +187,9 @@ def layout_of(opts: argparse.Namespace) -> Layout | None:
 def file_sources(
     files: list[str], scraper: str | None, encoding: str | None, *, sliced: bool = False
 ) -> list[FileSource]:
-    """Return the sources of targets of all platforms in files. ``sliced``: whether targets may be split into slices.
+    """Return one source for each path, glob or URL of targets files, which may have targets of all platforms.
+
+    ``sliced``: whether targets may be split into slices (``exhaustive``).
 
     Raises:
         WrongTargetsError: a file does not exist, or is not a targets file.
@@ -211,7 +214,7 @@ def job_arguments(given: list[str]) -> dict[str, str]:
     """Return the ``-a`` arguments of a job.
 
     Raises:
-        UsageError: an argument is unknown or invalid.
+        UsageError: an argument is unknown, or no platform accepts the arguments.
     """
     arguments = named_values(given, "Arguments")
     if unknown := arguments.keys() - set(OF_JOBS):
@@ -224,7 +227,7 @@ def job_arguments(given: list[str]) -> dict[str, str]:
 
 
 def unlimited(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a job without its limits."""
+    """Return the options of a job without the arguments that are limits (``LIMITS``)."""
     arguments = {name: value for name, value in options.get("arguments", {}).items() if name not in LIMITS}
     return {**options, "arguments": arguments}
 
@@ -233,7 +236,7 @@ async def created(jobs: Jobs, name: str, options: dict[str, Any], remedy: str) -
     """Return the job with this name, which is created if there is none. ``remedy``: the end of the error message.
 
     Raises:
-        UsageError: there is a job with this name and different options. Its limits may differ.
+        UsageError: there is a job with this name and different options. A difference in limits alone is no error.
     """
     job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
     if unlimited(job.options) != unlimited(options):
@@ -244,7 +247,7 @@ async def created(jobs: Jobs, name: str, options: dict[str, Any], remedy: str) -
 async def opened(jobs: Jobs, job: Job, options: dict[str, Any]) -> Job:
     """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options.
 
-    Invalid lines get their outcomes. Return the job as it is now.
+    Invalid lines get their outcomes. Return the job in its new state.
     """
     from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
@@ -271,7 +274,7 @@ async def check_scrapers(jobs: Jobs, job: Job) -> None:
 
 
 def _stdin(stack: ExitStack) -> str:
-    """Copy standard input to a temporary file, to its end. Return its path."""
+    """Copy all of standard input to a temporary file, which ``stack`` deletes. Return the path of the file."""
     path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -296,7 +299,7 @@ def summary(job: Job) -> str:
 
 
 def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:
-    """Return the exit code for a job after a run, as for a crawl."""
+    """Return the exit code for a job after a run: as for a crawl, and ``SOME_FAILED`` for a paused job."""
     if job.state == "paused":
         return SOME_FAILED
     if job.state != "done" or not any(job.counts.values()):

@@ -51,7 +51,7 @@ class Command(CheckedCommand, CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         output, overwrite_output = opts.output, opts.overwrite_output
-        opts.output = opts.overwrite_output = None  # the formats depend on the spider
+        opts.output = opts.overwrite_output = None  # read below: the feed formats depend on the spider
         super().process_options(args, opts)
         if len(args) != 1:
             raise UsageError("Expected one spider: scrapy crawl <spider>")
@@ -84,7 +84,10 @@ class Command(CheckedCommand, CrawlCommand):
 
 
 def replace_log(settings: BaseSettings) -> bool:
-    """On a terminal, hide the log, unless the user has set a log level. Return whether to print a summary instead."""
+    """Return whether to print a summary: on a terminal, unless the user has set a log level or disabled the log.
+
+    If so, and without ``LOG_FILE``, hide log records below ``WARNING``. The summary replaces them.
+    """
     chosen = settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
     chosen = chosen or "CRAWLER_LOG_LEVEL" in os.environ or not settings.getbool("LOG_ENABLED")
     prints_summary = stderr_is_terminal() and not chosen
@@ -101,7 +104,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         ValueError: arguments are invalid, or contradict each other or the settings.
         WrongTargetsError: the targets are wrong.
         UnusableFileError: the crawl would append to a file whose columns differ.
-        UsageError: the arguments require a project folder, or the settings disable an essential component.
+        UsageError: the arguments require a store or a project folder, or the settings disable an essential component.
     """
     if problems := argument_problems(spider, arguments):
         raise ValueError(with_values(problems, arguments))
@@ -124,7 +127,7 @@ def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[s
     The format is the suffix before ``.gz``, or JSON Lines if there is none.
 
     Raises:
-        ValueError: this suffix is not a feed format, or it is ``parquet``, whose data is already compressed.
+        ValueError: this suffix is not a feed format, or its files are already compressed (``parquet``, ``xlsx``).
     """
     return {
         uri: {**options, "format": _format_of_gzip(str(uri), formats)} if options.get("format") == "gz" else options
@@ -151,7 +154,7 @@ def exit_code(crawler: Crawler) -> int:
     if stats.get("finish_reason") != "finished" or not_written:
         return RUN_FAILED
     codes = outcomes_by_code(stats).keys()
-    if not codes and stats.get("log_count/ERROR"):  # without an error, the file or shard was empty
+    if not codes and stats.get("log_count/ERROR"):  # no outcome and no error: the file or shard was empty
         return RUN_FAILED
     lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
     return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED

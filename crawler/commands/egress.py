@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 TABLE_WIDTH = 160
-"""Width of the table if the output is not a terminal."""
+"""Width of the table, in characters, if the output is not a terminal."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Command(CheckedCommand):
     Opens a connection to each platform through each of its egresses, and sends no request. Suspensions by running
     processes are shown only if these processes share limits through STORE.
 
-    Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 if a setting is wrong.
+    Exit codes: 0 if all egresses work, 4 if one does not work or is suspended, 2 for wrong use.
     """
 
     arguments = "check [<platform> ...]"
@@ -134,8 +134,11 @@ async def _check(egress: Egress, name: str, settings: BaseSettings, breakers: Ma
 
 
 def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[BreakerKey, Suspension]:
-    """Return the circuit breakers of platforms that processes share through ``STORE``. Empty without a store."""
-    with suppress(UsageError):  # the store cannot be a file here
+    """Return the suspensions by circuit breakers of platforms that processes share through ``STORE``.
+
+    Empty without a store. Also empty if the store is unavailable, which is reported on stderr.
+    """
+    with suppress(UsageError):  # no store: no file can be one here
         location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy

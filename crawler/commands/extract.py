@@ -38,13 +38,14 @@ from crawler.targets.target import Scraper
 from crawler.targets.warning import OutcomeWarning
 
 HEADERS = {"Content-Type": "text/html; charset=utf-8"}
-"""The headers of all saved responses, because files contain only the body."""
+"""The headers that are assumed for all saved responses, because files contain only the body."""
 
 
 class Command(CheckedCommand):
     """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin).
 
-    Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use.
+    Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use. With --unread or
+    --suggest: 0 if everything can be read, 4 otherwise.
     """
 
     arguments = "<scraper> <file> ... | --unread [<platform> ...]"
@@ -106,7 +107,7 @@ class Command(CheckedCommand):
     def _print_lines(self, result: Repair) -> None:
         """Print a file for ``PAYLOAD_NAMES``: the lines in force, and the found lines that make the pages readable.
 
-        Print a report about its lines to stderr.
+        Print a report about the lines to stderr.
         """
         print(*report(result), sep="\n", file=sys.stderr)
         print(as_json(result.names))
@@ -161,11 +162,11 @@ async def extract(
 ) -> dict[str, Any]:
     """Return the data of one target from the bodies of saved responses.
 
-    ``overrides``: as in ``saved_pages``. Unread parts are printed to stderr.
+    ``overrides``: as in ``saved_pages``. Warnings about unread and skipped parts are printed to stderr.
 
     Raises:
         ScrapeError: a page object has raised an error.
-        ExtractionFailed: a body is not a page that the scraper recognises.
+        ExtractionFailed: a body is not a page that the scraper recognises, or the data does not match the schema.
         UsageError: two bodies have the same page type.
     """
     return await _record(scraper, saved_pages(scraper, bodies, params, url=url, overrides=overrides))
@@ -196,14 +197,17 @@ def saved_pages(
 
 
 async def _joined(scraper: Scraper, pages: Sequence[PlatformPage], names: Names) -> dict[str, Any]:
-    """Return the data of one target, read with these names. The spider joins the pages of several page classes."""
+    """Return the data of one target, read with these names of ``PAYLOAD_NAMES``.
+
+    If the scraper has several page classes, its spider joins the pages.
+    """
     for page in pages:
         page.names = names
     return await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
 
 
 async def _record(scraper: Scraper, pages: Sequence[PlatformPage], names: Names = NO_NAMES) -> dict[str, Any]:
-    """Return the validated data of one target, and print its unread parts to stderr."""
+    """Return the validated data of one target, and print warnings about unread and skipped parts to stderr."""
     data = validated(scraper.data, await _joined(scraper, pages, names))
     for page in pages:
         for error in page.skipped:

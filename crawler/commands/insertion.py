@@ -15,7 +15,8 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 class Insertion:
     """A module, and the texts to insert.
 
-    ``path``: the path of the module, for messages. The methods raise ``UsageError`` if the module has no such place.
+    ``path``: the path of the module, for messages. The methods that return or use a place raise ``UsageError`` unless
+    the module has exactly one such place.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -38,7 +39,7 @@ class Insertion:
     # Places
 
     def find_class(self, name: str) -> ast.ClassDef:
-        """Return the class with this name, or with a base class of this name."""
+        """Return the class that has this name, or a base class with this name."""
         classes = (each for each in self._tree.body if isinstance(each, ast.ClassDef))
         found = (each for each in classes if name in {each.name, *map(ast.unparse, each.bases)})
         return self._one(found, f"class {name}")
@@ -98,7 +99,7 @@ class Insertion:
             self._inserts.append((self._starts[first.lineno - 1], text))
 
     def append(self, sequence: ast.expr, text: str) -> None:
-        """Add an element to a tuple or list that has elements."""
+        """Add an element at the end of a tuple or list that is not empty."""
         elements = sequence.elts if isinstance(sequence, ast.Tuple | ast.List) else []
         last = self._one(elements[-1:], "tuple with elements")
         self._inserts.append((self._end(last), f", {text}"))

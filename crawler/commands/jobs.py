@@ -50,7 +50,8 @@ class Command(CheckedCommand):
     cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes a job
     with its records.
 
-    Exit codes: 0 for success, 4 if check finds differences, 1 if the store cannot be used, 2 for wrong use.
+    Exit codes: 0 for success, 4 if check finds differences, or if targets of the job that was pushed to have failed, 1
+    if the store cannot be used, 2 for wrong use.
     """
 
     arguments = "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
@@ -160,7 +161,7 @@ def _cursor(job: Job, text: str) -> Cursor:
 
 
 def as_dict(job: Job) -> dict[str, Any]:
-    """Return a job as JSON data. Times are ISO 8601."""
+    """Return a job as JSON data. Times are text in the format of ISO 8601, in UTC."""
     times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
     return {"name": job.name, "owner": job.owner, "state": job.state, **times, **job.options, "targets": job.counts}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -78,15 +79,15 @@ class Command(CheckedCommand):
                     self._webhook(store, client, *url)
                 case _:
                     raise self.wrong_arguments()
-        except StoreUnavailable as error:
-            self.fail(f"The store cannot be read: {error.__cause__}.")
+        except (StoreUnavailable, sqlite3.Error) as error:
+            place = store.path if isinstance(error, sqlite3.Error) else "The store"
+            self.fail(f"{place} cannot be read: {error.__cause__ or error}.")
 
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
-        return Store(store_location(self.settings), SCHEMA)
+        return Store(store_location(self.settings))
 
     @staticmethod
     def _create(store: KeyStore, client: str, opts: argparse.Namespace) -> None:
@@ -105,7 +106,7 @@ class Command(CheckedCommand):
             print("  ".join([own.key_id, f"{state:7}", day, printable(own.client), *filter(None, limits)]))
 
     def _quota(self, store: KeyStore, client: str, text: str | None = None) -> None:
-        """Set or remove (``none``) the quota of a client. Or print it, with how much of it is used in this month."""
+        """Set or remove (``none``) the quota of a client. Without a text, print the quota and its use in this month."""
         from crawler.service.clients import quotas  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         if text is not None:
@@ -129,7 +130,7 @@ class Command(CheckedCommand):
             print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
 
     def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
-        """Print, set or delete (``none``) the webhook of a client."""
+        """Set or delete (``none``) the webhook of a client. Without a URL, print the current URL."""
         from crawler.service.webhooks import outbox  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
@@ -170,12 +171,12 @@ class Command(CheckedCommand):
 
 
 def printable(client: str) -> str:
-    """Return a client's name without control characters. Earlier versions accepted names with them."""
+    """Return a client's name with control characters escaped. Earlier versions accepted such names."""
     return client if client.isprintable() else ascii(client)
 
 
 def monthly(text: str) -> int:
-    """Parse the option ``--quota``."""
+    """Parse the value of ``--quota``, such as ``100000/month``. Return the number of calls."""
     try:
         return monthly_quota(text)
     except ValueError as error:

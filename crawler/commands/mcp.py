@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 API_KEY = re.compile("[!-~]+")
-"""Matches valid values of the header with the API key. The HTTP client's errors, which models can read, would quote
-other values."""
+"""Matches valid values of the header ``X-API-Key``. The HTTP client's errors, which language models can read, would
+quote other values."""
 
 
 class Command(CheckedCommand):
@@ -107,7 +107,7 @@ async def _serve(client: EndpointClient) -> None:
 
 
 def endpoint_url(text: str) -> str:
-    """Parse the URL of an endpoint. Errors quote it, so it must not contain a password."""
+    """Parse the URL of an endpoint. Error messages quote the URL, so it must not contain a password."""
     parts = urlsplit(text)
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise argparse.ArgumentTypeError("expected a URL without user name, password, query and fragment")

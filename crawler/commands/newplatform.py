@@ -20,8 +20,8 @@ THING = "item"
 class Command(CheckedCommand):
     """Write a new platform: package, spider, sandbox, tests and documentation.
 
-    Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written. Also 2 if a program that
-    formats or documents the new files has failed.
+    Exit codes: 0 for success, 2 for wrong use, before any file is written. Also 2 if the files were written, but a
+    program that formats or documents them has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}

@@ -21,8 +21,8 @@ DOCUMENTATION = "\n## Failures\n"
 class Command(CheckedCommand):
     """Write a new scraper of a platform: page object, contract, sandbox, tests and documentation.
 
-    Exit codes: 0 if all files were written, 2 for wrong use, in which case no file is written. Also 2 if a program that
-    formats or documents the new files has failed.
+    Exit codes: 0 for success, 2 for wrong use, before any file is written. Also 2 if the files were written, but a
+    program that formats or documents them has failed.
     """
 
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
@@ -49,7 +49,7 @@ class Command(CheckedCommand):
 
 
 def scraper_words(platform: str, name: str) -> dict[str, str]:
-    """Return the replacements for the words in templates. The scraper's modules are named after it."""
+    """Return the replacements for the words in templates. The names of its modules end with the scraper's name."""
     modules = {module: f"{module}_{name}" for module in MODULES}
     origin, source = platforms()[platform].origin, f"{platform}_{name}"
     return scaffold.words(platform, name, origin, pages=name, source=source, **modules)
@@ -59,7 +59,7 @@ def changed_files(root: Path, words: dict[str, str]) -> scaffold.Files:
     """Return the platform's files with the scraper added.
 
     Raises:
-        UsageError: the name is in use in one of them, or a file has no place for the scraper.
+        UsageError: one of the files already uses the name, or has no place for the scraper.
     """
     platform = words["platform"]
     changes = {
@@ -79,7 +79,7 @@ def _in_platform(path: str, text: str, words: dict[str, str]) -> str:
 
 
 def _in_spider(path: str, text: str, words: dict[str, str]) -> str:
-    """Add a scraper to a spider. The spider's methods then pass the scraper's targets and pages to its functions."""
+    """Add a scraper to a spider. The spider's methods then pass the scraper's targets and pages to new functions."""
     module = Insertion(path, text)
     thing, page = words["thing"], f"{words['Thing']}Page"
     parts = scaffold.rendered("spider", words)

@@ -106,7 +106,7 @@ class Command(CheckedCommand):
         self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
 
     def _suggest(self, recorder: Recorder) -> None:
-        """Print the lines for ``PAYLOAD_NAMES`` with which the pages of a recorded crawl can be read."""
+        """Print lines for ``PAYLOAD_NAMES`` that make the unread parts of a recorded crawl's pages readable."""
         pages = [each.page for each in recorder.downloads if each.page]
         overrides = partial(overrides_for, settings=self.settings)
         good = good_pages(
@@ -116,7 +116,7 @@ class Command(CheckedCommand):
         print(*repair_report(result), as_json(result.names), sep="\n")
 
     def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
-        """Prepare the crawl of one target. It runs when ``crawler_process`` is started.
+        """Prepare the crawl of one target. The crawl runs when ``crawler_process`` is started.
 
         Raises:
             UsageError: the params are not valid for the scraper.

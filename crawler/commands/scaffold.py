@@ -101,7 +101,7 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]
 
 
 def with_scraper(root: Path, words: dict[str, str]) -> Files:
-    """Return the module of items and the list of the golden record's targets, with those of a new scraper.
+    """Return the module of items and the list of the golden record's targets, with a new scraper added to both.
 
     Raises:
         UsageError: the module of items has no place for the scraper.
@@ -137,7 +137,7 @@ def write(root: Path, new: Files, changed: Files, words: dict[str, str]) -> None
         (root / path).write_text(text, encoding="utf-8")
         print(f"{path} (changed)")
     format_modules(root, new | changed)
-    # These add the scraper to the generated parts of the documentation. The second one crawls its simulated pages.
+    # These programs add the scraper to the generated documentation. ``measure`` crawls the scraper's simulated pages.
     _run(root, "tests.platform_pages")
     _run(root, "scripts.nulls", "measure", "--scraper", words["scraper"])
     _run(root, "scripts.nulls", "write")
@@ -146,17 +146,17 @@ def write(root: Path, new: Files, changed: Files, words: dict[str, str]) -> None
 
 
 def format_modules(root: Path, paths: Iterable[str]) -> None:
-    """Format the modules among some files, and sort their imports and ``__all__``. Their order depends on the names."""
+    """Format the modules among some files. Sort their imports and ``__all__``, whose order depends on the new names."""
     modules = [path for path in paths if path.endswith(".py")]
     _run(root, "ruff", "check", "--no-cache", "--quiet", "--select", "I,RUF022", "--fix", *modules)
     _run(root, "ruff", "format", "--no-cache", "--quiet", *modules)
 
 
 def _run(root: Path, *program: str) -> None:
-    """Run a module of the project or of its tools. The module prints the reason of its failure.
+    """Run a module of the project or of its tools. A module that fails prints the reason to stderr.
 
     Raises:
-        UsageError: it has failed.
+        UsageError: the module has failed.
     """
     command = [sys.executable, "-m", *program]
     done = subprocess.run(command, check=False, cwd=root, stdout=subprocess.DEVNULL)  # noqa: S603  # our own programs

@@ -84,7 +84,7 @@ class Listeners:
     public: socket.socket
     internal: socket.socket | None
     address: str
-    """The URL of the public port for clients on this machine. It can also be read in workers, whose copy of the public
+    """The URL of the public port for clients on this machine. Workers need this text, because their copy of the public
     socket is closed."""
 
 
@@ -152,7 +152,7 @@ class Command(CheckedCommand):
             self._work(keys, opts, listeners, announce=announce)
             return
         with TemporaryDirectory(prefix="crawler-metrics-") as folder:
-            # The workers share their metrics in this folder. It must be set before prometheus_client is imported.
+            # The workers share their metrics in this folder. Set the variable before prometheus_client is imported.
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
@@ -260,7 +260,7 @@ def check_components(settings: Settings) -> None:
     """Check the settings of all spiders. If the endpoint's crawlers checked them, an error would only be logged.
 
     Raises:
-        UsageError: the settings disable an essential component.
+        UsageError: the settings disable an essential component, or ``ADDONS`` lacks the add-on.
     """
     for spider in spiders().values():
         spider.update_settings(settings.copy())
@@ -276,7 +276,8 @@ def sandbox_store(settings: Settings) -> str:
 def use_sandbox(settings: Settings) -> None:
     """Start the simulated platforms, and change the settings to use them.
 
-    The changed settings are the origins, the store, budgets without delays, and no pauses between scrolls.
+    The changed settings are the origins, the store, the budgets (without delays, unless ``PLATFORM_BUDGETS`` has
+    others), and the pause between scrolls (none).
     """
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 

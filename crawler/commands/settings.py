@@ -19,7 +19,7 @@ WIDTH = 100
 class Command(SettingsCommand):
     """Prints the value of one setting (``--get``), or lists settings with their values, types, defaults and meanings.
 
-    It does not check the settings, so that it also prints invalid values.
+    The command does not check the settings, so that it also prints invalid values.
     """
 
     def syntax(self) -> str:
@@ -41,7 +41,7 @@ class Command(SettingsCommand):
 
 
 def listing(settings: BaseSettings, *parts: str) -> Iterator[str]:
-    """Yield a text about each setting of ``Settings``, or about those whose names contain one of the parts.
+    """Yield a text about each setting of ``Settings``, or about those whose names contain one of ``parts``.
 
     Passwords and keys are hidden.
     """

@@ -37,10 +37,10 @@ class Command(CheckedCommand):
     """Check targets files, and retry failed targets of crawls.
 
     check: reads targets files (a path, glob or URL, as in -a targets=) without requests to the platforms. It prints the
-    number of targets by scraper, the first rows that are not targets, and how long a crawl takes at least. retry:
+    number of targets by scraper, the first rows that are not targets, and about how long a crawl takes. retry:
     prints the targets of a failures feed whose errors are retryable, as a targets file.
 
-    Exit codes: 0 for success, 4 if rows are not targets, 2 for wrong use, 1 if a file cannot be read.
+    Exit codes: 0 for success, 4 if rows are not targets or there are none, 2 for wrong use, 1 if a file cannot be read.
     """
 
     arguments = "check <file> | retry <file>"
@@ -146,7 +146,7 @@ class Check:
 
 
 def duration(platform: str, targets: int, settings: BaseSettings) -> str:
-    """Say how long a crawl of these targets takes within the budgets of the platform's egresses."""
+    """Return the estimated time of a crawl of these targets, within the budgets of the platform's egresses, as text."""
     budgets = [egress.budget(platform, settings) for egress in egresses_of(platform, settings)]
     hourly = sum(platform_capacity(platform, budget) for budget in budgets)
     return f"{platform}: about {clock(HOUR * targets / hourly)}, at the {hourly:,.0f} targets per hour of its budget"
@@ -155,8 +155,8 @@ def duration(platform: str, targets: int, settings: BaseSettings) -> str:
 def print_retries(location: str, *, retry_all: bool) -> int:
     """Print the failed targets of a failures feed as a targets file, and their number on stderr.
 
-    ``retry_all``: also print targets whose errors are not retryable. Rows that could not be parsed have no params, and
-    are left out. Return the exit code.
+    ``retry_all``: also print targets whose errors are not retryable. Failures of rows that are not targets have no
+    params, and are left out. Return the exit code.
 
     Raises:
         TargetsUnavailableError: the files cannot be read, or are not failures feeds.

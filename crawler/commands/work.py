@@ -28,7 +28,7 @@ POLL_SECONDS = 1.0
 class Command(CheckedCommand):
     """Collect the targets of all open jobs of STORE, together with other workers.
 
-    Exit codes: 0 when it was ended by SIGTERM or Ctrl-C, or with --drain, 1 if a crawl failed, 2 for wrong use.
+    Exit codes: 0 after SIGTERM or Ctrl-C, or with --drain when no target is left, 1 if a crawl failed, 2 for wrong use.
     """
 
     requires_crawler_process = True
@@ -64,7 +64,7 @@ class Command(CheckedCommand):
         self.process.start(stop_after_crawl=False, install_signal_handlers=False)
 
     def _end(self) -> None:
-        """Let the crawls end: they store their outcomes, and release their other targets."""
+        """End the crawls. Each crawl stores the outcomes of its targets, and releases targets without an outcome."""
         if self.stopping is None:
             self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
 
@@ -94,9 +94,10 @@ class Command(CheckedCommand):
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
-        """Return the first open job with targets of a platform, and whether any job is open.
+        """Return the first open job with unfinished targets of a platform, and whether a job of any platform is open.
 
-        Jobs with waiting targets have priority. Only a worker in the sandbox takes jobs of the sandbox.
+        Jobs with waiting targets have priority. A worker in the sandbox takes only jobs of the sandbox, and other
+        workers take only other jobs.
         """
         from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
@@ -104,7 +105,7 @@ class Command(CheckedCommand):
         found = await open_jobs_of(jobs, platform, lambda job: is_of_sandbox(job.options) == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
-        for job in found:  # other workers scrape its targets, but may exit
+        for job in found:  # other workers have its last targets, but may exit
             if await jobs.has_unfinished(job.id, platform):
                 return job, True
         return None, bool(found)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class CheckedCommand(ScrapyCommand):
     """A command that checks the settings before it logs anything, opens files or sends requests.
 
-    If a setting is wrong, it prints one sentence and exits with ``WRONG_USE``. It does the same if a subclass raises
-    ``UsageError``, as it must for wrong arguments.
+    If a setting is wrong, the command prints one sentence and exits with ``WRONG_USE``. A subclass raises
+    ``UsageError`` for wrong arguments, with the same result.
 
     The docstring of a subclass is the command's help. Its first line is the summary in Scrapy's list of commands.
     """
@@ -36,9 +36,9 @@ class CheckedCommand(ScrapyCommand):
     arguments: ClassVar[str] = ""
     """The command's arguments, as in a usage line. Empty: arguments are refused."""
     settings: ScrapySettings
-    """Scrapy sets it before it calls the command."""
+    """The settings of the project. Scrapy sets this attribute before it calls the command."""
     crawler_process: CrawlerProcessBase
-    """Scrapy sets it if ``requires_crawler_process`` is true."""
+    """The process that runs crawlers. Scrapy sets this attribute if ``requires_crawler_process`` is true."""
 
     def syntax(self) -> str:
         return f"[options] {self.arguments}"
@@ -51,13 +51,13 @@ class CheckedCommand(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError; it prints no usage
+        parser.error = self._refuse  # type: ignore[method-assign]  # Scrapy calls it for UsageError
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         if args and not self.arguments:
             raise UsageError(f"Unexpected arguments: {' '.join(args)}.")
-        if Settings.model_fields.keys() - self.settings.keys():  # run in another project, which has the add-on
+        if Settings.model_fields.keys() - self.settings.keys():  # the command runs in another project, with the add-on
             AddonManager.load_pre_crawler_settings(self.settings)
         with wrong_use(ValueError):
             check_settings(self.settings)
@@ -74,7 +74,7 @@ class CheckedCommand(ScrapyCommand):
     def _refuse(self, message: str) -> NoReturn:
         """Print a message as a sentence to stderr, and to the log file if ``LOG_FILE`` is set. Exit with ``WRONG_USE``.
 
-        Scrapyd shows its users only the log file.
+        The log file has the message, too, because Scrapyd shows its users nothing else.
         """
         sentence = message if message.endswith((".", "?")) else f"{message}."
         print(sentence, file=sys.stderr)

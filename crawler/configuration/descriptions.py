@@ -21,7 +21,8 @@ from pydantic_core import CoreSchema
 class Described(BaseModel):
     """A model with the docstrings of its fields in its JSON schema. pydantic builds its validator at the first use.
 
-    Most processes need few models, and validate a nested model only as a part of another one.
+    The validators are built late, because most processes need few of them: a nested model is usually validated only as
+    a part of another model.
     """
 
     model_config = ConfigDict(defer_build=True)
@@ -36,7 +37,7 @@ class Described(BaseModel):
 
 
 def description(model: type[BaseModel], name: str) -> str:
-    """Return the description of a model's field: its argument ``description``, or its docstring; "" without any."""
+    """Return the description of a model's field: the ``description`` of ``Field()``, else its docstring, else ""."""
     return model.model_fields[name].description or docstrings(model).get(name, "")
 
 

@@ -35,7 +35,7 @@ HIDDEN = "***"
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Split an address such as ``127.0.0.1:9100`` or ``[::1]:9100``. Without a host, it is the loopback address.
+    """Split an address such as ``127.0.0.1:9100`` or ``[::1]:9100``. The host of ``:9100`` is ``127.0.0.1``.
 
     Raises:
         ValueError: the text is not an address.
@@ -47,7 +47,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def without_password(value: object) -> str:
-    """Return the ``repr`` of a value, without the user and the password of a URL in it."""
+    """Return the ``repr`` of a value. The user and the password of each URL in it are replaced by ``***``."""
     return USER_AND_PASSWORD.sub(f"{HIDDEN}@", repr(value))
 
 
@@ -62,10 +62,10 @@ class Expected:
     """Whether the setting's value is hidden in messages and listings."""
 
     def validate(self, value: T) -> T:
-        """Return a value that passes the check.
+        """Return the value unchanged if it passes the check.
 
         Raises:
-            ValueError: the value does not pass.
+            ValueError: the value does not pass the check.
         """
         try:
             passed = self.check is None or self.check(value)
@@ -146,7 +146,7 @@ Integer = Annotated[int, Number]
 Count = Annotated[int, Field(ge=0), Number]
 Positive = Annotated[int, Field(ge=1), Number]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False), Number]
-"""A finite number of at least 0, usually of seconds."""
+"""A finite number of at least 0: seconds, in most settings."""
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False), Number]
 Share = Annotated[float, Field(ge=0, le=1), Number]
 

@@ -32,15 +32,16 @@ SERVICE_LINK = re.compile(
 """Matches the variables that Kubernetes sets in each pod for each service, such as ``CRAWLER_ENDPOINT_PORT`` for
 ``crawler-endpoint``."""
 SIMILARITY = 0.87
-"""A variable counts as misspelled if its similarity to the name of a setting is at least this, from 0 to 1. Settings of
-this project's dependencies are below it: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY`` have a similarity of 0.86."""
+"""An environment variable counts as misspelled if its similarity (0 to 1) to the name of a setting is at least this.
+Settings of this project's dependencies are less similar: ``ZYTE_API_ETH_KEY`` and ``ZYTE_API_KEY`` have 0.86."""
 
 
 def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.environ) -> None:
     """Check the names of all settings. Check the values of those in ``Settings``, and convert them to their types.
 
     Raises:
-        ValueError: a setting is wrong. The message is a sentence with the setting, its value and the expected values.
+        ValueError: a setting is wrong. The message names the setting and what is wrong with it, and ends with ``.`` or
+            ``?``.
     """
     if problem := misspelled_name(settings, environment):
         raise ValueError(problem)
@@ -56,11 +57,11 @@ def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.e
 
 
 def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> str | None:
-    """Return a sentence about the first setting whose name is misspelled, or None.
+    """Return a sentence about the first setting whose name is misspelled. None: no name is misspelled.
 
     An environment variable with the prefix ``CRAWLER_`` counts as misspelled if its name is similar to a setting of
     this project or of Scrapy. A setting from another place (such as ``-s``) may belong to the user's project, so it
-    counts as misspelled only if its name differs by one letter from a field of ``Settings``.
+    counts as misspelled only if its name differs from a field of ``Settings`` by one letter, or by two swapped ones.
     """
     known = {*Settings.model_fields, *filter(str.isupper, vars(default_settings))}
     for variable in sorted(environment):
@@ -145,7 +146,7 @@ def _expected(message: str) -> str:
 
 
 def _check_replaced(settings: BaseSettings) -> None:
-    """Refuse ``REDIS_URL``: in version 0.2, processes shared limits and queues through it. Now it has no effect."""
+    """Refuse settings that other settings have replaced: ``REDIS_URL``, ``SEEN_FILE``, and a proxy of the browser."""
     if settings["REDIS_URL"]:
         raise ValueError(
             "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL instead: jobs and endpoints share "
@@ -158,7 +159,7 @@ def _check_replaced(settings: BaseSettings) -> None:
 
 
 def _check_names(settings: BaseSettings) -> None:
-    """Check the names of platforms and scrapers in settings, and that these platforms may use the browser."""
+    """Check the names of platforms and scrapers in settings, and whether ``BROWSER_FALLBACK`` can be obeyed."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
         if settings[name].keys() - platforms().keys():
             _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])

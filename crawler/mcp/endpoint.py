@@ -20,15 +20,14 @@ logger = structlog.get_logger(__name__)
 Json = dict[str, Any]
 
 TIMEOUT = httpx2.Timeout(130.0, connect=10.0)
-"""Maximum seconds until a response begins, longer than the timeout of a synchronous call, and until a connection to the
-endpoint is open."""
+"""Maximum seconds to wait for a response (more than the longest timeout of a call), and to open a connection."""
 POLL_SECONDS = 10
-"""Seconds for which one request waits for the response of an asynchronous call."""
+"""Seconds for which the endpoint holds each request for the response of an asynchronous call, if there is none yet."""
 POLL_PAUSE = 0.2
-"""Minimum seconds between two such requests, because the endpoint may respond immediately."""
+"""Seconds between such a request and the next, because the endpoint may respond immediately."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds to wait before each retry of such a request."""
+"""Seconds to wait before each retry of such a request that has failed."""
 CANCEL_SECONDS = 5.0
 """Maximum seconds for cancelling an asynchronous call."""
 
@@ -52,7 +51,7 @@ class Reply:
 
 
 class EndpointClient:
-    """Calls the scrapers of one endpoint, with one API key. An asynchronous context manager."""
+    """Calls the scrapers of one endpoint, with one API key. As an async context manager, it closes its connections."""
 
     def __init__(self, url: str, api_key: str, *, trust_env: bool = True) -> None:
         """``trust_env``: whether to use the proxies that the environment names (``HTTPS_PROXY``)."""

@@ -1,6 +1,6 @@
 """``/mcp``: the tools over Streamable HTTP, in a process of the endpoint.
 
-The server has no sessions: each request contains an API key. So any process can handle it, also after a restart.
+The server has no sessions, and each request contains an API key. So any process can handle any request of a client.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class HttpTools:
         self._main = asyncio.ensure_future(self._run())
 
     async def opened(self) -> None:
-        """Wait until requests can be answered. Raises the exception with which the start failed."""
+        """Wait until requests can be answered. If the start failed, raise its exception."""
         await self._is_open.wait()
         if self._main.done():
             await self._main
 
     async def answer(self, body: bytes, headers: Mapping[str, str], api_key: str) -> tuple[int, dict[str, str], bytes]:
-        """Answer a POST. Return the status, the headers and the body of the response.
+        """Answer a POST request with this body. Return the status, the headers and the body of the response.
 
         If the task is cancelled, the tool that it calls is cancelled, too.
         """
@@ -96,7 +96,10 @@ class HttpTools:
 
 
 def _refused(body: bytes) -> bytes | None:
-    """Return the error response to a body that is not valid JSON. Unlike the library's, it has the request's id."""
+    """Return the error response to a body that is not valid JSON, with the request's id, which the library's lacks.
+
+    None: the body is valid, or its id cannot be read.
+    """
     try:
         from_json(body)
     except ValueError as error:

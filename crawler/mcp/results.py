@@ -20,7 +20,7 @@ BYTES_OF_KB = 1_000
 CUT_BYTES = 3_000
 """Bytes that are reserved for the description of the omitted parts."""
 PARTS_BYTES = 1_500
-"""The share of these bytes for the list of shortened values (``parts``)."""
+"""Maximum bytes, of ``CUT_BYTES``, for the list of shortened values (``parts``)."""
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 CUT_RECORD = (
@@ -30,18 +30,23 @@ CUT_RECORD = (
 CUT_OUTCOMES = "`data` is not whole. Repeat the call with `fields`, or with a larger `max_kb`."
 ELLIPSIS = "…"
 CHARACTERS = 50
-"""If ``fit`` keeps n entries of each list, it keeps n times this number of characters of each text, and of keys."""
+"""If ``fit`` keeps n entries of each list, it keeps n times this number of characters of each text and of keys of each
+object."""
 MAX_ENTRIES = 100_000
 
 Parts = dict[str, dict[str, Any]]
-"""The shortened values by path: of ``total`` entries, characters or keys (``unit``), the first ``kept`` are left.
+"""The shortened values by path: of ``total`` entries, characters or keys (``unit``), the first ``kept`` are left. If
+the whole value is omitted, the unit is bytes.
 
 The values of all entries of a list have one path, with the numbers of the largest one: ``products[].badges``.
 """
 
 
 def result(reply: Reply, view: Sized) -> CallToolResult:
-    """Return the result of a call: its envelope, with ``partial`` and ``cut``. ``isError`` is true for failed calls."""
+    """Return the result of a tool: the envelope of its call, with ``partial`` and ``cut``.
+
+    ``isError`` is true for failed calls.
+    """
     content = {**reply.envelope, "partial": reply.partial, "cut": None}
     if reply.envelope.get("data") is not None:
         content = _viewed(content, view)
@@ -62,7 +67,7 @@ def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
 
 
 def _viewed(content: Json, view: Sized) -> Json:
-    """Return the content with ``data`` shortened to the view's limits, and with ``cut``, which describes the rest."""
+    """Return the content with ``data`` shortened to the view's limits, and described in ``cut``."""
     data = content["data"]
     parts: Parts = {}
     if isinstance(view, View) and view.limit is not None:
@@ -102,7 +107,7 @@ def size(value: Any) -> int:
 def limited(value: Any, entries: int, parts: Parts, characters: int = maxsize, path: str = "") -> Any:
     """Return the value with at most ``entries`` entries of each list, and ``characters`` characters of each text.
 
-    ``characters`` is also the maximum number of keys of an object. What was left out is added to ``parts``.
+    ``characters`` is also the maximum number of keys of an object. Each shortened value is added to ``parts``.
     """
     if isinstance(value, list):
         kept, unit, found = entries, "entries", [*islice(value, entries)]
@@ -123,7 +128,7 @@ def limited(value: Any, entries: int, parts: Parts, characters: int = maxsize, p
 
 
 def fit(value: Any, room: int) -> tuple[Any, Parts]:
-    """Return the value with at most ``room`` bytes as JSON, and what was left out.
+    """Return the value with at most ``room`` bytes as JSON, and the parts that were shortened.
 
     All lists keep the same number of first entries: the largest number that fits. Texts keep their beginning. If not
     even one entry fits, the value is null.

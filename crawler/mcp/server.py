@@ -97,9 +97,10 @@ async def answer_invalid(
     send: Callable[[SessionMessage], Awaitable[None]],
     messages: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    """Pass messages on. Answer requests that are not valid JSON, such as those with lone surrogates, with an error.
+    """Pass messages to the library's server, except requests that are invalid JSON, such as those with lone surrogates.
 
-    The library ignores such requests, so that their senders would wait for a response forever.
+    The library ignores such requests, so that their senders would wait for a response forever. Each of them whose id
+    can be read is answered with an error.
     """
     async with messages:
         async for message in read:
@@ -153,7 +154,7 @@ class Scrapers:
         """Return the tools. The descriptions of the scrapers are fetched from the endpoint each time.
 
         Raises:
-            MCPError: the endpoint cannot be reached.
+            MCPError: the endpoint returns no usable response.
         """
         try:
             return ListToolsResult(tools=tools(await self.client.catalogue()))
@@ -164,7 +165,7 @@ class Scrapers:
         """Return the resources: the schema of the record of each scraper.
 
         Raises:
-            MCPError: the endpoint cannot be reached.
+            MCPError: the endpoint returns no usable response.
         """
         schemas = await self._schemas()
         described = "The JSON Schema of the records of this scraper"
@@ -176,10 +177,10 @@ class Scrapers:
         )
 
     async def read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Return a schema.
+        """Return the schema of a scraper's records.
 
         Raises:
-            MCPError: there is no such resource, or the endpoint cannot be reached.
+            MCPError: there is no such resource, or the endpoint returns no usable response.
         """
         uri = str(params.uri)
         schema = (await self._schemas()).get(uri.removeprefix(SCHEMA_URI)) if uri.startswith(SCHEMA_URI) else None
@@ -232,6 +233,7 @@ class Scrapers:
         Raises:
             ValidationError: an argument is not valid. The endpoint validates the params of scrapers.
             EndpointError: the endpoint returns no usable response.
+            ValueError: the arguments cannot be written as JSON.
         """
         if tool == READ_RECORD:
             part = Part.model_validate(arguments)
@@ -252,7 +254,7 @@ def _query(fields: list[str]) -> Json:
 
 
 async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress) -> Reply:
-    """Return the state of a job and its next outcomes. If there are none yet, wait for them."""
+    """Return the state of a job and its next outcomes. Wait for them at most ``wanted.wait`` seconds."""
     begin = wanted.after or f"{wanted.job_id}.0"
     until = anyio.current_time() + wanted.wait
     while True:
@@ -271,7 +273,10 @@ async def _outcomes(client: EndpointClient, wanted: Outcomes, progress: Progress
 
 
 async def _rows(client: EndpointClient, wanted: Outcomes, begin: str) -> tuple[Reply, str | None]:
-    """Return the next outcomes of a job: as many as fit into the result, because ``next`` must skip none of them."""
+    """Return the next outcomes of a job, and the cursor after them.
+
+    The number of outcomes is halved until they fit into the result: outcomes that were cut off would be skipped.
+    """
     limit, query = wanted.targets, {"after": begin, **_query(wanted.fields)}
     while True:
         rows, following = await client.outcomes(wanted.job_id, wanted.kind, {**query, "limit": limit})
@@ -289,7 +294,7 @@ class Progress:
         self._started = anyio.current_time()
 
     def update(self, message: str) -> None:
-        """Store the message of the endpoint for the next notification."""
+        """Set the message of the next notifications."""
         self._message = message
 
     async def report(self) -> None:

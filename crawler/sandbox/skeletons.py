@@ -13,9 +13,11 @@ not count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from html import escape
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from string import Formatter
 from types import SimpleNamespace
@@ -28,15 +30,10 @@ ABSENT: Any = object()
 _FIELD = re.compile(r"\{([\w.\[\]]+)\}")
 _NAME = re.compile(r"^<!-- (.+) -->\n", re.MULTILINE)
 
-
-class _Formatter(Formatter):
-    """Formats with the conversion ``!e``, which escapes a text for HTML."""
-
-    def convert_field(self, value: Any, conversion: Any) -> Any:
-        return escape(value) if conversion == "e" else super().convert_field(value, conversion)
-
-
-_FORMATTER = _Formatter()
+Fields = dict[str, Any]
+Build = Callable[[Fields], Any]
+"""A function that builds a part of a page from the fields. Files are compiled to such functions when they are loaded,
+so that pages are built about as fast as from literals."""
 
 
 def invented(module: str) -> SimpleNamespace:
@@ -48,7 +45,8 @@ class Skeletons:
     """The skeletons of one module. ``module``: its ``__file__``."""
 
     def __init__(self, module: str) -> None:
-        self._skeletons: dict[str, Any] = orjson.loads(Path(module).with_suffix(".json").read_bytes())
+        skeletons = orjson.loads(Path(module).with_suffix(".json").read_bytes())
+        self._builds = {name: _compiled(node) for name, node in skeletons.items()}
 
     def __call__(self, skeleton: str, /, **fields: Any) -> dict[str, Any]:
         """Return a new copy of a skeleton, named by its key in the file, filled with the fields.
@@ -57,7 +55,7 @@ class Skeletons:
             TypeError: a field is missing. It is no ``KeyError``, which sites answer with 404.
         """
         with _named(skeleton):
-            found: dict[str, Any] = _filled(self._skeletons[skeleton], fields)
+            found: dict[str, Any] = self._builds[skeleton](fields)
         return found
 
 
@@ -66,7 +64,7 @@ class Fragments:
 
     def __init__(self, module: str) -> None:
         _, *parts = _NAME.split(Path(module).with_suffix(".html").read_text(encoding="utf-8"))
-        self._fragments = {name: text[:-1] for name, text in zip(parts[::2], parts[1::2], strict=True)}
+        self._builds = {name: list(_pieces(text[:-1])) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
     def __call__(self, fragment: str, /, **fields: Any) -> str:
         """Return a fragment filled with the fields.
@@ -75,7 +73,7 @@ class Fragments:
             TypeError: a field is missing.
         """
         with _named(fragment):
-            return _FORMATTER.vformat(self._fragments[fragment], (), fields)
+            return "".join([build(fields) for build in self._builds[fragment]])
 
 
 @contextmanager
@@ -86,13 +84,61 @@ def _named(skeleton: str) -> Iterator[None]:
         raise TypeError(f"the skeleton {skeleton!r} has no field {error}; add it to the file or pass it") from error
 
 
-def _filled(node: Any, fields: dict[str, Any]) -> Any:
+def _compiled(node: Any) -> Build:
     if isinstance(node, dict):
-        pairs = ((key, _filled(child, fields)) for key, child in node.items())
-        return {key: child for key, child in pairs if child is not ABSENT}
+        return partial(_object, node, [(key, _compiled(child)) for key, child in node.items() if _varies(child)])
     if isinstance(node, list):
-        return [child for each in node if (child := _filled(each, fields)) is not ABSENT]
-    if not isinstance(node, str) or "{" not in node:
-        return node
+        return partial(_array, [_compiled(child) for child in node])
+    if not _varies(node):
+        return lambda _: node
     found = _FIELD.fullmatch(node)
-    return _FORMATTER.get_field(found[1], (), fields)[0] if found else node.format_map(fields)
+    build: Build = _field(found[1]) if found else node.format_map
+    return build
+
+
+def _varies(node: Any) -> bool:
+    """Whether a node must be built anew for each page."""
+    return isinstance(node, dict | list) or (isinstance(node, str) and "{" in node)
+
+
+def _object(constant: dict[str, Any], varying: list[tuple[str, Build]], fields: Fields) -> dict[str, Any]:
+    made = constant.copy()
+    for key, build in varying:
+        made[key] = build(fields)
+        if made[key] is ABSENT:
+            del made[key]
+    return made
+
+
+def _array(builds: list[Build], fields: Fields) -> list[Any]:
+    return [child for build in builds if (child := build(fields)) is not ABSENT]
+
+
+def _pieces(text: str) -> Iterator[Build]:
+    for literal, path, form, conversion in Formatter().parse(text):
+        yield partial(_constant, literal)
+        if path is not None:
+            yield partial(_text, _field(path), form or "", conversion == "e")
+
+
+def _constant(text: str, _: Fields) -> str:
+    return text
+
+
+def _text(get: Build, form: str, escaped: bool, fields: Fields) -> str:  # noqa: FBT001
+    shown = format(get(fields), form)
+    return escape(shown) if escaped else shown
+
+
+def _field(path: str) -> Build:
+    """Return a function that returns the value of a field, such as ``post``, ``post.owner.name`` or ``row[title]``."""
+    name, *steps = re.findall(r"\w+|[.\[]", path)
+    get: Build = itemgetter(name)
+    for kind, step in zip(steps[::2], steps[1::2], strict=True):
+        follow = attrgetter(step) if kind == "." else itemgetter(int(step) if step.isdecimal() else step)
+        get = partial(_followed, get, follow)
+    return get
+
+
+def _followed(get: Build, follow: Callable[[Any], Any], fields: Fields) -> Any:
+    return follow(get(fields))

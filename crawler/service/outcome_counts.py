@@ -43,10 +43,11 @@ class CountKey(NamedTuple):
     egress: str
     """The name of the egress; "" if the target ended before it had one."""
     code: str
-    """The code of the outcome, or of the warning."""
+    """The code of the outcome, or of the warning; "" for an unread path."""
     source: str = ""
-    """The source of the warning; "" for an outcome."""
+    """The source of the warning or of the unread path; "" for an outcome."""
     reason: str = ""
+    """The reason of the warning; "" for an outcome or an unread path."""
     path: str = ""
     """The unread path; "" for an outcome or a warning."""
 
@@ -63,7 +64,7 @@ class OutcomeCounts:
         return bool(self._counts)
 
     def count(self, outcome: Outcome, egress: str) -> list[CountKey]:
-        """Count a completed target, and return its keys. ``egress``: the name of its egress, "" if it had none."""
+        """Count a completed target, and return the keys of its counts. ``egress``: the name of its egress, or ""."""
         assert isinstance(outcome.target, Target)
         now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
@@ -108,7 +109,7 @@ def first_minute() -> int:
 
 
 def purge(session: Session) -> None:
-    """Delete the counts of minutes that are no longer kept."""
+    """Delete the counts of minutes that are no longer kept, and the times of old successes."""
     session.run("DELETE FROM outcomes WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM unread WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM successes WHERE at < :first", first=store_time() - KEEP_SUCCESS_SECONDS)

@@ -19,9 +19,10 @@ Periodic = tuple[Callable[[], Awaitable[object]], float, str]
 
 @contextmanager
 def logged(failed: str, **facts: Any) -> Iterator[None]:
-    """Log an exception of the ``with`` block, and continue. The store itself logs that it is unavailable.
+    """Log an exception of the ``with`` block, and continue after the block.
 
-    ``failed``: the event to log for any other exception, with these facts.
+    ``failed``: the event to log, with ``facts``. ``StoreUnavailable`` is not logged here, because the store itself logs
+    that it is unavailable.
     """
     try:
         yield

@@ -14,6 +14,10 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 NEWEST = 1_791_000_000
 """The time at which every account published its newest post, in Unix seconds."""
 ID_EPOCH_MS = 1_288_834_974_657
+EMBED_SIZE = 100
+NEWEST_ON_PAGE = 5
+STALE = 3
+"""The number by which the follower count in an embed is too low, because embeds are outdated copies."""
 
 INVENTED = invented(__file__)
 
@@ -125,6 +129,51 @@ class Post:
             "quotes": self.quotes,
             "shares": self.shares,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The properties of an account that determine its pages and API responses."""
+
+    posts: int
+    shape: str = "C"
+    """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
+    flat: bool = True
+    """Whether the data in the account's page consists of flat records. If not, it consists of nested objects."""
+    popular: bool = False
+    """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
+    terminated: bool = True
+    """Whether the account's timeline has an instruction that marks its end."""
+    unlisted: int = 0
+    """How many posts more the account states than its timeline contains."""
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account with its posts."""
+
+    user: User
+    plan: Plan
+    posts: tuple[Post, ...]
+    """The account's posts, newest first."""
+    pinned: Post | None
+    others: tuple[User, ...]
+
+    @property
+    def timeline(self) -> list[Post]:
+        """Return the posts in the order in which the API lists them."""
+        return sorted(self.posts, key=lambda post: -post.likes) if self.plan.popular else list(self.posts)
+
+    @property
+    def newest(self) -> list[Post]:
+        """Return the posts that the account's page shows: the newest ones, without reposts and replies."""
+        return [post for post in self.posts if not post.repost_of and not post.reply_handle][:NEWEST_ON_PAGE]
+
+    @property
+    def embedded(self) -> list[Post]:
+        """Return the posts that the account's embed shows."""
+        return self.timeline[:EMBED_SIZE]
 
 
 def date_text(seconds: int) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.sandbox.microblog.account import Media, Post, User, date_text
+from crawler.sandbox.microblog.account import STALE, Account, Media, Post, date_text
+from crawler.sandbox.skeletons import Skeletons
+
+fill = Skeletons(__file__)
 
 SITE = "https://x.com"
 NOT_ON_PAGES = {"favourites_count", "listed_count", "media_count", "profile_banner_url"}
@@ -38,45 +41,46 @@ TEXTS = {
 class Exposed:
     """The data that the platform shows for a target, and the sources that respond without a fault."""
 
-    user: User
-    shape: str
+    account: Account
     sources: frozenset[str]
-    newest: list[Post]
-    embedded: list[Post]
     served: list[Post]
     """The posts on the requested page of the timeline. ``first_served``: the posts on its first page."""
     first_served: list[Post]
-    pinned: Post | None
     number: int
-    stale: int
+    """The number of the requested page, from 1."""
     more: bool
 
 
 def record(exposed: Exposed) -> dict[str, Any]:
     """Build the expected record of an account: its profile and its posts."""
     posts = _posts(exposed)
-    is_complete = "timeline" not in exposed.sources and len(posts) >= exposed.user.posts
+    is_complete = "timeline" not in exposed.sources and len(posts) >= exposed.account.user.posts
     return {
         "data": {"additional": {"profile_demographics": _profile(exposed)}, "main": posts},
-        "hasMore": exposed.more and not is_complete and not exposed.user.protected,
+        "hasMore": exposed.more and not is_complete and not exposed.account.user.protected,
         "nextCursor": "",
     }
 
 
 def _profile(exposed: Exposed) -> dict[str, Any]:
-    whole = _whole(exposed.user)
-    newer = {name: value for name, value in whole.items() if exposed.shape in {"A", "B"} or name != "listed_count"}
+    user = exposed.account.user
+    whole = fill("profile", user=user, created=date_text(user.created))
+    newer = {
+        name: value
+        for name, value in whole.items()
+        if exposed.account.plan.shape in {"A", "B"} or name != "listed_count"
+    }
     fragment = {name: value for name, value in whole.items() if name in ON_FRAGMENTS}
     known: dict[str, dict[str, Any]] = {
         "user": newer,
-        "timeline": (fragment if exposed.shape == "D" else newer) if exposed.served else {},
+        "timeline": (fragment if exposed.account.plan.shape == "D" else newer) if exposed.served else {},
         "page": {name: value for name, value in whole.items() if name not in NOT_ON_PAGES},
-        "embed": whole | {"followers_count": exposed.user.followers - exposed.stale} if exposed.embedded else {},
+        "embed": whole | {"followers_count": user.followers - STALE} if exposed.account.embedded else {},
     }
     sources = set(exposed.sources)
     if exposed.number > 1:
         sources &= {"timeline", "user"}
-    elif exposed.embedded and "embed" in exposed.sources:
+    elif exposed.account.embedded and "embed" in exposed.sources:
         sources -= {"user"}  # the embed contains the whole profile
     found: dict[str, Any] = {name: "" if name in TEXTS else None for name in whole}
     for source in ("embed", "page", "timeline", "user"):
@@ -85,41 +89,18 @@ def _profile(exposed: Exposed) -> dict[str, Any]:
     return found
 
 
-def _whole(user: User) -> dict[str, Any]:
-    return {
-        "created_at": date_text(user.created),
-        "description": user.about,
-        "favourites_count": user.likes,
-        "followers_count": user.followers,
-        "friends_count": user.following,
-        "listed_count": user.lists,
-        "media_count": user.media,
-        "statuses_count": user.posts,
-        "is_blue_verified": user.blue,
-        "protected": user.protected,
-        "verified": False,
-        "location": user.location,
-        "name": user.name,
-        "profile_banner_url": user.banner,
-        "profile_image_url_https": user.picture,
-        "screen_name": user.handle,
-        "url": user.link,
-        "verified_type": user.kind,
-    }
-
-
 def _posts(exposed: Exposed) -> list[dict[str, Any]]:
     timeline = exposed.served if "timeline" in exposed.sources else []
-    newest = exposed.newest if "page" in exposed.sources else []
-    first = ([exposed.pinned] if exposed.pinned else []) + exposed.first_served
+    newest = exposed.account.newest if "page" in exposed.sources else []
+    first = ([exposed.account.pinned] if exposed.account.pinned else []) + exposed.first_served
     early = [post for post in newest if post not in first]
     if exposed.number > 1:
-        return [post_record(post) for post in timeline if post != exposed.pinned and post not in early]
+        return [post_record(post) for post in timeline if post != exposed.account.pinned and post not in early]
     if timeline:
-        top = [exposed.pinned] if exposed.pinned else []
-        rest = [post for post in timeline if post != exposed.pinned]
+        top = [exposed.account.pinned] if exposed.account.pinned else []
+        rest = [post for post in timeline if post != exposed.account.pinned]
         return [post_record(post) for post in [*top, *early, *rest]]
-    embedded = exposed.embedded if "embed" in exposed.sources else []
+    embedded = exposed.account.embedded if "embed" in exposed.sources else []
     late = [post for post in embedded if post not in newest]
     return [post_record(post) for post in newest] + [post_record(post, embedded=True) for post in late]
 
@@ -155,18 +136,7 @@ def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
 
 
 def _inner(post: Post, *, embedded: bool) -> dict[str, Any]:
-    return {
-        "caption": post.caption,
-        "comment_count": post.replies,
-        "creator_handle": post.author.handle,
-        "creator_name": post.author.name,
-        "like_count": post.likes,
-        "post_id": post.id,
-        "post_url": f"{SITE}/{post.author.handle}/status/{post.id}",
-        "share_count": post.shares,
-        "upload_timestamp": post.time,
-        "view_count": None if embedded else post.views,
-    }
+    return fill("inner post", post=post, views=None if embedded else post.views)
 
 
 def _files(media: tuple[Media, ...]) -> dict[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +13,7 @@ from crawler.sandbox.microblog import faults as microblog_faults
 from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
 from crawler.sandbox.microblog import page as microblog_page
-from crawler.sandbox.microblog.account import NEWEST, Inventor, Post, User
+from crawler.sandbox.microblog.account import NEWEST, STALE, Account, Inventor, Plan, Post, User
 from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, page_of
 from crawler.sandbox.microblog.expected import Exposed, record
 from crawler.sandbox.microblog.faults import FAULTS
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Site"]
 
 PAGE_SIZE = 20
-EMBED_SIZE = 100
-NEWEST_ON_PAGE = 5
-STALE = 3
-"""The number by which the follower count in an embed is too low, because embeds are outdated copies."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The properties of an account that determine its pages and API responses."""
-
-    posts: int
-    shape: str = "C"
-    """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
-    flat: bool = True
-    """Whether the data in the account's page consists of flat records. If not, it consists of nested objects."""
-    popular: bool = False
-    """Whether the account's timeline is sorted by popularity, as the platform often does for guests."""
-    terminated: bool = True
-    """Whether the account's timeline has an instruction that marks its end."""
-    unlisted: int = 0
-    """How many posts more the account states than its timeline contains."""
-    protected: bool = False
-
 
 PLANS = {
     "quiet_harbor": Plan(230),
@@ -76,33 +53,6 @@ TARGETS = [
     target("60 posts are stated; the timeline ends after 45, without a sign of its end", username="cut_short"),
     target("60 posts are stated; the timeline states its end after 45", username="half_listed"),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """An account with its posts."""
-
-    user: User
-    plan: Plan
-    posts: tuple[Post, ...]
-    """The account's posts, newest first."""
-    pinned: Post | None
-    others: tuple[User, ...]
-
-    @property
-    def timeline(self) -> list[Post]:
-        """Return the posts in the order in which the API lists them."""
-        return sorted(self.posts, key=lambda post: -post.likes) if self.plan.popular else list(self.posts)
-
-    @property
-    def newest(self) -> list[Post]:
-        """Return the posts that the account's page shows: the newest ones, without reposts and replies."""
-        return [post for post in self.posts if not post.repost_of and not post.reply_handle][:NEWEST_ON_PAGE]
-
-    @property
-    def embedded(self) -> list[Post]:
-        """Return the posts that the account's embed shows."""
-        return self.timeline[:EMBED_SIZE]
 
 
 class Site:
@@ -331,16 +281,11 @@ class Site:
         last = account.plan.terminated and not self._slice(account, number + 1)
         return record(
             Exposed(
-                user=account.user,
-                shape=account.plan.shape,
+                account=account,
                 sources=frozenset({"page", "embed", "user", "timeline"} - failing),
-                newest=account.newest,
-                embedded=account.embedded,
                 served=served,
                 first_served=self._slice(account, 1),
-                pinned=account.pinned,
                 number=number,
-                stale=STALE,
                 more=bool(served) and not last and not microblog_faults.ends_early(self._fault_of(handle), number),
             )
         )

@@ -71,8 +71,8 @@ class Call:
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
     note: str = ""
-    """A sentence about numbers in the request that were above their limits. The message of a successful response
-    contains it."""
+    """A sentence about numbers in the request that were reduced to their limits, for the message of a successful
+    response. "": there are none."""
     service_url: str = ""
     """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
@@ -143,7 +143,7 @@ def success(call: Call, served: Served) -> Answer:
 
 
 def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
-    """Return the status message of a partial record: the failed sources and the first unread parts of payloads.
+    """Return the status message of a partial record: incomplete listings, failed sources, and the first unread parts.
 
     >>> from crawler.reading.unread import Unread
     >>> partial_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
@@ -185,9 +185,9 @@ def partial_header(warnings: Sequence[OutcomeWarning]) -> str:
 
 
 def _shown(warnings: Sequence[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
-    """Return the failed sources, the unread parts to list, and the number of unlisted parts.
+    """Return the warnings without an unread part, those whose unread parts are listed, and the number of the others.
 
-    Lost rows are listed first.
+    Unread parts whose rows are lost are listed first.
     """
     failed = [each for each in warnings if each.unread is None]
     unread = [each for each in warnings if each.unread is not None]
@@ -220,7 +220,7 @@ def _string(text: str) -> str:
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:
-    """Return the response of a failed call. The error's class determines the status and the headers."""
+    """Return the response of a failed call. The error determines the status and the headers."""
     status = {"code": error.code, "message": error.message, "retryable": error.retryable}
     headers = _headers(call)
     if error.retry_after is not None:
@@ -248,7 +248,7 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
 
 
 def raw_bytes(answer: Answer) -> bytes:
-    """Return a complete HTTP response as bytes. The connection is closed after it.
+    """Return a complete HTTP response as bytes, which states that the connection is closed after it.
 
     Used to refuse a request before Twisted has received it completely.
     """
@@ -267,7 +267,7 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
 
 
 def empty_response(call: Call) -> Answer:
-    """Return the response of a successful request without a response body."""
+    """Return the response of a successful request without a response body: status 204."""
     headers = _headers(call)
     del headers["Content-Type"]
     return Answer(HTTPStatus.NO_CONTENT, headers, b"")

@@ -109,7 +109,7 @@ class JobRoutes:
 
         Raises:
             JobNotFound: the client has no such job, or there is no such route.
-            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as for each route.
+            ScrapeError: the route refuses the request, or the store is unavailable.
         """
         call.is_counted = False
         job_id, _, part = path.removeprefix(PATH).removeprefix("/").partition("/")
@@ -276,7 +276,7 @@ class JobRoutes:
             raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
-        """Wait until cancellations and removals have ended."""
+        """Wait at most 5 seconds until cancellations and removals have ended."""
         if changes := self._changes | self.uploads.removals:
             await asyncio.wait(changes, timeout=5)
 

@@ -50,7 +50,7 @@ MAX_FILE_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Selected:
-    """The outcomes and values of a response."""
+    """What a response contains: its outcomes, the fields of their records, and the format."""
 
     format: str = "jsonl"
     fields: str | None = None
@@ -59,7 +59,7 @@ class Selected:
     code: str | None = None
     after: int = 0
     until: int = 0
-    """The sequence number of the last outcome."""
+    """The sequence number of the last outcome. ``after`` is the one before the first outcome."""
 
     def has(self, line: Line) -> bool:
         """Whether the response contains this outcome."""
@@ -167,7 +167,7 @@ async def _pages(
 async def _file(
     pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
 ) -> IO[bytes]:
-    """Write an unlinked file, whose space is freed when it is closed.
+    """Write a file, and return it open. The file has no name any longer, so closing it frees its space.
 
     Raises:
         InvalidRequest: the file would be too large.
