@@ -132,8 +132,7 @@ class Settings(Described):
     """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
     (``DOWNLOAD_TIMEOUT``)."""
     SOURCE_TIMEOUT: PositiveSeconds = 10.0
-    """Timeout in seconds for each download from a platform with several sources, so that time is left for the next
-    source."""
+    """Timeout in seconds for each download of a ``microblog`` target, so that time is left for its next source."""
     GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
@@ -188,8 +187,8 @@ class Settings(Described):
     # The browser. Its download handler is only enabled in crawlers whose spiders may use it.
 
     BROWSER_FALLBACK: Items[str] = []
-    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request: ``retail``
-    and ``photoapp`` support this."""
+    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Tested for
+    ``retail`` and ``photoapp``; not possible for ``professional``."""
     BROWSER_PAGES: Positive = 4
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
@@ -291,8 +290,8 @@ class Settings(Described):
     """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
     ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
     CALL_RESULT_HOURS: PositiveSeconds = 24.0
-    """Hours for which the response to an asynchronous call is stored. With an ``Idempotency-Key``, at least
-    ``IDEMPOTENCY_HOURS``."""
+    """Hours for which the response to an asynchronous call is stored. A record of a call with an ``Idempotency-Key`` is
+    stored for at least ``IDEMPOTENCY_HOURS``."""
     CALL_STORE_MB: Positive = 1_000
     """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. At this size, no
     further asynchronous call is accepted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -78,15 +79,15 @@ class Command(CheckedCommand):
                     self._webhook(store, client, *url)
                 case _:
                     raise self.wrong_arguments()
-        except StoreUnavailable as error:
-            self.fail(f"The store cannot be read: {error.__cause__}.")
+        except (StoreUnavailable, sqlite3.Error) as error:
+            place = store.path if isinstance(error, sqlite3.Error) else "The store"
+            self.fail(f"{place} cannot be read: {error.__cause__ or error}.")
 
     def _store(self) -> Store:
         """Return the store of jobs, which also contains usage and webhooks."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
-        return Store(store_location(self.settings), SCHEMA)
+        return Store(store_location(self.settings))
 
     @staticmethod
     def _create(store: KeyStore, client: str, opts: argparse.Namespace) -> None:

@@ -16,7 +16,6 @@ from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
 from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, TargetState, checked_name
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA
 
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0
@@ -38,7 +37,7 @@ class Jobs:
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
-        self.writes, self.reads = (Store(location, SCHEMA) for _ in range(2))
+        self.writes, self.reads = (Store(location) for _ in range(2))
 
     async def close(self) -> None:
         """Disconnect after all pending transactions."""

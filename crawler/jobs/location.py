@@ -105,10 +105,9 @@ def prepare(location: str, *, must_open: bool = False) -> None:
     """
     from crawler.jobs.schema_version import StoreVersionError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
     from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, too
-    from crawler.jobs.tables import SCHEMA  # noqa: PLC0415  # imports SQLAlchemy, too
 
     try:
-        store = Store(location, SCHEMA)
+        store = Store(location)
     except ImportError:
         raise UsageError("A store on PostgreSQL needs psycopg: install the extra 'postgresql'.") from None
     try:

@@ -16,7 +16,6 @@ from crawler.jobs import statements as sql
 from crawler.jobs.job import Stored
 from crawler.jobs.location import is_of_sandbox, prepare, store_location
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.targets.incremental import ComparesEntries, entry_ids
 from crawler.targets.target import Target
 
@@ -69,7 +68,7 @@ class SeenByCrawls(ComparesEntries):
         """
         location = store_location(settings)
         prepare(location, must_open=True)
-        return cls(Store(location, SCHEMA), settings.getbool("SANDBOX"))
+        return cls(Store(location), settings.getbool("SANDBOX"))
 
     async def load(self, target: Target) -> None:
         """Read which entries of a listing earlier runs have seen. None, if the store is unavailable."""

@@ -22,7 +22,7 @@ from sqlalchemy import bindparam as param
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA, insert_into, limits
+from crawler.jobs.tables import insert_into, limits
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class SharedFacts(Facts):
         """``location``: path of an SQLite file, or a ``postgresql://`` URL."""
         super().__init__(1)
         # Not durable: if the server crashes, the lost facts would have expired soon.
-        self.store = Store(location, SCHEMA, durable=False)
+        self.store = Store(location, durable=False)
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
@@ -312,7 +312,7 @@ def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[d
         facts = {key.removeprefix(f"{kind.kind}:"): msgspec.json.decode(data, type=kind) for key, data in rows}
         return facts, session.now()
 
-    store = Store(location, SCHEMA)
+    store = Store(location)
     try:
         return store.transact_sync(read, write=False)
     finally:

@@ -22,6 +22,7 @@ import structlog
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.databases import Connection, PostgreSqlDatabase, SqliteDatabase
+from crawler.jobs.tables import SCHEMA
 
 if TYPE_CHECKING:
     from crawler.jobs.databases import Database
@@ -81,7 +82,7 @@ class Store:
     ``StoreUnavailable``, and the next one tries again. The start and the end of an outage are logged.
     """
 
-    def __init__(self, location: str, schema: VersionedSchema, *, durable: bool = True) -> None:
+    def __init__(self, location: str, schema: VersionedSchema = SCHEMA, *, durable: bool = True) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL. ``durable``: see ``PostgreSqlDatabase``."""
         self.location = location
         self.failures = 0

@@ -25,7 +25,13 @@ def platforms() -> dict[str, Platform]:
 
 
 def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or else its public origins."""
+    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or else its public origins.
+
+    The result is a dict of origins by role, or one origin for all roles.
+
+    Raises:
+        ValueError: the setting names an unknown platform.
+    """
     configured: str | dict[str, str] | None = value_for("PLATFORM_ORIGINS", name, settings)
     return configured or dict(platforms()[name].origins)
 
@@ -33,7 +39,7 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """Return a platform's ``concurrency``, ``delay`` and ``sources``: its defaults, overridden by ``PLATFORM_BUDGETS``.
 
-    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay``.
+    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay`` in seconds.
     """
     platform = platforms().get(name)
     defaults: dict[str, Any] = {"sources": {}}

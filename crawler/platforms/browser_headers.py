@@ -1,4 +1,4 @@
-"""The HTTP headers that a browser sends when it opens a page. Without them, some platforms omit data or block."""
+"""HTTP headers that a browser adds to the request for a page. Without them, some platforms omit data or block."""
 
 NAVIGATION_HEADERS = {
     "Accept-Language": "en-US,en;q=0.9",  # platforms send texts and dates in this language

@@ -1,7 +1,7 @@
 """The content envelope (specification 2.4): a profile with a page of its content items.
 
 The video site and the professional network subclass ``ContentItem``, to narrow types and to document what the platform
-shows. Each has its own model of a profile.
+shows. Each of the two has its own model of a profile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Opaque cursors: a client sends the cursor of one page to get the next page. Received cursors are validated.
 
-A cursor is a checksum and the JSON array ``[kind, payload]``, encoded as URL-safe base64. It contains no secrets and is
-not signed. The checksum detects cursors that were not copied correctly. Each platform's code checks whether the payload
-matches the params.
+A cursor is a checksum and the JSON array ``[kind, payload]``, encoded as URL-safe base64. A cursor contains no secrets
+and is not signed. The checksum detects cursors that were not copied correctly. Each platform's code checks whether the
+payload matches the params.
 """
 
 from __future__ import annotations

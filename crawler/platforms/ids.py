@@ -1,7 +1,7 @@
-"""Ids that a platform changes at will, such as query ids and client versions: one data file per platform.
+"""Ids that a platform changes at will, such as the ids of API queries and client versions: one data file per platform.
 
 A platform with such ids has a file ``ids.json`` and a module ``ids`` with the file's model, ``Ids``. The setting
-``PLATFORM_IDS`` can replace this file, so that a changed id needs no release.
+``PLATFORM_IDS`` can name another file to use instead, so that a changed id needs no release.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Ids = TypeVar("Ids", bound=IdsModel)
 
 
 def platform_ids(kind: type[Ids], name: str, settings: BaseSettings) -> Ids:
-    """Return a platform's ids from the file that ``PLATFORM_IDS`` names for it, or else from its own file.
+    """Return a platform's ids from the file that ``PLATFORM_IDS`` names for it, or else from the platform's own file.
 
-    ``kind`` is the model of the platform's file.
+    ``kind``: the model of the platform's file. ``name``: the name of the platform.
 
     Raises: ValueError: the setting is invalid, or the file cannot be read or does not match the model. The message is
     one sentence.
@@ -51,16 +51,16 @@ def platform_ids(kind: type[Ids], name: str, settings: BaseSettings) -> Ids:
 
 @cache
 def shipped_ids(kind: type[Ids]) -> Ids:
-    """Return the ids from the data file next to the model's module."""
+    """Return the ids from the file ``ids.json`` next to the model's module."""
     package = kind.__module__.rpartition(".")[0]
     return kind.model_validate_json(files(package).joinpath(FILE).read_bytes())
 
 
 def check_platform_ids(settings: BaseSettings) -> None:
-    """Check all files that the setting ``PLATFORM_IDS`` names, before the first request.
+    """Check all files that the setting ``PLATFORM_IDS`` names. This runs before the first request.
 
     Raises:
-        ValueError: as for ``platform_ids``.
+        ValueError: the setting names an unknown platform, or a file cannot be read or does not match its model.
     """
     for name, path in settings.getdict(SETTING).items():
         _load(_model(name), name, path)

@@ -33,7 +33,7 @@ class LinkError(ValueError):
 
 
 class Url(NamedTuple):
-    """The parts of a link. Nothing is decoded."""
+    """The parts of a link. Percent escapes are not decoded."""
 
     host: str
     """The host in lower case, with a port if the link has one."""
@@ -54,7 +54,7 @@ class Link:
     """The target of a link: its platform, its kind of page, and its params."""
 
     platform: str
-    """The platform's name, which is also its spider's."""
+    """The platform's name, which is also the name of its spider."""
     kind: str
     """The kind of page: ``category``, ``search``, ``channel``, ``profile``, ``post`` or ``share link``."""
     scrapers: tuple[str, ...]
@@ -96,7 +96,9 @@ class PlatformLinks:
         return host in self.short_hosts or self.hosts.fullmatch(host) is not None
 
     def read(self, text: str, *kinds: str) -> Link:
-        """Read a link to a target of this platform, with or without ``https://``. ``kinds``: by default, any.
+        """Read a link to a target of this platform, with or without ``https://``.
+
+        ``kinds``: the kinds of pages that the link may lead to; without ``kinds``, any.
 
         Raises:
             LinkError: the text is not such a link.
@@ -181,8 +183,9 @@ def split_link(text: str, expected: str) -> Url:
     '/a/b'
 
     Raises:
-        LinkError: the text is not an HTTP or HTTPS URL, is too long, or has a space or an unprintable character, which
-            ``urlsplit`` would accept. The message ends with ``expected``.
+        LinkError: the text is not an HTTP or HTTPS URL, is longer than ``MAX_LENGTH``, contains a user name or a
+            password, or has a space or an unprintable character, which ``urlsplit`` would accept. The message ends with
+            ``expected``.
     """
     page, _, query = text.partition("?")
     if len(text) > MAX_LENGTH:

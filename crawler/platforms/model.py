@@ -26,7 +26,7 @@ VALUE_ERROR_PREFIX = "Value error, "
 
 @dataclass(frozen=True)
 class Entity:
-    """How to identify the records of a data model, which are crawled repeatedly and change over time.
+    """How to identify the records of a data model. Records are crawled repeatedly, and change over time.
 
     A nested field is named by its path in the model, joined by dots: ``price.current_price``.
     """
@@ -34,12 +34,13 @@ class Entity:
     name: str
     """The records' plural name. It is used in the table name ``<platform>_<name>`` and in ``-a explode=<name>``."""
     key: tuple[str, ...] = ()
-    """Fields that together identify a record on the platform; never empty. If there are none, the target is the key."""
+    """Fields that together identify a record on the platform. Their values are never empty. Without such fields, the
+    target identifies the record."""
     history: tuple[str, ...] = ()
     """Fields whose earlier values are kept, such as prices and counts."""
     placement: tuple[str, ...] = ()
     """Fields that describe the place where a record was shown, such as whether it was an advertisement. If only these
-    change, the stored row is not rewritten."""
+    fields change, the record's row in the SQL table is not rewritten."""
 
 
 def schema_name(model: type) -> str:
@@ -69,7 +70,7 @@ class Model(Described):
     )
 
     entity: ClassVar[Entity | None] = None
-    """How to identify the model's records. None if no fields identify a record."""
+    """How to identify the model's records. None: the records have no SQL table of their own."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -99,7 +100,7 @@ class Params(Described):
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     """Optional params of which a target needs exactly one."""
     links: ClassVar[PlatformLinks | None] = None
-    """Reads the platform's links that are given in the param ``url``. None: the model does not have this param."""
+    """The platform's links, by which the param ``url`` is read. None: the model does not have this param."""
 
     def identity(self) -> dict[str, Any]:
         """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""
@@ -141,7 +142,7 @@ class LinkParams(Params):
 
     @classmethod
     def with_link(cls, given: Mapping[str, Any], *, text: bool) -> dict[str, Any]:
-        """Return params completed by further params in their ``url``, such as the page number of a listing.
+        """Return params completed by the params that their ``url`` contains, such as the page number of a listing.
 
         Given params take precedence. ``text``: all values are texts, as in ``model_validate_strings``.
         """
@@ -193,7 +194,7 @@ class LinkParams(Params):
 
 
 def empty(model: type[Model]) -> dict[str, Any]:
-    """Return the data of a model without values: each field is null, "", [] or an object without values.
+    """Return the data of a model without values: each field is None, "", [] or the data of a model without values.
 
     Optional fields are omitted, and so are fields that always have a value, such as numbers that are never null.
     """
@@ -203,7 +204,10 @@ def empty(model: type[Model]) -> dict[str, Any]:
 
 @cache
 def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
-    """Return a model's data without values, and functions that make those of its values that can be changed."""
+    """Return a model's data without values, and for each field with a list or an object, a function that makes it.
+
+    These values are made anew for each record, because the record's code may change them in place.
+    """
     data: dict[str, Any] = {}
     makers: dict[str, Callable[[], Any]] = {}
     for name, info in model.model_fields.items():
@@ -219,7 +223,7 @@ def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[
 
 
 def refuse_link(text: object) -> object:
-    """Validate that a search text is not a link: a search for a link's text would not find the linked page."""
+    """Return a search text or name unchanged. Raise ``ValueError`` for a link, which a search would not find."""
     if isinstance(text, str) and is_link(text):
         raise ValueError("this is a link: give it as url")
     return text
@@ -231,7 +235,7 @@ def _having(key: str) -> JsonDict:
 
 
 def validation_details(error: ValidationError) -> list[Detail]:
-    """Return a validation's errors, one entry per location, without the rejected values and pydantic's prefix."""
+    """Return a validation's errors, without the rejected values and without pydantic's prefix of messages."""
     return [
         {"loc": list(each["loc"]), "msg": each["msg"].removeprefix(VALUE_ERROR_PREFIX), "type": each["type"]}
         for each in error.errors(include_url=False, include_context=False, include_input=False)

@@ -1,13 +1,14 @@
-"""Reads the file of ``PAYLOAD_NAMES``: further paths of values, so that a renamed key needs no release.
+"""Reads the file of the setting ``PAYLOAD_NAMES``: further paths of values, so that a renamed key needs no release.
 
 ::
 
     {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
     {"professional.sections": {"skills": "member-skills", "skills[].name": ".skill__title"}}
 
-A contract is identified by its platform and its class. Its keys are declared paths, or their beginnings, and the values
-are the further paths, which are tried before the declared ones (``crawler/reading/names.py``). In a table of selectors,
-the keys are sections, rows and values in rows, and the values are section names and CSS selectors.
+The file contains one object for each contract, under the contract's platform and class. The keys of this object are
+declared paths, or their beginnings. Its values are the further paths, which are tried before the declared ones
+(``crawler/reading/names.py``). For a table of selectors, the keys are sections, rows and values in rows, and the values
+are section names and CSS selectors.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ MAX_PATH = 300
 """Maximum number of characters of a path. The longest declared path has 130."""
 MAX_STEPS = 30
 MAX_FURTHER = 10
-"""Maximum number of further paths for one declared path: each costs time in all rows in which those before it are
-absent."""
+"""Maximum number of further paths for one declared path. Each path that is absent from a row costs time."""
 
 
 class WrongNamesError(ValueError):
@@ -48,7 +48,7 @@ class WrongNamesError(ValueError):
 
 
 def names_in(settings: BaseSettings) -> Names:
-    """Return the names in the file of the setting ``PAYLOAD_NAMES``, or no names if it is not set.
+    """Return the names in the file of the setting ``PAYLOAD_NAMES``, or no names if the setting is empty.
 
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.
@@ -185,7 +185,7 @@ class PayloadNames:
         self.current = names_in(settings)
 
     def reload(self) -> None:
-        """Read the file again. If the file is invalid, the previous names stay in force. Log one line in any case."""
+        """Read the file again and log the result. If the file is invalid, the previous names stay in force."""
         try:
             self.current = names_in(self._settings)
         except WrongNamesError as error:
@@ -195,7 +195,7 @@ class PayloadNames:
 
 
 def check_payload_names(settings: BaseSettings) -> None:
-    """Check the file that ``PAYLOAD_NAMES`` names when a command starts.
+    """Check the file that ``PAYLOAD_NAMES`` names. This runs when a command starts.
 
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.

@@ -45,18 +45,19 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
 
     response: HttpResponse
     page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
-    """The params of the request, with which the page object checks that the response is for the requested target."""
+    """The request's ``meta["page_params"]``, by which the page object checks that the response is for the requested
+    target."""
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
-    """The item's type. It is set because web-poet would otherwise search the base classes' type parameters for every
-    item."""
+    """The item's type. Without this attribute, web-poet would search the base classes' type parameters for every item.
+    """
 
     names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
-    """The additional paths of ``PAYLOAD_NAMES``. The spider sets those of the target."""
+    """The additional paths of ``PAYLOAD_NAMES``. The spider sets the paths that were in force when the target started.
+    """
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """If this is a list, each contract that is read is appended to it with its data (for ``scrapy extract
-    --suggest``)."""
+    """If this is a list, each contract that is read is appended with its data, for ``scrapy extract --suggest``."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
@@ -65,15 +66,16 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     list. The spider adds these errors to the target's warnings."""
 
     unread: list[Unread] = attrs.field(factory=list, init=False, eq=False, repr=False)
-    """The parts of the payload that were expected and could not be read. The spider adds them to the target's warnings.
-    """
+    """The parts of the payload that were expected and could not be read. The spider adds these parts to the target's
+    warnings."""
 
     interruption: ScrapeError | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """The error that interrupted the listing, so that the data is incomplete. The circuit breaker counts the page as
-    this error, although the page has data."""
+    """The error that interrupted the loading of the listing, so that the data is incomplete. The circuit breaker counts
+    the page as this error, although the page has data."""
 
     source: ClassVar[str]
-    """The name of this kind of response, unique within its platform. Each source has its own circuit breaker."""
+    """The name of the kind of response that this class reads, unique within its platform. Classes that read the same
+    kind of response share the name. Each source has a circuit breaker of its own for each egress."""
 
     token_reasons: ClassVar[frozenset[str]] = frozenset()
     """Reasons of errors that mean that a token was rejected. The spider gets a new token, and does not count the error
@@ -81,7 +83,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        """Whether this class can read a saved response, whose URL is unknown."""
+        """Whether this class can read a saved response. ``body``: its text. Its URL is unknown."""
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
@@ -122,7 +124,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         whether program code may follow the JSON.
 
         Raises:
-            ExtractionFailed: the document is not JSON, or lacks the identity of the contract.
+            ExtractionFailed: the document is not JSON, is nested too deeply, is too large or has too many rows; or it
+                is not an object of the contract, such as an object without its identity.
         """
         if self.payloads is not None:
             self.payloads.append((kind, decode(body, what=what, code_after=code_after)))
@@ -133,7 +136,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """Read plain data of the response by its contract, as ``payload`` does.
 
         Raises:
-            ExtractionFailed: the data lacks the identity of the contract.
+            ExtractionFailed: the data is nested too deeply or has too many rows; or it is not an object of the
+                contract, such as an object without its identity.
         """
         if self.payloads is not None:
             self.payloads.append((kind, data))
@@ -146,18 +150,18 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         return reading.value
 
     def problems(self, error: ScrapeError | None = None) -> list[str]:
-        """Return the unread parts, [] if everything was read. ``error``: the error if the page has no item."""
+        """Describe each unread part in one line. ``error``: the page's error, if the page has no item."""
         parts = [error] if error else self.skipped
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.unread))
 
     def problem_paths(self, error: ScrapeError | None = None) -> frozenset[str]:
-        """Return the paths of the unread parts. ``error``: the error if the page has no item."""
+        """Return the paths of the unread parts. ``error``: the page's error, if the page has no item."""
         parts = [error] if error else self.skipped
         of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
         return frozenset(of_errors | {each.path for each in self.unread})
 
     def skip(self, error: ExtractionFailed) -> None:
-        """Record in ``skipped`` that a part of the page is left out of the item, once per error."""
+        """Add an error to ``skipped`` for a part that the item lacks, unless an equal error was added before."""
         if all(error.details != known.details or error.reason != known.reason for known in self.skipped):
             self.skipped.append(error)
 
@@ -170,7 +174,9 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         raise NotImplementedError
 
     def raise_for_failures(self) -> None:
-        """Raise an error if the HTTP status means failure on all platforms, or if a successful response has no body.
+        """Raise an error if the HTTP status means failure on all platforms, or if a successful response is empty.
+
+        A saved response without a status counts as successful.
 
         Raises:
             TargetNotFound: status 404 or 410.

@@ -14,11 +14,11 @@ class Platform:
 
     name: str
     origins: Mapping[str, str]
-    """Public origins by role: ``page``, ``api``, ``embed`` and others. The role ``page`` is always present."""
+    """Public origins by role, such as ``page``, ``api`` and ``embed``. The role ``page`` is always present."""
     concurrency: int
     """Maximum number of concurrent downloads from one IP address."""
     delay: float
-    """Minimum number of seconds between the starts of two downloads."""
+    """Minimum number of seconds between the starts of two downloads from one IP address."""
     scrapers: tuple[str, ...]
     """The names of the platform's scrapers, including aliases."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

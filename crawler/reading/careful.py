@@ -1,7 +1,8 @@
 """The careful pass: reads decoded data value by value, and reports each difference from the contract.
 
 This pass is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be
-read becomes null, and a row without its identity is left out. Each path is reported once, with the number of rows.
+read becomes None, and a row without its identity is left out. Each path is reported once per cause, with the number of
+rows.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ UNKNOWN = "…unknown"
 """The last step of the paths under which unknown names from the platform are reported."""
 
 MAX_BYTES = 4_000_000
-"""Maximum size of a document for the careful pass. The largest real document has 1.7 MB; decoded data of 30 MB would
-block the event loop for seconds."""
+"""Maximum size of a document for the careful pass, in bytes. The largest recorded document has 1.7 MB. Reading 30 MB
+would block the event loop for seconds."""
 
 
 class Reading(NamedTuple, Generic[C]):
-    """What was read: the contract's instance, or None if its identity is missing; and the unread parts."""
+    """The result of reading a payload: the contract's instance, and the unread parts.
+
+    ``value`` is None if the payload is not an object of the contract, such as an object without its identity.
+    """
 
     value: C | None
     unread: list[Unread]
@@ -40,7 +44,7 @@ def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> 
     """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
 
     Raises:
-        ExtractionFailed: the document is too large, is not JSON, or has too many rows.
+        ExtractionFailed: the document is too large, is not JSON, is nested too deeply, or has too many rows.
     """
     if len(body) > MAX_BYTES:
         message = f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read."
@@ -52,7 +56,7 @@ def read_plain(kind: type[C], data: object) -> Reading[C]:
     """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
     Raises:
-        ExtractionFailed: the data has more rows than any real page, or contracts that contain themselves too often.
+        ExtractionFailed: the data has more rows than any real page, or is nested too deeply.
     """
     value, walk = _walked(kind, data)
     return Reading(value, walk.unread())
@@ -79,11 +83,11 @@ class Found(NamedTuple):
     """The value at a path, or the reason why it is absent."""
 
     value: Any = None
-    """The value, or None if it is null or absent. For a path with ``[]`` or ``*``, a list of values."""
+    """The value, or None if the value is null or absent. For a path with ``[]`` or ``*``, a list of values."""
     cause: Cause | None = None
-    """Why the value, or a part of the list, could not be found."""
+    """Why the value, or a value of the list, could not be found. None: it was found, or is null."""
     has_null: bool = False
-    """Whether a part of the list is null."""
+    """Whether an entry of the list, or the value below an entry, is null."""
 
 
 _MISSING = Found(cause="missing")
@@ -91,7 +95,7 @@ _WRONG = Found(cause="type")
 
 
 def find(data: Any, path: tuple[Step, ...]) -> Found:
-    """Return the value at a path. If an object on the path is null, the value is absent."""
+    """Return the value at a path. If an object on the path is null, the value counts as null, not as absent."""
     if not path or data is None:
         return Found(data)
     step, rest = path[0], path[1:]
@@ -114,7 +118,7 @@ def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
 
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
-    """Return the values at a path below each entry of a list. If an entry lacks the path, the path is missing."""
+    """Return the values at a path below each non-null entry of a list. The first failure is the cause of all."""
     has_null = None in entries
     if not path:
         return Found([each for each in entries if each is not None], has_null=has_null)
@@ -127,11 +131,11 @@ def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
 
 
 class _Place(NamedTuple):
-    """A group of objects in the payload: those of one contract at one path."""
+    """The objects of one contract at one path of the payload."""
 
     path: str
     kind: type[Contract] | None = None
-    """None: all objects at the path, of any contract."""
+    """The contract. None: all objects at the path, of any contract."""
 
 
 @dataclass
@@ -218,7 +222,7 @@ class _Walk:
     def _is_known(
         self, kind: type[Contract], data: dict[str, Any], own: _Place, inside: list[_Note], *, loses_row: bool
     ) -> bool:
-        """Whether an object without a readable value has a known format. ``inside``: the unread parts in it."""
+        """Whether an object without a readable value has a known format. ``inside``: the unread parts in the object."""
         for note in inside:
             note.loses_rows |= loses_row
         if inside:
@@ -244,7 +248,7 @@ class _Walk:
         return None if found.value is None else self._entry(value, found.value, path, owner, lost=lost)
 
     def _entry(self, value: Value, data: Any, path: str, owner: _Place, *, lost: bool) -> Any:
-        """Return a value, or an entry of a list, in its declared type. None if it has another type."""
+        """Return a value, or an entry of a list, in its declared type. Return None if it cannot be read."""
         if not value.contracts:
             if type(data) in value.classes:
                 return data
@@ -257,9 +261,8 @@ class _Walk:
         if kind.tag is not None and type(data) is dict:
             key, _ = kind.tag
             if key not in data:
-                self._note(
-                    join(path, key), "missing", _Place(path), loses_row=False
-                )  # read as an object of the first kind
+                # The object is read as one of the first kind.
+                self._note(join(path, key), "missing", _Place(path), loses_row=False)
             elif (found := _tagged(value).get(str(data[key]))) is None:
                 unknown = _Place(path)
                 self._objects[unknown] += 1
@@ -282,9 +285,10 @@ class _Walk:
 
 
 def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
-    """Return the first value that is not null among a value's paths, and its path; or else a null value and its path.
+    """Return what is found at the paths of a declared value, and the path that led there.
 
-    If no path exists in the object, return the path of which the most keys exist.
+    The first path with a value that is neither null nor an empty list is chosen, or else the first path that exists. If
+    no path exists in the object, the path of which the most keys exist is chosen.
     """
     if len(value.paths) == 1:
         return find(data, value.steps), value.paths[0]
@@ -295,7 +299,7 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
 
 
 def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:
-    """Yield the values at the keys of a path, as far as these exist."""
+    """Yield the value at each key of a path, up to the first step that is not an existing key."""
     for key in path:
         if type(data) is not dict or key not in data:
             return
@@ -324,7 +328,7 @@ def _tagged(value: Value) -> dict[str, type[Contract]]:
 
 @per_contract
 def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return a contract's values, identities first: without its identity, nothing else of an object is reported."""
+    """Return a contract's values, identities first: if an object lacks its identity, only this is reported of it."""
     return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
 
 

@@ -15,17 +15,17 @@
 
 A value has a name, a type, a kind and a path. There are four kinds:
 
-- ``identity``: a row without this value is left out. It is never null.
+- ``identity``: the value identifies its row and is never null. A row without this value is left out.
 - ``always``: the key is in every row. Its value may be null.
 - ``often``: the value is neither null nor empty in at least one row of a page with ten rows or more.
-  ``always(..., often=True)`` is both.
-- ``sometimes``: everything else.
+  ``always(..., often=True)`` declares an ``always`` value that also meets this condition.
+- ``sometimes``: any other value.
 
-The kinds are counted over whole recorded payloads, never guessed (``docs/contracts.md``).
+The kind of a value is counted in whole recorded payloads, never guessed (``docs/contracts.md``).
 
 ``reader.read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find.
-Only if this pass fails, the careful pass reads the plain data, and reports each path that could not be read as
-``Unread``.
+Only if this pass fails, the careful pass decodes the payload to plain data, and reports each path that could not be
+read as ``Unread``.
 """
 
 from __future__ import annotations
@@ -43,23 +43,27 @@ from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
 Kind = Literal["identity", "always", "often", "sometimes"]
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
-"""The type of texts that are never empty, such as ids. An empty text is a value of another type."""
+"""The type of texts that are never empty, such as ids. An empty text is reported as a value of a wrong type."""
 Count = int | Annotated[float, msgspec.Meta(multiple_of=1)] | Annotated[str, msgspec.Meta(pattern=r"\A-?[\d,]*\Z")]
-"""The type of counts, which may be texts: 12, 12.0, "12" and "1,234". "1.2M" and 1.5 are values of another type."""
+"""The type of counts, which may be texts: 12, 12.0, "12", "1,234" and "". "1.2M" and 1.5 are reported as values of a
+wrong type."""
 Number = int | float | Annotated[str, msgspec.Meta(pattern=r"\A(-?\d+(\.\d+)?)?\Z")]
-"""The type of numbers that may have decimals and may be texts. Any other text is a value of another type."""
+"""The type of numbers, which may have decimals and may be texts: 4.5, "4.5" and "". Any other text is reported as a
+value of a wrong type."""
 _YEAR_2100 = 4_102_444_800
 Seconds = (
     Annotated[int, msgspec.Meta(ge=1, lt=_YEAR_2100)]
     | Annotated[float, msgspec.Meta(ge=1, lt=_YEAR_2100, multiple_of=1)]
     | Annotated[str, msgspec.Meta(pattern=r"\A[1-9]\d{0,9}\Z")]
 )
-"""The type of times in Unix seconds, which may be texts. A time in milliseconds is a value of another type."""
+"""The type of times in Unix seconds, which may be texts. A time in milliseconds is reported as a value of a wrong type.
+"""
 
 OFTEN_ROWS = 10
-"""Minimum number of rows on a page for an ``often`` value that is null or empty in all of them to count as missing."""
+"""On a page with at least this number of rows, an ``often`` value that is null or empty in all of them is reported."""
 EMPTY: tuple[object, ...] = (None, [], "")
-"""What an ``often`` value is not in all rows. A platform has emptied texts instead of removing their keys."""
+"""The values that count as null or empty in the check of ``often`` values. A platform once emptied texts instead of
+removing their keys."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Declared:
 
     kind: Kind
     paths: tuple[str, ...]
-    """The paths of the value. The first path whose key is present is read."""
+    """The paths of the value, in order. The first path with a value that is neither null nor an empty list is read."""
     often: bool
     """Whether the value is neither null nor empty in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
 
@@ -81,13 +85,13 @@ def identity(*paths: str) -> Any:
 def always(*paths: str, often: bool = False) -> Any:
     """Declare a value whose key is in every row.
 
-    ``often``: the value is also neither null nor empty in at least one row of a page.
+    ``often``: the value is also neither null nor empty in at least one row of a page with ten rows or more.
     """
     return Declared("always", paths, often)
 
 
 def often(*paths: str) -> Any:
-    """Declare a value that is not null in at least one row of a page with ten rows or more."""
+    """Declare a value that is neither null nor empty in at least one row of a page with ten rows or more."""
     return Declared("often", paths, often=True)
 
 
@@ -102,25 +106,25 @@ class Contract:
     Class arguments:
         tag: the key and the value by which a payload marks objects of this class: ``("__typename", "Product")``. All
             classes of a union (``list[Product | Placeholder]``) have tags with the same key. An object with another tag
-            is unread. An object without the key is read as the first class, and the key is reported.
-        one_of: the object has at least one of the declared values, such as a row with one key for each known renderer.
-            An object with none of them is unread. An empty object that is not a row is read as an object without
-            values: platforms send it in place of a deleted object.
+            is unread. In a union, an object without the key is read as the first class, and the key is reported.
+        one_of: the object has the key of at least one declared value, such as a row with one key for its renderer.
+            An object with none of these keys is unread. An empty object that is not an entry of a list is read as an
+            object without values: platforms send it in place of a deleted object.
         nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
             object on its path, is reported.
 
     An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
-    an identity. A list is never null: it is empty if the payload has no value.
+    an identity. A list is never null: the list is empty if the payload has no value.
     """
 
     tag: ClassVar[tuple[str, str] | None] = None
     one_of: ClassVar[bool] = False
     nulls: ClassVar[bool] = True
     change: ClassVar[Callable[[Value], Value] | None] = None
-    """If this class is a variant of another contract: the function that changes the declared values (``names.py``)."""
+    """The function that changes the declared values, if this class is a variant of another contract (``names.py``)."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Make an instance with the given values. All other values are null or []."""
+        """Make an instance with the given values. All other attributes are None, or [] for lists."""
         others = (value for value in values(type(self)) if value.name not in attributes)
         vars(self).update({value.name: [] if value.many else None for value in others}, **attributes)
 
@@ -156,8 +160,8 @@ class Value:
     contracts: tuple[type[Contract], ...]
     """The contracts in the type: one, several of a union, or none."""
     classes: frozenset[Any]
-    """The classes of decoded JSON values that the type allows, including that of null. Values of these classes need no
-    conversion."""
+    """The plain classes, such as ``str``, of which the type allows every value, and ``NoneType`` if the attribute may
+    be None. Values of these classes need neither a check nor a conversion."""
 
     @cached_property
     def required(self) -> bool:
@@ -171,12 +175,12 @@ class Value:
 
     @cached_property
     def key(self) -> str | None:
-        """The path, if there is only one and it is a single key."""
+        """The path, if the value has only one path and this path is a single key, else None."""
         return self.paths[0] if len(self.paths) == len(self.steps) == 1 else None
 
 
 def per_contract(function: Callable[[type[Contract]], R]) -> Callable[[type[Contract]], R]:
-    """Cache a function's results per contract. Type checkers reject classes as arguments of a cached function."""
+    """Cache a function's results per contract. Type checkers would reject classes as arguments of ``cache`` itself."""
     return cache(function)  # type: ignore[return-value]  # classes are hashable
 
 

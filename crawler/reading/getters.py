@@ -16,22 +16,22 @@ Getter = Callable[[Any], Any]
 
 
 def getter(paths: Sequence[str]) -> Getter:
-    """Return the function that reads the value at the first path that has one.
+    """Return the function that reads the value at the first of several paths that has a value.
 
-    Without a value, it returns None, or [] if the paths have lists of values.
+    If no path has a value, the function returns None, or [] if the paths contain ``[]`` or ``*``.
     """
     return _compiled(_first(paths))
 
 
 def getter_of_keys(path: tuple[Step, ...]) -> Getter:
-    """Return the function for a path that has only keys, and on which no object is ever null."""
+    """Return the function that reads the value at a path that has only keys, and on which no object is ever null."""
     return attrgetter(".".join(field_name(str(key)) for key in path))
 
 
 def lacks_one_of(values: Sequence[Sequence[str]]) -> Getter | None:
-    """Return the function that tells whether an object lacks one of several values. Each is given by its paths.
+    """Return the function that returns whether an object lacks any of several values, or None if no values are given.
 
-    Without values, return None.
+    ``values``: the paths of each value.
     """
     tests = (f"({_first(paths)}) is None" if is_flat(paths[0]) else f"not ({_first(paths)})" for paths in values)
     return _compiled(" or ".join(tests)) if values else None
@@ -51,7 +51,7 @@ def _compiled(expression: str) -> Getter:
 
 
 def _expression(path: tuple[Step, ...], row: str, depth: int = 0, *, is_any: bool = False) -> str:
-    """Return the expression for the value at a path below a variable, which is not null.
+    """Return the expression for the value at a path below a variable. The variable is not null.
 
     ``depth``: the number of lists around the variable, for the names of further variables. ``is_any``: whether the
     variable may be a text, a number or a list, because it is a value below ``*``.
@@ -79,7 +79,7 @@ def _expression(path: tuple[Step, ...], row: str, depth: int = 0, *, is_any: boo
 
 
 def _chain(names: list[str], row: str, *, is_any: bool) -> str:
-    """Return the expression for an attribute of an attribute, and so on. Each object on the way may be null."""
+    """Return the expression for an attribute of an attribute, and so on. Each object but the first may be null."""
     first = f"getattr({row}, {names[0]!r}, None)" if is_any else f"{row}.{names[0]}"
     inner = "".join(f"None if (part := part.{name}) is None else " for name in names[1:-1])
     return f"(None if (part := {first}) is None else {inner}part.{names[-1]})" if names[1:] else first
@@ -87,5 +87,5 @@ def _chain(names: list[str], row: str, *, is_any: bool) -> str:
 
 @cache
 def field_name(key: str) -> str:
-    """Return the name of the field for a key. The name is an identifier, and not the name of a method or value."""
+    """Return the name of the Struct's field for a key: an identifier that is not the name of a method or value."""
     return "key_" + "".join(each if each.isalnum() and each.isascii() else f"_{ord(each)}_" for each in key)

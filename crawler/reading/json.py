@@ -84,9 +84,10 @@ def is_bare_json(body: bytes) -> bool:
 
 
 def script_block(body: bytes, script_id: str) -> bytes | None:
-    """Return the contents of ``<script id=…>``, or None if the page has no such element.
+    """Return the contents of ``<script id=…>``, or None if the page has no such element or the element is empty.
 
-    The usual spelling is searched for first. The page is parsed only if this fails, because parsing is expensive.
+    The usual spelling, ``<script id="…"``, is searched for first. The page is parsed only if this search fails, because
+    parsing is expensive.
 
     >>> script_block(b'<script id="DATA" type="application/json">{"a": 1}</script>', "DATA")
     b'{"a": 1}'
@@ -98,7 +99,7 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
     start = body.find(b'<script id="%b"' % script_id.encode())
     if start >= 0:
         opened = body.find(b">", start)
-        end = body.find(b"<", opened)  # most blocks contain no "<", and one byte is found far faster than nine
+        end = body.find(b"<", opened)  # most blocks contain no "<", which is found far faster than "</script>"
         if not body.startswith(b"</script>", end):
             end = body.find(b"</script>", opened)
         if opened >= 0 and end >= 0:
@@ -110,7 +111,7 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
 
 
 def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
-    """Return the outermost nodes in a page's ``application/ld+json`` blocks. Broken blocks are skipped.
+    """Return the outermost objects with ``@type`` in a page's ``application/ld+json`` blocks, without broken blocks.
 
     >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
     ['A']
@@ -134,8 +135,9 @@ _NAMED = (b"var ", b'window["', b"window['")
 
 
 def assigned_block(body: bytes, name: str) -> bytes | None:
-    """Return the JSON that a script assigns to a variable, up to the script's end, or None if no script assigns JSON to
-    it.
+    """Return the JSON that a script assigns by ``var name =`` or ``window["name"] =``, or None if no script does.
+
+    Code between the JSON and the script's end is returned, too, except a final semicolon.
 
     >>> assigned_block(b'<script>var data = {"a": "};"};</script>', "data")
     b'{"a": "};"}'
@@ -158,10 +160,10 @@ def assigned_block(body: bytes, name: str) -> bytes | None:
 
 
 def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
-    """Yield the contents of each script element that contains the mark, in page order.
+    """Yield the contents of each script element whose contents contain the mark, in page order.
 
     The mark is searched for first, because usually only one of many scripts contains it. If the page ends inside a
-    script, the incomplete script is yielded, and cannot be decoded.
+    script, the incomplete script is yielded. Its JSON cannot be decoded.
 
     >>> list(scripts_with(b"<script>1</script><script type=x data-sjs>{'post': '<script>'}</script>", b"'post'"))
     [b"{'post': '<script>'}"]
@@ -240,10 +242,10 @@ def all_dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object as a dict: the ``object_pairs_hook`` of strict decoders.
+    """Return a JSON object as a dict: the ``object_pairs_hook`` of decoders that refuse repeated keys.
 
     Raises:
-        ValueError: a key is repeated. Decoders would take its last value.
+        ValueError: a key is repeated. Without this hook, a decoder would take its last value.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -253,5 +255,5 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raise ValueError for NaN and Infinity: the ``parse_constant`` of strict decoders."""
+    """Raise ValueError: the ``parse_constant`` of decoders that refuse NaN and Infinity."""
     raise ValueError(f"{name} is not a JSON value")

@@ -1,13 +1,13 @@
-"""Additional paths for declared values, tried before the declared ones, so that a changed payload can be read.
+"""Additional paths for declared values, tried before the declared paths, so that a changed payload can be read.
 
-No code changes: the paths come from the file of ``PAYLOAD_NAMES``. A *line* of it names a contract, a path that the
-contract declares, and a *further* path for the same value: ``Row``, ``imageInfo``, ``media.image``. A line applies to
-all values of the contract whose paths begin with the declared one. The further path is tried first, and then the
-declared one, because platforms change their pages one by one. For values in HTML, a line names a table of selectors,
-one of the table's paths, and a further selector.
+The additional paths come from the file of the setting ``PAYLOAD_NAMES``, so that no code need change. A *line* of this
+file names a contract, a path that the contract declares, and a *further* path for the same value: ``Row``,
+``imageInfo``, ``media.image``. A line applies to all values of the contract whose paths begin with the declared path.
+The further path is tried first, and then the declared path, because platforms change their pages one by one. For values
+in HTML, a line names a table of selectors, one of the table's paths, and a further selector.
 
 ``Names.contract`` returns a subclass of the contract with the further paths. So the strict pass, the careful pass and
-all other users of ``values`` read the same paths. ``Names.table`` does the same for a table.
+all other users of ``values`` read the same paths. ``Names.table`` returns a table with the further selectors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SelectorTable(ABC):
     @property
     @abstractmethod
     def paths(self) -> list[str]:
-        """The paths that a line may name: those of the page's sections, of their rows and of the cells in rows."""
+        """The paths that a line may name: the paths of the page's sections, of their rows and of the values in rows."""
 
     @abstractmethod
     def check(self, line: Line) -> None:
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 class Names:
-    """The lines in force. Instances are immutable: a target reads all of its pages with one instance."""
+    """The lines in force. Instances are immutable, and a target reads all of its pages with one instance."""
 
     def __init__(self, lines: tuple[Line, ...] = ()) -> None:
         self.lines = lines
@@ -76,10 +76,10 @@ class Names:
         return cast("type[C]", self._named[kind])
 
     def old(self, kind: type[C], body: bytes) -> type[C] | None:
-        """Return the contract without the further paths if the document contains none of them, else None.
+        """Return the contract without the further paths if the document contains no further path of any contract.
 
-        A document with all keys of a further path must be read with it: otherwise its renamed values could seem to be
-        absent. None is also returned if the contract has no further paths.
+        Return None if the contract has no further paths, or if the document contains all keys of a further path. Such a
+        document must be read with the further paths: otherwise its renamed values could seem to be absent.
         """
         if self.contract(kind) is kind:
             return None
@@ -113,7 +113,7 @@ NO_NAMES = Names()
 
 
 def variant(kind: type[C], change: Any) -> type[C]:
-    """Return a subclass of a contract whose values are changed. ``change``: a function of the declared value."""
+    """Return a subclass of a contract with changed values. ``change``: maps a declared value to the changed value."""
     named = {"change": staticmethod(change), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     return cast("type[C]", type(kind.__name__, (kind,), named))
 
@@ -134,7 +134,9 @@ def owners(kind: type[Contract], value: Value) -> Iterator[type[Contract]]:
 
 
 def renamed(path: str, line: Line) -> str | None:
-    """Return a path with the line's declared beginning replaced by the further path, or None if it begins otherwise.
+    """Return a path with the line's declared path at its beginning replaced by the further path.
+
+    Return None if the path does not begin with the declared path.
 
     >>> line = Line(Contract, "info.images[]", "media.photos[]")
     >>> renamed("info.images[].url", line), renamed("info.image", line)
@@ -145,7 +147,7 @@ def renamed(path: str, line: Line) -> str | None:
 
 
 def label(kind: type[Contract] | SelectorTable) -> str:
-    """Return the name of a contract in files: its platform and its class, such as ``retail.RenderedRow``."""
+    """Return the name of a contract or table in files. For a contract: platform and class (``retail.RenderedRow``)."""
     return kind.label if isinstance(kind, SelectorTable) else f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
 
 
@@ -154,10 +156,10 @@ class WrongLineError(ValueError):
 
 
 def check_line(line: Line) -> None:
-    """Check that the further path of a line can be read in place of the declared one.
+    """Check that the further path or selector of a line can be read in place of the declared one.
 
     Raises:
-        WrongLineError: it cannot, such as a path to a list for a single value.
+        WrongLineError: it cannot be read, such as a path to a list for a single value.
     """
     if isinstance(line.contract, SelectorTable):
         line.contract.check(line)

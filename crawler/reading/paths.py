@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from functools import cache
 
 Step = str | int
-"""A key, an index, ``EACH`` or ``ANY``."""
+"""One step of a path: a key, an index, ``EACH`` or ``ANY``."""
 
 EACH = "[]"
-"""Each entry of a list."""
+"""The step from a list to each of its entries."""
 ANY = "*"
-"""The value under each key of an object."""
+"""The step from an object to the value under each of its keys, whatever these are called."""
 
 _PATH = re.compile(r"(?P<index>\[(?P<number>-?\d+)?\])|(?P<key>[^.\[\]]+)|\.")
 
@@ -57,7 +57,7 @@ def is_flat(path: str) -> bool:
 
 
 def join(parent: str, path: str) -> str:
-    """Return a path that is relative to a parent as a path from the root.
+    """Return the path from the root for a path that is relative to its parent.
 
     >>> join("rows[]", "title.text"), join("", "rows[]"), join("rows[]", "[0].text")
     ('rows[].title.text', 'rows[]', 'rows[][0].text')

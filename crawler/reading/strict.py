@@ -1,12 +1,12 @@
 """The strict pass: one decode of a payload into typed objects, by msgspec.
 
-A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. A
-key of an ``identity`` or ``always`` value is a required field, so that the decoder itself finds missing values. The
-Struct of a contract is a subclass of the contract. The Struct has a field for each value whose path is a single key,
-and a property for each other value.
+A contract is compiled to msgspec Structs: one for the contract, and one for each object on the paths of its values. The
+keys of an ``identity`` or ``always`` value with one path are required fields, so that the decoder itself finds missing
+values. The Struct of a contract is a subclass of the contract. The Struct has a field for each value whose only path is
+a single key, and a property for each other value.
 
-The pass returns an instance if the payload is exactly as declared, else None. ``careful.py`` then finds the
-differences.
+The strict pass returns an instance if the payload is exactly as declared, else None. In the second case, ``careful.py``
+finds the differences.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from crawler.reading.getters import Getter, field_name, getter, getter_of_keys, 
 from crawler.reading.paths import ANY, EACH, Step, steps
 
 MAX_ROWS = 2_000
-"""Maximum number of rows of one kind in a payload. The largest real payload has 98. Far more rows would block the event
-loop."""
+"""Maximum number of rows of one kind in a payload. The largest recorded payload has 98. Reading far more rows would
+block the event loop."""
 
 
 def decoded(kind: type[C], body: bytes) -> C | None:
-    """Return the contract's instance, or None if the document is not exactly as declared."""
+    """Return the contract's instance. Return None if the document is not exactly as declared, or has too many rows, or
+    if only the careful pass can read the contract.
+    """
     decoder = _decoder(kind)
     if decoder is None:
         return None
@@ -68,14 +70,15 @@ class _Check:
     """The checks of the decoded objects of one contract."""
 
     lacks_one: Getter | None
-    """Tells whether an object lacks a value with several paths that must be present, which cannot be a required field.
+    """Returns whether an object lacks a required value with several paths. Such a value cannot be a required field.
     None: the contract has no such value."""
     often: tuple[Getter, ...]
+    """Return the ``often`` values."""
     one_of: tuple[Getter, ...]
-    """The values of which each object has at least one."""
+    """Return the values of which each object has at least one. Empty for a contract without ``one_of``."""
     inside: tuple[tuple[Getter, bool, tuple[type[Contract], ...], tuple[Step, ...]], ...]
-    """The objects inside the object that need checks: whether they are a list, their contracts, and their keys. Entries
-    of a list have no keys."""
+    """The values that contain objects which need checks. For each such value: its getter, whether it is a list, the
+    contracts of the objects, and the keys of the objects. Entries of a list have no keys."""
 
 
 @per_contract
@@ -109,12 +112,12 @@ def _needs_check(kind: type[Contract]) -> bool:
 
 
 def _cost(value: Value) -> tuple[int, int]:
-    """Return a sort key for values: the ones that are fastest to read come first."""
+    """Return a sort key for values: the values that are fastest to read come first."""
     return len(value.paths), len(value.steps)
 
 
 Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
-"""The objects of a contract on the same level of a payload, and their keys. Entries of a list have no keys."""
+"""A contract, its objects on one level of a payload, and the keys that contain them. Entries of a list have no keys."""
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
@@ -160,13 +163,16 @@ def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
 
 
 def _are_empty(body: bytes, keys: tuple[Step, ...], number: int) -> bool:
-    """Whether all ``number`` objects without a known value are ``{}``. Otherwise, some have only unknown keys."""
+    """Whether all objects without a value are ``{}`` in the document. ``number``: how many such objects there are.
+
+    Any other object without a value has only unknown keys, nulls or empty lists.
+    """
     found = (re.findall(rb'"%b"\s*:\s*\{\s*\}' % re.escape(str(key).encode()), body) for key in keys)
     return number == sum(map(len, found))
 
 
 def _attribute(value: Value, root: _Node) -> property:
-    """Return the property of a value that is not a field of its own."""
+    """Return the property for a value that has no field of its own in the Struct."""
     first = steps(value.paths[0])
     return property(getter_of_keys(first) if len(value.paths) == 1 and root.has_parents(first) else getter(value.paths))
 
@@ -176,7 +182,7 @@ def _attribute(value: Value, root: _Node) -> property:
 
 @dataclass
 class _Node:
-    """A place in a payload: on the path of a value, or its end."""
+    """A place in a payload: on the path of a value, or at the end of the path."""
 
     required: bool = False
     never_null: bool = False
@@ -206,7 +212,7 @@ class _Node:
             self.keys.setdefault(path[0], _Node()).add(path[1:], leaf, required=required, is_identity=is_identity)
 
     def has_parents(self, path: tuple[Step, ...]) -> bool:
-        """Whether a path has only keys, and all objects on it are never null."""
+        """Whether a path has only keys, and no object on the path may be null."""
         if len(path) == 1:
             return isinstance(path[0], str) and path[0] in self.keys
         node = self.keys.get(str(path[0]))

@@ -14,10 +14,10 @@ MAX_NAME_LENGTH = 60
 
 
 class Unread(NamedTuple):
-    """A path of a payload that could not be read, with the number of rows. Each path is reported once.
+    """A path of a payload that could not be read, with the number of rows. Each path is reported once per cause.
 
-    A page object collects these in ``PlatformPage.unread``. The target stays OK: its record lacks only these values or
-    rows. If nothing can be read, the page raises ``ExtractionFailed`` instead.
+    A page object collects its unread paths in ``PlatformPage.unread``. The target stays OK: its record lacks only these
+    values or rows. If nothing can be read, the page object raises ``ExtractionFailed`` instead.
     """
 
     path: str
@@ -26,25 +26,25 @@ class Unread(NamedTuple):
     The path contains no text of the page: unknown names are in ``names``, and their path ends in ``…unknown``.
     """
     cause: Cause
-    """Why it could not be read.
+    """Why the path could not be read.
 
-    ``missing``: the key is absent, although every known payload has it. ``null``: the value is null or empty in every
-    row of the page, which never occurs in known payloads. ``type``: the value has another type than declared.
-    ``unknown``: the platform sent a name, such as the type of a row, that this project does not know.
-    ``contradiction``: the payload contradicts itself, such as a repost without the original post. ``limit``: it was
-    left out because of a limit.
+    ``missing``: the key is absent, although every known payload has it. ``null``: the value is null where known
+    payloads never contain null, or is null or empty in every row of a page, which never occurs in known payloads.
+    ``type``: the value has another type than declared. ``unknown``: the platform sent a name, such as the type of a
+    row, that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without
+    the original post. ``limit``: the value or row was left out because of a limit.
     """
     rows: int = 1
     """Number of rows (or objects) in which the path could not be read."""
     of: int = 1
     """Number of rows of the same kind in the payload. 1 if the value is not part of a row."""
     loses_rows: bool = False
-    """Whether these rows are not in the data. False: the rows are in the data, without this value."""
+    """Whether the data lacks these rows. False: the rows are in the data, without this value."""
     names: tuple[str, ...] = ()
     """Unknown names from the platform, at most five, each at most 60 characters long."""
 
     def __str__(self) -> str:
-        """Describe the part in one line for people.
+        """Describe the unread path in one line for people.
 
         >>> str(Unread("rows[].rating", "missing", 40, 40)), str(Unread("user.name", "type"))
         ('rows[].rating: missing in 40 of 40', 'user.name: type')

@@ -1,4 +1,4 @@
-"""Pure functions that convert text to values. A missing or unreadable text becomes None, never 0 or a guess."""
+"""Functions that convert texts to values. A missing or unreadable text becomes None, "" or [], never 0 or a guess."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _money(number: str) -> float:
 
 
 def amount(value: object) -> float | None:
-    """Return the first amount of money in a number or a text, or None. For 0, return None: platforms use it as a
-    placeholder.
+    """Return the first amount of money in a number or a text, or None. For 0, return None: platforms use 0 as a
+    placeholder. Negative numbers are not amounts.
 
     >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
     (1159.0, 69.99, 69.0)
@@ -76,7 +76,7 @@ def count(value: object) -> int | None:
 
 
 def number(value: object) -> float | None:
-    """Return a number as a float, from a number or a text. For any other value, return None.
+    """Return a number below 10**15 as a float, from a number or a text. For any other value, return None.
 
     >>> number(4), number(4.5), number("4.5"), number("4"), number("-0.5")
     (4.0, 4.5, 4.5, 4.0, -0.5)
@@ -90,7 +90,8 @@ def number(value: object) -> float | None:
 
 
 def iso_duration(value: object) -> float | None:
-    """Return the number of seconds in an ISO 8601 or XML duration. For a zero duration or any other text, return None.
+    """Return the number of seconds in an ISO 8601 or XML duration. For a duration that is not positive or any other
+    value, return None.
 
     >>> iso_duration("PT1M12.5S"), iso_duration("PT0H0M4.967S"), iso_duration("P1DT2H")
     (72.5, 4.967, 93600.0)
@@ -118,8 +119,8 @@ def text(value: object) -> str:
 
 
 def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
-    """Return an absolute URL without its fragment. Relative URLs are resolved against the origin. For any other value,
-    return "".
+    """Return a URL as an absolute URL without its fragment. Relative URLs are resolved against the origin. For a value
+    that is not an HTTP or HTTPS URL, return "".
 
     ``query=False`` removes the query, for URLs whose query is used only to track visitors.
 
@@ -144,7 +145,10 @@ def absolute_url(origin: str, value: object, *, query: bool = True) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a URL is absolute, and resolving it would not change it. This is faster than a regular expression."""
+    """Whether resolving a URL would not change it, because it is absolute and has no unusual characters.
+
+    Searching for each unusual character is faster than a regular expression for all of them.
+    """
     odd = (
         "#" in value or ";" in value or "[" in value or "]" in value or "\n" in value or "\r" in value or "\t" in value
     )
@@ -152,7 +156,8 @@ def _is_plain(value: str) -> bool:
 
 
 def retry_after_seconds(value: str | None) -> int | None:
-    """Return the seconds to wait from a ``Retry-After`` header: a number or a date. For any other value, return None.
+    """Return the seconds to wait that a ``Retry-After`` header states, as a number or a date. For any other value,
+    return None. A number is limited to one day; for a date in the past, return 0.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -160,9 +165,9 @@ def retry_after_seconds(value: str | None) -> int | None:
     if value is None:
         return None
     text = value.strip()
-    if text.isascii() and text.isdecimal():
-        return min(int(text), 86_400)
     try:
+        if text.isascii() and text.isdecimal():
+            return min(int(text), 86_400)
         return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
     except ValueError:
         return None
@@ -179,8 +184,8 @@ _SCALES = {
     "bn": 10**9,
     "billion": 10**9,
 }
-# In a number with a unit such as "M", a comma would be the decimal point of another language: "1,2 M". In a number
-# without a unit, it separates groups of digits.
+# In a number without a unit, commas separate groups of digits. A number with a unit such as "M" must not contain a
+# comma, which would be the decimal point of another language: "1,2 M".
 _STATED = (
     rf"(?:(?P<rounded>\d{{1,6}}(?:\.\d{{1,6}})?)\s?(?P<scale>{'|'.join(_SCALES)})"
     r"|(?P<exact>\d{1,3}(?:,\d{2,3}){0,6},\d{3}|\d{1,20}))"
@@ -195,8 +200,9 @@ def _stating(things: str) -> re.Pattern[str]:
 def stated_count(text: str | None, things: str = "") -> int | None:
     """Return the number of things that a text states, such as 501000 for "501k views". For any other text, return None.
 
-    ``things`` is a regular expression for the name of the things. The number may be exact or rounded. Units in other
-    languages are not recognised, so that "20 Tr" (20 million) does not become 20.
+    ``things`` is a regular expression for the name of the things; "" for a number alone. The number may be exact or
+    rounded. If the unit of a number is not English, the text is not read, so that "20 Tr" (20 million) does not become
+    20.
 
     >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
     (8840, 3993451)
@@ -218,8 +224,8 @@ def stated_count(text: str | None, things: str = "") -> int | None:
 
 
 def clock_seconds(text: str | None) -> int | None:
-    """Return the seconds in a duration in the format of video players, such as "1:07:34". For any other text, return
-    None.
+    """Return the number of seconds in a duration in the format of video players, such as "1:07:34". For any other text,
+    return None.
 
     >>> clock_seconds("1:07:34"), clock_seconds("0:09"), clock_seconds("LIVE"), clock_seconds("1:75")
     (4054, 9, None, None)
@@ -249,7 +255,7 @@ def stated_day(text: str) -> datetime | None:
 
 
 def unix_time(text: object) -> int | None:
-    """Convert an ISO 8601 time with a UTC offset to Unix seconds. Without an offset, the time is unknown: None.
+    """Convert an ISO 8601 time with a UTC offset to Unix seconds. Without an offset, or before 1971, return None.
 
     >>> unix_time("2015-02-01T16:32:30+00:00"), unix_time("2022-11-12T13:00:00-08:00"), unix_time("2022-11-12")
     (1422808350, 1668286800, None)

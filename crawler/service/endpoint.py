@@ -36,7 +36,7 @@ PURGE_SECONDS = 600.0
 """Interval in seconds at which expired ``Idempotency-Key`` entries are deleted."""
 
 LAST_FLUSH_SECONDS = 5.0
-"""Maximum seconds for storing the usage counts when the service shuts down."""
+"""Maximum seconds for storing the usage counts, and then the state, when the service shuts down."""
 
 INTERNAL_CONNECTIONS = 100
 """Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS``."""
@@ -96,7 +96,10 @@ class Endpoint:
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
     async def drain(self) -> None:
-        """Wait until the calls in flight have a response. Store the usage counts even if another step fails."""
+        """Refuse new calls, wait until the calls in flight have a response, and close everything.
+
+        The usage counts are stored even if another step fails.
+        """
         try:
             await self._end_work()
         finally:
@@ -143,9 +146,9 @@ def prepare_documents(service_url: str) -> None:
 
 
 def _raise_file_limit(number: int) -> None:
-    """Raise the process's limit of open files to ``number``, or to the hard limit if that is lower.
+    """Raise the process's soft limit of open files to ``number``, or to the hard limit if that is lower.
 
-    The usual limit of 1,024 is too low for the connections.
+    A higher soft limit is kept. The usual limit of 1,024 is too low for the connections.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     new = number if hard == resource.RLIM_INFINITY else min(number, hard)

@@ -1,6 +1,6 @@
 """Prometheus metrics of the service (``GET /metrics``).
 
-If ``PROMETHEUS_MULTIPROC_DIR`` is set, each worker process returns the sums over all workers of its host.
+If ``PROMETHEUS_MULTIPROC_DIR`` is set, each worker process returns the metrics of all workers of its host together.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
 _SAMPLED: dict[str, float] = {}
-"""Scraper -> when its last record was sampled."""
+"""Scraper -> when its last record was sampled, on the monotonic clock."""
 
 
 def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
     """Count a call that was completed or whose client disconnected, ``duration_ms`` after its arrival.
 
-    Successful calls of routes that are not scrapers are not counted.
+    Calls whose ``is_counted`` is false, and successful requests to routes that are not scrapers, are not counted.
     """
     if not call.is_counted or (not call.scraper and answer.code == "OK"):
         return
@@ -176,10 +176,9 @@ def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
 
 
 def count_outcome(outcome: Outcome, keys: Iterable[CountKey]) -> None:
-    """Count the outcome of a target, and from time to time the empty fields of its record.
+    """Count the outcome of a target. Once in ``SAMPLE_SECONDS`` per scraper, also count the empty fields of the record.
 
-    ``keys``: the outcome's keys in ``OutcomeCounts``. The fields are counted if the scraper's last sample is older than
-    ``SAMPLE_SECONDS``.
+    ``keys``: the outcome's keys in ``OutcomeCounts``.
     """
     assert isinstance(outcome.target, Target)
     scraper = outcome.target.scraper
@@ -266,10 +265,10 @@ class StoreMetrics:
 
 
 def collect(crawlers: OpenCrawlers, connections: int) -> None:
-    """Set the gauges of this process.
+    """Set the gauges of this process, and increase the counters of its open crawlers.
 
-    This is called regularly and not on ``GET /metrics``, because the worker that responds cannot read the state of the
-    other workers.
+    This is called regularly, and not for ``GET /metrics``: the worker that responds cannot read the state of the
+    others.
     """
     pages: Tally[str] = Tally()
     for extension in CrawlerMetrics.open:
@@ -303,7 +302,9 @@ def expose() -> bytes:
 
 
 def prepare() -> dict[str, Any]:
-    """Create all series with the value 0. Return the extension to add to the open crawlers, for ``EXTENSIONS``.
+    """Create the series of all platforms and scrapers with the value 0, except those of errors and fields.
+
+    Return the extension to add to the open crawlers, for ``EXTENSIONS``.
 
     Prometheus would miss the first increase of a series that does not start at 0.
     """

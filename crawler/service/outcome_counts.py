@@ -43,10 +43,11 @@ class CountKey(NamedTuple):
     egress: str
     """The name of the egress; "" if the target ended before it had one."""
     code: str
-    """The code of the outcome, or of the warning."""
+    """The code of the outcome, or of the warning; "" for an unread path."""
     source: str = ""
-    """The source of the warning; "" for an outcome."""
+    """The source of the warning or of the unread path; "" for an outcome."""
     reason: str = ""
+    """The reason of the warning; "" for an outcome or an unread path."""
     path: str = ""
     """The unread path; "" for an outcome or a warning."""
 
@@ -63,7 +64,7 @@ class OutcomeCounts:
         return bool(self._counts)
 
     def count(self, outcome: Outcome, egress: str) -> list[CountKey]:
-        """Count a completed target, and return its keys. ``egress``: the name of its egress, "" if it had none."""
+        """Count a completed target, and return the keys of its counts. ``egress``: the name of its egress, or ""."""
         assert isinstance(outcome.target, Target)
         now = store_time()
         minute, platform, code = int(now) // MINUTE_SECONDS, outcome.target.scraper.platform, outcome.code
@@ -79,7 +80,7 @@ class OutcomeCounts:
         return keys
 
     def take(self) -> OutcomeCounts:
-        """Move all counts to a new object, and return it."""
+        """Move all counts, and the times of successes, to a new object. Return the new object."""
         taken = OutcomeCounts()
         taken._counts, self._counts = self._counts, taken._counts
         taken._successes, self._successes = self._successes, taken._successes
@@ -92,7 +93,7 @@ class OutcomeCounts:
         self._successes = taken._successes | self._successes
 
     def store(self, session: Session) -> None:
-        """Add the counts to those in the store."""
+        """Add the counts to those in the store, and store the times of successes."""
         # All processes use the same order, to prevent deadlocks.
         rows = [{**key._asdict(), "number": number} for key, number in sorted(self._counts.items())]
         for table, statement in ADD:
@@ -108,7 +109,7 @@ def first_minute() -> int:
 
 
 def purge(session: Session) -> None:
-    """Delete the counts of minutes that are no longer kept."""
+    """Delete the counts of minutes that are no longer kept, and the times of old successes."""
     session.run("DELETE FROM outcomes WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM unread WHERE minute < :first", first=first_minute())
     session.run("DELETE FROM successes WHERE at < :first", first=store_time() - KEEP_SUCCESS_SECONDS)
@@ -132,7 +133,7 @@ class History:
         self._successes = session.rows("SELECT platform, egress, at FROM successes")
 
     def outcomes(self, platform: str, egress: str | None = None) -> dict[str, list[int]]:
-        """Return code -> 60 numbers, the oldest first. ``egress``: count only its targets. None: all egresses."""
+        """Return code -> 60 numbers, the oldest first. ``egress``: count only targets of this egress. None: of all."""
         found: dict[str, list[int]] = {}
         for key, number in self._of(platform, egress):
             if not key.source and key.minute < self.first + MINUTES:

@@ -8,7 +8,6 @@ from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls
@@ -48,7 +47,7 @@ class Parts:
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
-        self.store = Store(store_location(self.settings), SCHEMA)
+        self.store = Store(store_location(self.settings))
         self.keys = keys
         self.pages = pages
         self.usage = Usage(self.store)

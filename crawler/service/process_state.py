@@ -1,6 +1,7 @@
 """Makes the state of this process from its crawlers, and adds up the states of several processes.
 
-Times are Unix seconds. Times in the past are None, so that the state of an idle process does not change.
+Times are Unix seconds. The time of a next slot or of the end of a cooldown is None if it has passed, so that the state
+of an idle process does not change.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ STORE_SECONDS = 2.0
 
 MANY_NOT_UNDERSTOOD = 0.2
 MANY_REFUSED = 0.3
-"""The shares of targets that a headline mentions. The alerts of Prometheus have the same thresholds."""
+"""The shares of targets above which a headline mentions them. The alerts of Prometheus have the same shares."""
 FEW_TARGETS = 5
 """With fewer targets, a share of them is not meaningful."""
 REFUSALS = ("UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED")
@@ -67,9 +67,10 @@ class Status:
         metrics.count_outcome(outcome, self._counts.count(outcome, egress))
 
     async def flush(self, seconds: float) -> None:
-        """Store the counts, and the state if it has changed. Wait at most ``seconds``; the transaction may take longer.
+        """Store the counts and the state, unless there are no counts and the stored state is equal and recent.
 
-        If the store is unavailable, the counts stay in memory for the next flush.
+        Wait at most ``seconds``; the transaction may take longer. If the store is unavailable, the counts stay in
+        memory for the next flush.
         """
         if self._write is None or self._write.done():
             self._write = asyncio.ensure_future(self._store())
@@ -108,7 +109,7 @@ class Status:
             await self.store.transact(lambda session: session.run(delete, id=self._id), seconds=seconds)
 
     async def report(self) -> dict[str, Any]:
-        """Return the response body of ``GET /v1/status``. ``contract.ServiceStatus`` is its model.
+        """Return the response body of ``GET /v1/status``. ``description.status.ServiceStatus`` is its model.
 
         Raises:
             StoreUnavailable: the store cannot be read.
@@ -188,7 +189,7 @@ def _future(moment: float | None, now: float) -> str | None:
 
 
 def headline(platform: dict[str, Any]) -> str:
-    """Return the most severe fact about a platform.
+    """Return a sentence with the most severe fact about a platform.
 
     ``platform``: its state and outcomes, as in the response of ``/v1/status``.
     """

@@ -125,7 +125,8 @@ class TargetTracker:
             busy = self._in_flight or self._reporter.is_pending
             limit = self._limit if (own := source.max_in_flight) is None else own
             if len(self._in_flight) >= limit or (exhausted and busy and not self._followups):
-                await self._change()
+                self._changed.clear()
+                await self._changed.wait()
                 continue
             if self._followups:
                 candidate: Target | InvalidTarget | None = self._followups.popleft()
@@ -160,10 +161,6 @@ class TargetTracker:
     def _release(self, followups: Iterable[Target]) -> None:
         if not self._source.keeps_followups:
             self._followups.extend(followups)
-
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
 
     def _accept(self, candidate: Target | InvalidTarget) -> list[Target]:
         if isinstance(candidate, InvalidTarget):

@@ -10,14 +10,13 @@ from structlog.testing import capture_logs
 
 from crawler.jobs.seen import MAX_IDS_PER_LISTING, SeenByCrawls, add_entries, entries_seen
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Record, Target
 
 
 async def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "store.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "store.sqlite3"))
 
     async def add(listing: bytes, *ids: str) -> None:
         await store.transact(lambda session: add_entries(session, listing, ids))

@@ -18,7 +18,6 @@ from structlog.testing import capture_logs
 
 from crawler.jobs.location import default_file, prepare, store_location
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import usage
 from crawler.service.clients.key_store import KeyRing, KeyStore
 
@@ -97,7 +96,7 @@ def earlier(location: str, tmp_path: Path, release: Path) -> tuple[str, str]:
 
 
 def reported(location: str, client: str) -> tuple[int, int]:
-    store = Store(location, SCHEMA)
+    store = Store(location)
     report = store.transact_sync(lambda session: usage.report(session, client))
     store.disconnect()
     return report["calls"], report["billable"]

@@ -20,7 +20,6 @@ from crawler.jobs.job import Claim, Stored
 from crawler.jobs.leases import Holder as Worker
 from crawler.jobs.leases import Skipped
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls import once, stored
 from crawler.service.calls.asynchronous import AsyncCalls
@@ -55,7 +54,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable
             connection.exec_driver_sql(f'create database "{name}" {locale}')
         engine.dispose()
         location = server.replace("/postgres?", f"/{name}?")
-    store = Store(location, SCHEMA)
+    store = Store(location)
     yield lambda work, *args, **values: store.transact_sync(lambda session: work(session, *args, **values))
     store.disconnect()
 

@@ -95,6 +95,15 @@ def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
     assert scrapy("keys", "unknown", keys=file).returncode == 2
 
 
+def test_us_4_a_damaged_file_of_keys_is_reported_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "keys.sqlite"
+    file.write_text("This is not a database. " * 50)
+    for arguments in (("list",), ("create", "acme")):
+        done = scrapy("keys", *arguments, keys=file)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"{file} cannot be read: file is not a database.\n"
+
+
 def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "folder" / "keys.sqlite")
     store.create("acme")

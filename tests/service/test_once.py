@@ -17,7 +17,6 @@ import pytest
 from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, TargetNotFound, UpstreamTimeout
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Unread
 from crawler.registry import scrapers
 from crawler.service.calls import once
@@ -341,7 +340,7 @@ async def test_co_6_calls_that_share_a_fetch_get_its_warnings() -> None:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     location = str(tmp_path / "store.sqlite3") if request.param == "sqlite" else request.getfixturevalue("postgresql")
-    opened = Store(location, SCHEMA)
+    opened = Store(location)
     for table in ("idempotency", "usage", "reservations"):
         opened.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     yield opened

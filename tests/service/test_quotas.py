@@ -25,7 +25,6 @@ from scrapy.settings import Settings
 from crawler.commands.keys import Command, monthly
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder, configured_keys, export, monthly_quota
@@ -71,7 +70,7 @@ class Process:
 
 @asynccontextmanager
 async def processes(location: str, number: int = 1) -> AsyncIterator[list[Process]]:
-    stores = [Store(location, SCHEMA) for _ in range(number)]
+    stores = [Store(location) for _ in range(number)]
     yield [Process(Quotas(store), Usage(store)) for store in stores]
     for store in stores:
         await store.close()
@@ -92,7 +91,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
-    store = Store(url, SCHEMA)
+    store = Store(url)
     for table in ("usage", "quotas", "reservations"):
         store.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     asyncio.run(store.close())

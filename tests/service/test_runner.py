@@ -23,7 +23,6 @@ from crawler.jobs.job import InputLine
 from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls import asynchronous, stored
 from crawler.service.calls.asynchronous import AsyncCalls
@@ -145,7 +144,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def running(folder: Path, fetch: Fetch, slots: Slots | None = None, lease: float = 0.6) -> AsyncIterator[Process]:
     """Run the calls in a store. ``fetch`` replaces the crawlers."""
     location = str(folder / "service.sqlite3")
-    store, crawlers = Store(location, SCHEMA), cast("Any", Crawlers(slots or Slots()))
+    store, crawlers = Store(location), cast("Any", Crawlers(slots or Slots()))
     crawlers.crawler.fetch = fetch
     calls = AsyncCalls(
         store, crawlers, Cache(fetch, ttls={}, max_bytes=0, max_wait=120), KeyLimits(LIMITS, Facts()), SETTINGS

@@ -30,7 +30,6 @@ from crawler.errors import (
 )
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store
-from crawler.jobs.tables import SCHEMA
 from crawler.reading.unread import Cause, Unread
 from crawler.registry import find_scraper
 from crawler.sandbox.photoapp.site import Site as PhotoApp
@@ -90,7 +89,7 @@ class Process:
         shared = SharedState()
         self.lanes = platform_lanes(shared, "retail", all_settings)
         self.crawler = SimpleNamespace(lanes=self.lanes, source=["a waiting call"], in_flight=3)
-        self.store = Store(location, SCHEMA)
+        self.store = Store(location)
         self.status = Status(cast("Any", SimpleNamespace(of={"retail": self.crawler})), self.store)
 
     def complete(
@@ -145,7 +144,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
-    store = Store(url, SCHEMA)
+    store = Store(url)
     for table in ("outcomes", "successes", "processes", "targets", "jobs"):
         store.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
     asyncio.run(store.close())

@@ -18,7 +18,6 @@ from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
-from crawler.jobs.tables import SCHEMA
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Call, Served
 from crawler.service.calls.once import Once
@@ -165,7 +164,7 @@ async def count(counts: Usage, calls: int) -> None:
 
 
 async def test_rb_9_usage_is_exact_after_a_lock_and_reports_what_is_pending(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     counts = Usage(store)
     await count(counts, 3)
     with locked(Path(store.location)):
@@ -207,7 +206,7 @@ async def test_rb_9_usage_is_exact_from_then_on_if_the_store_is_lost(
     tmp_path: Path, fault: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "service.sqlite3"
-    workers = [Usage(Store(str(path), SCHEMA)) for _ in range(3)]
+    workers = [Usage(Store(str(path))) for _ in range(3)]
     for worker in workers:
         await count(worker, 5)
     with closing(sqlite3.connect(path)) as database:
@@ -229,7 +228,7 @@ async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but important" * 1_000)
     before = path.read_bytes()
-    counts = Usage(Store(str(path), SCHEMA))
+    counts = Usage(Store(str(path)))
     await count(counts, 2)
     assert counts.pending() == 2
     assert path.read_bytes() == before
@@ -239,7 +238,7 @@ async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path
 
 
 async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_waits(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     counts = Usage(store)
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
@@ -259,7 +258,7 @@ async def test_wide_reports_are_consistent_while_usage_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 60.0)
-    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA)) for _ in range(3)]
+    workers = [Usage(Store(str(tmp_path / "service.sqlite3"))) for _ in range(3)]
     totals = []
 
     async def write(worker: Usage) -> None:
@@ -303,7 +302,7 @@ async def test_a_clock_that_is_set_back_blocks_no_key(monkeypatch: pytest.Monkey
 async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA))
+    counts = Usage(Store(str(tmp_path / "service.sqlite3")))
     now = time.time()
     for days in (0, 2, 1, 0):
         monkeypatch.setattr(usage, "store_time", lambda days=days: now - days * 86_400)
@@ -328,7 +327,7 @@ async def serve() -> Served:
 
 
 async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     keys = Once(store, ttl=60)
     await keys.run("first", Call(client_id="acme", scraper="a"), target(5), serve)
     with locked(Path(store.location)):
@@ -341,7 +340,7 @@ async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) ->
 
 async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp_path: Path) -> None:
     """The store hangs because another transaction never ends."""
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     keys = Once(store, ttl=60)
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
@@ -357,7 +356,7 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it did, a repeated call would run and be billed a second time."""
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     keys = Once(store, ttl=60)
     other = sqlite3.connect(store.location, isolation_level=None)
 
@@ -380,7 +379,7 @@ async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_rep
 
 def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_path: Path) -> None:
     """The client is told that its call was not accepted, so it will make the call again."""
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
 
     def add(session: Session) -> None:
         usage.add(session, {("acme", "a", "2026-11-22", "OK"): [1, 1, 0]})
@@ -394,7 +393,7 @@ def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_
 
 async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:
     """If each of them waited for the lock, a thousand calls would take a thousand seconds."""
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     await store.transact(lambda session: session.run("DELETE FROM usage"))
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
@@ -418,11 +417,11 @@ async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(t
 
 
 async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str) -> None:
-    store = Store(postgresql, SCHEMA)
+    store = Store(postgresql)
     counts = Usage(store)
     client = f"client-{time.time_ns()}"
     terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-    other = Store(postgresql, SCHEMA)
+    other = Store(postgresql)
     for _ in range(5):
         counts.count(client, "a", "OK", billable=True)
         await counts.flush()
@@ -438,7 +437,7 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
     monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must last longer than the call
-    store, other = Store(postgresql, SCHEMA), Store(postgresql, SCHEMA)
+    store, other = Store(postgresql), Store(postgresql)
     await other.transact(lambda session: session.run("DELETE FROM idempotency"))
     release = threading.Event()
     held = threading.Event()
@@ -469,7 +468,7 @@ def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_data
         clock = StoreTime()
         monkeypatch.setattr("crawler.jobs.store.STORE_TIME", clock)
         monkeypatch.setattr(time, "time", lambda behind=behind: real() - behind)
-        store = Store(postgresql, SCHEMA)
+        store = Store(postgresql)
         store.transact_sync(lambda session: session.rows("SELECT 1"))
         times.append(clock.now() - real())
         store.disconnect()

@@ -23,7 +23,6 @@ from scrapy.settings import Settings
 from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.service.clients.keys import Holder
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
@@ -113,7 +112,7 @@ def test_usage_equals_the_calls_after_a_kill(tmp_path: Path, size: int) -> None:
 
 
 def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     columns = ("client", "scraper", "day", "code", "calls", "billable")
     row = f"INSERT INTO usage ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608  # constants
     days = [(0, "OK", 5), (0, "TARGET_NOT_FOUND", 2), (1, "OK", 7), (30, "OK", 11), (31, "OK", 13)]
@@ -185,7 +184,7 @@ def _ago(days: int) -> str:
 
 def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     file = tmp_path / "service.sqlite3"
-    store = Store(str(file), SCHEMA)
+    store = Store(str(file))
     counts = Usage(store)
     for client, code in (("one", "OK"), ("one", "OK"), ("other", "TARGET_NOT_FOUND")):
         counts.count(client, "some-scraper", code, billable=code == "OK")
@@ -223,7 +222,7 @@ def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own
 async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.write_text("a file, where a folder should be")
-    counts = Usage(Store(str(folder / "service.sqlite3"), SCHEMA))
+    counts = Usage(Store(str(folder / "service.sqlite3")))
     counts.count("one", "some-scraper", "OK", billable=True)
     await counts.flush()
     counts.count("one", "some-scraper", "OK", billable=True)
@@ -235,7 +234,7 @@ async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path
 
 async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path) -> None:
     """At shutdown, the upkeep task is cancelled, possibly while its write waits for the store's thread."""
-    store = Store(str(tmp_path / "service.sqlite3"), SCHEMA)
+    store = Store(str(tmp_path / "service.sqlite3"))
     counts = Usage(store)
     release = threading.Event()
     busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
@@ -273,7 +272,7 @@ async def test_usage_is_stored_after_an_unexpected_exception() -> None:
 
 
 async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
-    workers = [Usage(Store(str(tmp_path / "service.sqlite3"), SCHEMA)) for _ in range(4)]
+    workers = [Usage(Store(str(tmp_path / "service.sqlite3"))) for _ in range(4)]
     for _ in range(25):
         for worker in workers:
             worker.count("one", "a", "OK", billable=True)
@@ -286,7 +285,7 @@ async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
 
 
 async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
-    store = Store(postgresql, SCHEMA)
+    store = Store(postgresql)
     client = f"client-{os.getpid()}-{time.time_ns()}"
     counts = Usage(store)
     for _ in range(3):

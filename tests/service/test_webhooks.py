@@ -21,7 +21,6 @@ from standardwebhooks import Webhook
 from crawler.downloads import public_addresses
 from crawler.jobs.events import post
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.service.webhooks import outbox, signed_request
 from crawler.service.webhooks.dispatcher import Dispatcher
 from tests.crawls import ROOT
@@ -74,7 +73,7 @@ class Outbox:
 
 @asynccontextmanager
 async def outbox_of(location: str, *, private: bool = True) -> AsyncIterator[Outbox]:
-    store = Store(location, SCHEMA)
+    store = Store(location)
     dispatcher = Dispatcher(store, private=private)
     dispatcher.open()
     try:

@@ -203,9 +203,8 @@ class GuestClient:
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        return await (
-            await self._send(self.user_query(handle_of(target)), target, first, optional=first is None)
-        ).to_item()
+        page = await self._send(self.user_query(handle_of(target)), target, first, optional=first is None)
+        return await page.to_item()
 
     async def timeline(
         self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True

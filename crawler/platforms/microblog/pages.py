@@ -35,6 +35,7 @@ SLOT = "$R["
 STREAM = "GraphQLRequestStream."
 """Prefix of the type names of objects that contain the state of one of the page's queries."""
 OWN_TIMELINE = "ProfileOriginals"
+HANDLE_PATH = ("User", "core", "screen_name")
 GONE_MARKS = ("looking for could not be found", "This account doesn’t exist", "This account doesn't exist")
 HEAD_CHARACTERS = 200_000
 """The meta tags are within this number of characters. Real pages have them in the first 20,000."""
@@ -107,13 +108,10 @@ class ProfilePage(MicroblogPage):
         self._raise_for_unfinished_streams()
         self._raise_if_unrecognised()
         if not self.users and not self.records:
-            raise missing_error(
-                "The page contains linked data, but neither a user object nor posts.",
-                *(["User", "core", "screen_name"], ["TimelineTimelineEntry"]),
-                reason="blind",
-            )
+            message = "The page contains linked data, but neither a user object nor posts."
+            raise missing_error(message, HANDLE_PATH, ["TimelineTimelineEntry"], reason="blind")
         if not handle:
-            raise missing_error("The page contains no handle.", ["User", "core", "screen_name"], reason="no_user")
+            raise missing_error("The page contains no handle.", HANDLE_PATH, reason="no_user")
 
     # Fields
 
@@ -125,9 +123,7 @@ class ProfilePage(MicroblogPage):
             for name in unnamed.contradictions:
                 contradictions.add(unnamed, name)
         self.unread += contradictions.unread()
-        if (
-            found["statuses_count"] is None or found["profile_image_url_https"] is None
-        ):  # the only values that meta tags can add
+        if None in (found["statuses_count"], found["profile_image_url_https"]):  # all that meta tags can add
             found = merged([found, self._meta_profile])
         return found if found["screen_name"] else {}
 
@@ -345,7 +341,7 @@ class ProfilePage(MicroblogPage):
         seen = [user.screen_name for user in self._users if user.screen_name]
         if seen:
             self.raise_for_other_profile(seen[0])
-        raise missing_error("The page contains no user object.", ["User", "core", "screen_name"], reason="no_user")
+        raise missing_error("The page contains no user object.", HANDLE_PATH, reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
         """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
@@ -356,15 +352,12 @@ class ProfilePage(MicroblogPage):
     def _raise_for_unfinished_streams(self) -> None:
         """Raise an error if the page has no posts because the result of one of its queries is missing."""
         states = {(text(each.get("key")), text(each.get("kind")).removeprefix(STREAM)) for each in self._streams}
-        unfinished = {key for key, state in states if state == "Started"} - {
-            k for k, state in states if state == "Completed"
-        }
+        started, completed = ({key for key, state in states if state == kind} for kind in ("Started", "Completed"))
+        unfinished = started - completed
         if unfinished and not self.rows:
-            raise missing_error(
-                "The page ends before the results of its queries arrive.",
-                *([f"{STREAM}Completed", key[:60]] for key in sorted(unfinished)),
-                reason="unfinished_stream",
-            )
+            paths = ([f"{STREAM}Completed", key[:60]] for key in sorted(unfinished))
+            message = "The page ends before the results of its queries arrive."
+            raise missing_error(message, *paths, reason="unfinished_stream")
 
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the page has posts but no timeline that lists them: the page's structure has changed."""

@@ -229,10 +229,8 @@ def raise_for_ruling(ruling: Ruling | None) -> None:
     if ruling is None:
         return
     words = " ".join(filter(None, (ruling.title, ruling.description)))
-    raise TargetRestricted(
-        f"The platform withholds the post: {words[:300] or 'no reason given'}",
-        reason=GATING_REASONS.get(ruling.gating_type, "gated"),
-    )
+    message = f"The platform withholds the post: {words[:300] or 'no reason given'}"
+    raise TargetRestricted(message, reason=GATING_REASONS.get(ruling.gating_type, "gated"))
 
 
 def raise_for_query_errors(payload: Any) -> None:
@@ -322,8 +320,6 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
     if shown and shortcode and shown != shortcode:
         raise missing_error(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
     if shown or "Post" in route or "Reel" in route:
-        raise UpstreamRateLimited(
-            "The platform returned the page without its data, as it does for throttled visitors.",
-            reason="throttled_shell",
-        )
+        message = "The platform returned the page without its data, as it does for throttled visitors."
+        raise UpstreamRateLimited(message, reason="throttled_shell")
     raise missing_error("The page contains no data block.", [path], reason="no_data_block")

@@ -332,10 +332,8 @@ class SharePage(PhotoPage):
     def _raise_for_wrong_redirect(self, location: str) -> None:
         source, target = urlsplit(str(self.response.url)), urlsplit(location)
         if target.netloc != source.netloc and target.netloc.lower() not in HOSTS:
-            raise UpstreamBlocked(
-                f"The platform redirected to another host: {target.netloc[:100]}",
-                reason="foreign_redirect",
-            )
+            message = f"The platform redirected to another host: {target.netloc[:100]}"
+            raise UpstreamBlocked(message, reason="foreign_redirect")
         blocks.raise_for_blocked_path(target.path)
         if target.path in {"", "/"}:
             blocks.raise_for_login()

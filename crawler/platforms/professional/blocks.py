@@ -55,11 +55,9 @@ def raise_for_blocks(response: HttpResponse) -> None:
     """
     reason = _block_reason(response)
     if reason is not None:
-        raise UpstreamBlocked(
-            "The platform blocked this visitor before it served the profile. The member may exist.",
-            reason=reason,
-            retry_after=BLOCK_SECONDS if reason in _LASTING_BLOCKS else None,
-        )
+        message = "The platform blocked this visitor before it served the profile. The member may exist."
+        seconds = BLOCK_SECONDS if reason in _LASTING_BLOCKS else None
+        raise UpstreamBlocked(message, reason=reason, retry_after=seconds)
 
 
 def has_heading(response: HttpResponse) -> bool:

@@ -320,11 +320,8 @@ class ProfilePage(PlatformPage):
         if self._name and self._profile_url:
             return
         blocks.raise_for_other_pages(self.response)
-        raise missing_error(
-            "The page contains no profile.",
-            [document.CANONICAL if self._name else document.HEAD_NAME],
-            reason="no_profile",
-        )
+        place = document.CANONICAL if self._name else document.HEAD_NAME
+        raise missing_error("The page contains no profile.", [place], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
         """Raise an error if the page belongs to another member, or to several members.

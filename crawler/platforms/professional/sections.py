@@ -176,16 +176,23 @@ def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str
     return Layout(css, cells, mark, filled, needed)
 
 
-def _section(names: str, field: str, *layouts: Layout, mark: str = "", **cells: Cell) -> Section:
-    """Declare a section. ``cells``: the cells of its single layout, a list with one item per row."""
-    return Section(tuple(names.split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
+def _section(field: str, *layouts: Layout, names: str = "", mark: str = "", **cells: Cell) -> Section:
+    """Declare a section.
+
+    ``names``: its names on the page, by default that of the field. ``cells``: the cells of its single layout, a list
+    with one item per row.
+    """
+    return Section(tuple((names or field).split()), field, layouts or (Layout(OUTERMOST, cells),), mark)
 
 
 TABLE = Table(
     (
-        _section("summary", "about", _rows(_ABOUT, text=Cell(_ABOUT, lambda node: lines(node) or None, "identity"))),
         _section(
-            "articles",
+            "about",
+            _rows(_ABOUT, text=Cell(_ABOUT, lambda node: lines(node) or None, "identity")),
+            names="summary",
+        ),
+        _section(
             "articles",
             title=TITLE,
             link=Cell(f"{FULL_LINK}[href]", link, "identity"),
@@ -195,7 +202,6 @@ TABLE = Table(
             comments=COMMENTS,
         ),
         _section(
-            "posts activities",
             "activity",
             _rows(  # tabs, since 2026-07
                 "li.slide-list__item",
@@ -219,9 +225,9 @@ TABLE = Table(
                 image=Cell("img.main-activity-card__img", shown_image, "always", None),
                 text=Cell("h3", shown, "always"),
             ),
+            names="posts activities",
         ),
         _section(
-            "experience",
             "experience",
             _rows(
                 INNERMOST,
@@ -235,8 +241,8 @@ TABLE = Table(
             ),
         ),
         _section(
-            "educationsDetails education",
             "education",
+            names="educationsDetails education",
             school_name=TITLE,
             school_url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
             school_image=LOGO,
@@ -246,7 +252,6 @@ TABLE = Table(
             description=DESCRIPTION,
         ),
         _section(  # the positions and schools of a masked profile
-            "experience-education",
             "masked_history",
             _rows(
                 filled=".blurred-content",
@@ -257,9 +262,9 @@ TABLE = Table(
                 image=LOGO,
                 dates=replace(DATED, often=0),
             ),
+            names="experience-education",
         ),
         _section(
-            "certifications",
             "certifications",
             name=TITLE,
             issuer=SUBTITLE,
@@ -268,8 +273,8 @@ TABLE = Table(
             url=TITLE_URL,
         ),
         _section(
-            "volunteering",
             "volunteer_experience",
+            names="volunteering",
             role=TITLE,
             organization=SUBTITLE,
             organization_url=Cell("h4 a[href]", link),
@@ -277,9 +282,8 @@ TABLE = Table(
             dates=DATED,
             description=DESCRIPTION,
         ),
-        _section("honors-and-awards", "awards", title=TITLE, issuer=SUBTITLE, date=DATE, description=DESCRIPTION),
+        _section("awards", names="honors-and-awards", title=TITLE, issuer=SUBTITLE, date=DATE, description=DESCRIPTION),
         _section(
-            "projects",
             "projects",
             title=TITLE,
             url=TITLE_URL,
@@ -288,7 +292,6 @@ TABLE = Table(
             contributors=CONTRIBUTORS,
         ),
         _section(
-            "publications",
             "publications",
             title=TITLE,
             publisher=Cell("h4", undated),
@@ -297,10 +300,9 @@ TABLE = Table(
             description=DESCRIPTION,
             contributors=CONTRIBUTORS,
         ),
-        _section("languages", "languages", name=TITLE, proficiency=SUBTITLE),
-        _section("courses", "courses", name=TITLE, number=Cell("h4", shown)),
+        _section("languages", name=TITLE, proficiency=SUBTITLE),
+        _section("courses", name=TITLE, number=Cell("h4", shown)),
         _section(
-            "organizations",
             "organizations",
             name=TITLE,
             position=Cell("h4", shown),
@@ -310,14 +312,13 @@ TABLE = Table(
         ),
         _section(
             "recommendations",
-            "recommendations",
             name=TITLE,
             url=Cell("a[href]", link),
             text=Cell(".endorsement-card__content", quoted, "always"),
         ),
-        _section("skills", "skills", name=Cell("li", shown, "identity")),
-        _section("browsemap", "people_also_viewed", *PEOPLE),
-        _section("samename", "same_name", *PEOPLE, mark='a[href*="public_profile_samename"]'),
+        _section("skills", name=Cell("li", shown, "identity")),
+        _section("people_also_viewed", *PEOPLE, names="browsemap"),
+        _section("same_name", *PEOPLE, names="samename", mark='a[href*="public_profile_samename"]'),
     ),
     not_read=(
         "instructor-courses",  # courses that the member taught

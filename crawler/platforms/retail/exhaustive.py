@@ -81,9 +81,8 @@ class ExhaustiveCrawl:
         self.found.difference_update(ids)
 
     def _reading(self, part: Slice) -> Reading:
-        self.plan.open(
-            part, "order", self.root
-        )  # has an effect only if the notes of a resumed crawl lack the page that led to this slice
+        # This has an effect only if the notes of a resumed crawl lack the page that led to this slice.
+        self.plan.open(part, "order", self.root)
         return self.plan.readings[part]
 
     def _finish(self, step: Step, steps: list[Step]) -> list[Step]:

@@ -204,19 +204,13 @@ class ResultsPage(PlatformPage):
         if nil in NOTHING_FOUND:
             return
         if nil:
-            raise missing_error(
-                f"The response contains no rows, for the unknown reason {nil[:60]!r}.",
-                ["search_nil_info", "search_nil_type"],
-                reason="unknown_nil_type",
-            )
+            message = f"The response contains no rows, for the unknown reason {nil[:60]!r}."
+            raise missing_error(message, ["search_nil_info", "search_nil_type"], reason="unknown_nil_type")
         if self._other_lists:
             raise missing_error("The response contains its rows under unknown keys.", ["item_list"], reason="no_list")
         if self._more is None or self.has_more:
-            raise missing_error(
-                "The response contains no rows, but does not mark the end of the results.",
-                ["item_list"],
-                reason="no_rows",
-            )
+            message = "The response contains no rows, but does not mark the end of the results."
+            raise missing_error(message, ["item_list"], reason="no_rows")
 
     @cached_property
     def _other_lists(self) -> list[str]:

@@ -199,11 +199,8 @@ class VideoPage(VideositePage):
         super().validate_input()
         if self._player.metadata is None:
             self._raise_for_unavailable()
-            raise missing_error(
-                "The response contains no video metadata.",
-                ("microformat", "playerMicroformatRenderer"),
-                reason="no_metadata",
-            )
+            path = ("microformat", "playerMicroformatRenderer")
+            raise missing_error("The response contains no video metadata.", path, reason="no_metadata")
         requested = text(self.page_params.get("video"))
         if not is_video_id(self._video) or (requested and requested != self._video):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."

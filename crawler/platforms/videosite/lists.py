@@ -128,9 +128,8 @@ class PlaylistPage(ContinuationPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        if re.search(r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer)"\s*:', body) or not body.lstrip().startswith(
-            "{"
-        ):
+        is_channel = re.search(r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer)"\s*:', body) is not None
+        if is_channel or not body.lstrip().startswith("{"):
             return False
         marks = ('"playlistVideoListRenderer"', '"playlistMetadataRenderer"', "The playlist does not exist.")
         return any(mark in body for mark in marks) or bool(re.search(r'"playlistId":\s*"UU(?:LF|SH|LV)', body))

@@ -225,11 +225,8 @@ class ChannelPage(ListPage):
         if isinstance(self.page, Channel) and self._selected and not self._selected.name:
             raise missing_error("The selected tab has no URL.", (*CONTENTS, "tabRenderer"), reason="blind")
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
-            raise missing_error(
-                f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}.",
-                (*CONTENTS, "tabRenderer", "endpoint"),
-                reason="wrong_tab",
-            )
+            message = f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}."
+            raise missing_error(message, (*CONTENTS, "tabRenderer", "endpoint"), reason="wrong_tab")
         if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):
             raise missing_error("The tab contains no list.", (*CONTENTS, "tabRenderer", "content"), reason="no_list")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crawler.platforms import cursors
 from crawler.platforms.page import mismatch_error
-from crawler.platforms.videosite.schema import CURSOR_KIND, TABS, Continuation
+from crawler.platforms.videosite.schema import CURSOR_KIND, TABS
 
 Item = dict[str, Any]
 
@@ -99,7 +99,7 @@ def is_used(token: str, seen: list[int]) -> bool:
 def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
-    """Return the cursor for the next page, "" after the last tab.
+    """Return the cursor for the next page, a ``Continuation``; "" after the last tab.
 
     If there is a ``token``, the next page continues the first of the ``tabs``. Otherwise it is the first page of the
     second tab.
@@ -114,17 +114,15 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     if not tabs or not profile["profile_id"]:
         return ""
     names = {username.removeprefix("@").lower(), profile["username"].lower(), profile["profile_id"].lower()}
-    payload = Continuation.model_validate(
-        {
-            "channel": profile["profile_id"],
-            "names": sorted(names - {""}),
-            "type": kind,
-            "tabs": tabs,
-            "token": token,
-            "seen": [*seen, checksum][-MAX_SEEN_TOKENS:] if token else [],
-        }
-    )
-    return cursors.encode(CURSOR_KIND, payload.model_dump())
+    payload = {
+        "channel": profile["profile_id"],
+        "names": sorted(names - {""}),
+        "type": kind,
+        "tabs": tabs,
+        "token": token,
+        "seen": [*seen, checksum][-MAX_SEEN_TOKENS:] if token else [],
+    }
+    return cursors.encode(CURSOR_KIND, payload)
 
 
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:

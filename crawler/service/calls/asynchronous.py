@@ -1,6 +1,6 @@
 """Asynchronous calls in this process: scrapes claimed calls, and wakes the requests that wait for them.
 
-The worker of the clients' jobs (``jobs/runs.py``) claims calls when no synchronous call waits for a slot.
+The worker of the clients' jobs (``jobs/runs.py``) claims a call only if no synchronous call waits for a slot.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 RUN_SECONDS = 120.0
-"""Timeout in seconds of a call after it was claimed. It equals the longest timeout of a synchronous call."""
+"""Timeout in seconds of an asynchronous call after its claim: the longest timeout of a synchronous call."""
 TICK_SECONDS = 0.5
 """Interval in seconds at which a process looks for calls that other processes have completed or deleted."""
 LOAD_SECONDS = 5.0
 """Interval in seconds at which the numbers and the size of the stored calls are read, and expired ones are deleted."""
 DELETED_AT_ONCE = 500
-"""Maximum number of calls that one transaction deletes, so that it is short even if many calls have expired."""
+"""Maximum number of expired calls that one transaction deletes, so that each transaction is short."""
 TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a call or a target of a job waits for another attempt."""
 
@@ -64,7 +64,7 @@ class AsyncCalls:
         self.max_seconds = settings.getfloat("CALL_MAX_HOURS") * 3_600
         """Maximum seconds for which a call may wait."""
         self.result_seconds = settings.getfloat("CALL_RESULT_HOURS") * 3_600
-        """Seconds for which an ended call is stored."""
+        """Seconds for which an ended call is stored, unless its ``Idempotency-Key`` is stored for longer."""
         self.idempotency_seconds = settings.getfloat("IDEMPOTENCY_HOURS") * 3_600
         self.max_bytes = settings.getint("CALL_STORE_MB") * 1_000_000
         self.stored_bytes = 0

@@ -1,4 +1,4 @@
-"""The response cache (off by default). Simultaneous calls with the same params share one fetch.
+"""The response cache (off by default). Simultaneous calls of a cached scraper with the same params share one fetch.
 
 Each worker process has its own cache in memory. A record that one worker has cached is not cached in the others.
 """
@@ -25,7 +25,7 @@ ENTRY_OVERHEAD_BYTES = 500
 
 
 FRESH = {"no-cache", "no-store"}
-"""Directives of ``Cache-Control`` that require a new fetch."""
+"""Directives of a call's ``Cache-Control`` that require a new fetch for this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class _Entry:
 
 
 class _SharedFetch:
-    """A fetch for whose result several calls wait. It is cancelled when all of these calls have been cancelled."""
+    """A fetch whose result several calls wait for. The fetch is cancelled when none of these calls waits any longer."""
 
     def __init__(self, fetch: Awaitable[Served], on_end: Callable[[], None]) -> None:
         self._task = asyncio.ensure_future(fetch)
@@ -109,7 +109,10 @@ class Cache:
         return await self._fetches[key].join(target.deadline)
 
     def stored(self, target: Target, control: str | None) -> Served | None:
-        """Return the target's cached data, or None. ``control``: the value of the call's ``Cache-Control`` header."""
+        """Return the target's cached data. None: it is not cached, or ``control`` requires a new fetch.
+
+        ``control``: the value of the call's ``Cache-Control`` header.
+        """
         ttl = self.ttls.get(target.scraper.name, 0)
         if not ttl or not _directives(control).isdisjoint(FRESH):
             return None

@@ -42,7 +42,7 @@ class _RequestIds:
         """Generate ``req_`` and a ULID: 26 characters that sort by time."""
         number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
         if number >> 80 <= self._last >> 80:
-            # By the specification of ULIDs, 1 is added. A random number keeps the next id hard to guess.
+            # The specification of ULIDs adds 1 to the last id. A random number in addition keeps ids hard to guess.
             number = self._last + 1 + secrets.randbits(64)
         self._last = number
         digits = base64.b32encode(number.to_bytes(_BYTES))[-_DIGITS:]
@@ -71,23 +71,24 @@ class Call:
     target: str = ""
     """The params that differ from their defaults, as short text. Empty if they are invalid."""
     note: str = ""
-    """A sentence about numbers in the request that were above their limits. The message of a successful response
-    contains it."""
+    """A sentence about numbers in the request that were reduced to their limits, for the message of a successful
+    response. "": there are none."""
     service_url: str = ""
     """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
-    """When the call ended. None: it is in progress."""
+    """When the call ended, on the monotonic clock, as ``started``. None: the call is in progress."""
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
     has_reservation: bool = False
-    """Whether a part of the client's quota may be reserved for the call."""
+    """Whether one billable call of the client's quota may be reserved for this call."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
     billed: Served | None = None
-    """The record, if it was stored and billed in one transaction."""
+    """The record, if it was stored for its ``Idempotency-Key`` and billed in one transaction. None: the call is billed
+    when it ends."""
     is_logged: bool = True
     """Whether the call is logged. Calls without a valid API key are logged up to a limit."""
 
@@ -143,7 +144,7 @@ def success(call: Call, served: Served) -> Answer:
 
 
 def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
-    """Return the status message of a partial record: the failed sources and the first unread parts of payloads.
+    """Return the status message of a partial record: incomplete listings, failed sources, and the first unread parts.
 
     >>> from crawler.reading.unread import Unread
     >>> partial_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
@@ -185,9 +186,9 @@ def partial_header(warnings: Sequence[OutcomeWarning]) -> str:
 
 
 def _shown(warnings: Sequence[OutcomeWarning]) -> tuple[list[OutcomeWarning], list[OutcomeWarning], int]:
-    """Return the failed sources, the unread parts to list, and the number of unlisted parts.
+    """Return the warnings without an unread part, those whose unread parts are listed, and the number of the others.
 
-    Lost rows are listed first.
+    Unread parts whose rows are lost are listed first.
     """
     failed = [each for each in warnings if each.unread is None]
     unread = [each for each in warnings if each.unread is not None]
@@ -220,7 +221,7 @@ def _string(text: str) -> str:
 
 
 def failure(call: Call, error: ScrapeError) -> Answer:
-    """Return the response of a failed call. The error's class determines the status and the headers."""
+    """Return the response of a failed call. The error determines the status and the headers."""
     status = {"code": error.code, "message": error.message, "retryable": error.retryable}
     headers = _headers(call)
     if error.retry_after is not None:
@@ -248,7 +249,7 @@ def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> 
 
 
 def raw_bytes(answer: Answer) -> bytes:
-    """Return a complete HTTP response as bytes. The connection is closed after it.
+    """Return a complete HTTP response as bytes, which states that the connection is closed after it.
 
     Used to refuse a request before Twisted has received it completely.
     """
@@ -267,7 +268,7 @@ def json_response(status: int, value: Any, call: Call) -> Answer:
 
 
 def empty_response(call: Call) -> Answer:
-    """Return the response of a successful request without a response body."""
+    """Return the response of a successful request without a response body: status 204."""
     headers = _headers(call)
     del headers["Content-Type"]
     return Answer(HTTPStatus.NO_CONTENT, headers, b"")

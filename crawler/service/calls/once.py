@@ -65,6 +65,7 @@ class Once:
             InvalidRequest: the key is malformed.
             IdempotencyInProgress: the same call is still running.
             IdempotencyMismatch: the key was used for another call.
+            ScrapeError: ``serve`` has raised this error.
         """
         left = target.seconds_left or 0
         claim = Claim.make(key, call.client_id, target, left)
@@ -86,7 +87,8 @@ class Once:
     async def _store(self, claim: Claim, call: Call, body: bytes, served: Served, seconds: float) -> None:
         """Store a record with its key, its usage and the end of its reservation.
 
-        If the client disconnects meanwhile, wait until the record is stored and billed, or the transaction has failed.
+        If the client disconnects meanwhile, wait for the end of the transaction: the record is stored and billed, or
+        neither.
         """
         counts = {
             (call.client_id, call.scraper, usage.today(), "OK"): [1, int(served.billable), int(bool(served.warnings))]
@@ -112,7 +114,7 @@ class Once:
             raise
 
     async def _release(self, claim: Claim) -> None:
-        """Release the key.
+        """Release the key of a call without a record.
 
         Wait at most ``STORE_SECONDS`` for the transaction, which then continues. After a failure, the claim expires.
         """
@@ -154,11 +156,11 @@ class Found:
     """The id of that call."""
     expires: int
     record: bytes | None
-    """The compressed JSON of that call's record. None: the call is still running."""
+    """The compressed JSON of that call's record. None: the call still waits or runs."""
     warnings: bytes
 
     def check(self, claim: Claim) -> None:
-        """Check that the key was used for the same call.
+        """Check that the earlier call had the same scraper and params as the call of ``claim``.
 
         Raises:
             IdempotencyMismatch: the earlier call had a different scraper or different params.
@@ -171,7 +173,7 @@ class Found:
 
         Raises:
             IdempotencyMismatch: as for ``check()``.
-            IdempotencyInProgress: the earlier call is still running.
+            IdempotencyInProgress: the earlier call still waits or runs.
         """
         self.check(claim)
         if self.record is None:
@@ -192,7 +194,7 @@ class Claim:
     client: str
     key: str
     fingerprint: str
-    """Identifies the scraper and the params."""
+    """A hash of the scraper and the params."""
     owner: str
     """The id of the call."""
     expires: int

@@ -57,13 +57,13 @@ DEADLINE_GRACE_SECONDS = 1.0
 """Seconds after a call's deadline at which the call fails if the crawler has reported no outcome."""
 
 POLL_SECONDS = 0.02
-"""Interval in seconds at which a busy crawler is checked for a free place for an asynchronous call."""
+"""Interval in seconds at which a busy crawler is checked for a free place for a target of the store."""
 
 RESTART_SECONDS = 1.0
 """Seconds to wait before a crashed crawler is started again."""
 
 MAX_CRASHES = 2
-"""The waiting calls fail after this many crashes in a row without an outcome."""
+"""The calls in a crawler's queue fail after this many crashes in a row without an outcome in between."""
 
 
 def settings_of_crawlers(settings: Settings) -> Settings:
@@ -75,7 +75,7 @@ def settings_of_crawlers(settings: Settings) -> Settings:
 
 
 class OpenCrawler:
-    """Runs a spider's crawler, starts it again when it ends, and returns its outcomes to the waiting calls.
+    """Runs a spider's crawler, starts a new one when the crawler ends, and returns the outcomes to the waiting calls.
 
     ``settings``: the result of ``settings_of_crawlers``.
     """
@@ -97,11 +97,13 @@ class OpenCrawler:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls that wait for an outcome."""
+        """The number of calls and other targets that wait for an outcome, whether queued or running."""
         return len(self._calls)
 
     def max_in_flight(self) -> int:
-        """Return the maximum number of targets in flight in the crawler, without the slots of suspended egresses.
+        """Return the maximum of targets in flight in the crawler: twice its download slots, or ``MIN_IN_FLIGHT``.
+
+        The slots of suspended egresses do not count.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.
@@ -144,10 +146,10 @@ class OpenCrawler:
             await self._task
 
     async def scrape(self, target: Target) -> Outcome:
-        """Scrape a target and return its outcome.
+        """Scrape a target and return its outcome, which may have an error.
 
         Raises:
-            Overloaded: the queue is full, or the target could not start before its deadline.
+            Overloaded: the queue is full, or the target cannot start before its deadline.
             UpstreamTimeout: the target has no outcome at its deadline.
             CircuitOpen: all egresses of the platform are suspended.
             ServiceError: the crawler cannot be started.
@@ -167,7 +169,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # Also after the client has disconnected, in which case the target is not started.
+            # Also after the client has disconnected. A target that still waits is then not started.
             del self._calls[target.id]
             self.source.discard(target.id)
 
@@ -235,7 +237,7 @@ class OpenCrawlers:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls of all platforms that wait for an outcome."""
+        """The number of calls and other targets of all platforms that wait for an outcome."""
         return sum(crawler.in_flight for crawler in self.of.values())
 
     @property

@@ -63,7 +63,7 @@ class StoredCall:
     state: str = WAITING
     code: str | None = None
     outcome: dict[str, Any] = field(default_factory=dict)
-    """The result of the call."""
+    """The stored outcome: duration, billing, headers and warnings, or the error. Empty until the call is done."""
     job: int = 0
 
     @classmethod
@@ -72,7 +72,7 @@ class StoredCall:
     ) -> StoredCall:
         """Return the call of a client for a target.
 
-        ``seconds``: the maximum time for which it may wait. ``key``: its ``Idempotency-Key``.
+        ``seconds``: the maximum time for which the call may wait. ``key``: the call's ``Idempotency-Key``.
         """
         now, scraper = store_time(), target.scraper
         params = target.params.model_dump(mode="json", exclude_none=True)
@@ -117,7 +117,7 @@ class Room:
     max_ahead: float
     """Maximum number of calls ahead of the new one in the queue of its platform."""
     seconds_per_call: float = 0.0
-    """Estimated seconds in which the platform completes one of them."""
+    """Estimated seconds between the ends of two calls in this queue."""
     is_full: bool = False
     """Whether the stored calls have their maximum size, so that no further call is accepted."""
     quota: int | None = None
@@ -143,7 +143,7 @@ class FoundCall:
         """Return the response of a call that is done, without ``Retry-After``, so that it is always the same.
 
         ``fields``: the fields of the record to return.
-        ``replayed``: whether it is the response of a repeated call, which is not billed.
+        ``replayed``: whether it is returned to a repeated call, which is not billed.
         """
         own, outcome = self.call, self.call.outcome
         seconds = outcome.get("duration_ms", 0) / 1_000

@@ -56,6 +56,7 @@ class KeyStore:
 
         Raises:
             ValueError: the client's name is not valid.
+            sqlite3.Error: the file cannot be written.
         """
         check_client(client)
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
@@ -72,7 +73,11 @@ class KeyStore:
         return key
 
     def revoke(self, key_id: str) -> bool:
-        """Revoke a key. Return False if no valid key has this id."""
+        """Revoke a key. Return False if no valid key has this id.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+        """
         if not self.path.exists():
             return False
         with self._file.transaction() as database:
@@ -80,7 +85,11 @@ class KeyStore:
             return database.execute(change, (int(time.time()), key_id)).rowcount == 1
 
     def set_quota(self, client: str, quota: int | None) -> bool:
-        """Set or remove (None) the quota of a client. Return False if the client has no valid key."""
+        """Set or remove (None) the quota of a client. Return False if the client has no valid key.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+        """
         if not self.path.exists():
             return False
         with self._file.transaction() as database:
@@ -131,9 +140,9 @@ class KeyStore:
 class KeyRing:
     """The valid API keys of a ``KeyStore``, in memory.
 
-    If another process changes the store's file, the next lookup reads it again, in a thread. While the file cannot be
-    read (because it is locked, damaged or missing), the last keys stay valid. A key that is not among them is refused
-    only after an attempt to read the file, because a client may use a new key before the file has been read again.
+    If another process changes the store's file, the next lookup reads the file again, in a thread. While the file
+    cannot be read (because it is locked, damaged or missing), the keys that were read last stay valid. While the file
+    is being read, a key that is not among them is refused only after the read, because the key may be new.
     """
 
     def __init__(self, store: KeyStore) -> None:
@@ -147,7 +156,7 @@ class KeyRing:
         self._retry_at = 0.0
 
     async def holder(self, key: str | None) -> Holder:
-        """Return the client that owns the key, as in ``Keys``."""
+        """Return the client that owns the key. Raises the errors of ``Keys.holder``."""
         if key:
             if self._is_failing or self._version is None or self.store.version != self._version:
                 await self._refresh()

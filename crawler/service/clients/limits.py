@@ -78,7 +78,7 @@ class Rate(Fact):
 
     kind: ClassVar[str] = "rate"
     full_at: float = 0.0
-    """The time at which the key may make all calls of a period again."""
+    """The time (of ``Facts.now()``) at which the key may make all calls of a period again."""
 
     def ends(self) -> float:
         return self.full_at
@@ -118,7 +118,7 @@ class KeyLimits:
         return await self._facts.change(Rate, holder.key_id, count)
 
     def in_flight(self, holder: Holder) -> AbstractAsyncContextManager[None]:
-        """Return a context in which a call counts as in flight. A key without a limit has no calls to count.
+        """Return a context in which a call counts as in flight. Calls of a key without a limit are not counted.
 
         Raises (when the context is entered):
             ConcurrencyLimited: the key already has its maximum of calls in flight.

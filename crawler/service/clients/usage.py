@@ -73,8 +73,8 @@ class Usage:
     async def flush(self, seconds: float | None = None) -> None:
         """Store the counts. If the store is unavailable, they stay in memory for the next flush.
 
-        ``seconds``: how long to wait. A transaction that takes longer continues, because its end must be known: counts
-        that were stored must not be stored again.
+        ``seconds``: how long to wait. None: until they are stored. A transaction that takes longer continues, because
+        its end must be known: counts that were stored must not be stored again.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -144,8 +144,8 @@ def _day(number: int) -> str:
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
     """Add counts of completed calls to the stored ones. Each call is counted once.
 
-    Synchronous calls are added up in memory for less than a second. An asynchronous call is counted in the transaction
-    that stores its response.
+    Most synchronous calls are added up in memory for less than a second. An asynchronous call, or a record that is
+    stored for its ``Idempotency-Key``, is counted in the transaction that stores it.
     """
     names = ("client", "scraper", "day", "code", *COUNTED)
     # All processes update the rows in the same order, which prevents deadlocks.
@@ -153,7 +153,10 @@ def add(session: Session, counts: Mapping[Key, Count]) -> None:
 
 
 def report(session: Session, client: str, since: date | None = None, until: date | None = None) -> dict[str, Any]:
-    """Return the response body of ``GET /v1/usage``: the totals, and an entry per day and scraper, newest day first."""
+    """Return the stored usage of a client: the totals, and an entry per day and scraper, newest day first.
+
+    The response body of ``GET /v1/usage`` has further keys (see ``Usage.report``).
+    """
     until = until or date.fromisoformat(today())
     since = since or until - timedelta(days=min(DEFAULT_REPORT_DAYS - 1, until.toordinal() - 1))
     rows = session.rows(

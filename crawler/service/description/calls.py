@@ -34,7 +34,7 @@ from crawler.service.description.schemas import Json, Refs, markdown
 from crawler.targets.target import Scraper
 
 NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, CallNotFound, JobNotFound}
-"""Errors for unknown routes, methods or call ids, which calls of a documented scraper cannot cause."""
+"""Errors for unknown routes, methods, call ids and job ids, which calls of a documented scraper cannot cause."""
 ERRORS = tuple(error for error in documented() if error not in NOT_FROM_SCRAPERS)
 
 
@@ -57,7 +57,7 @@ class CallEntry(Model):
     scraper: str
     """The scraper's primary name."""
     params: dict[str, Any]
-    """The params of the call, including defaults."""
+    """The params of the call, including defaults, without params that are null."""
     state: Literal["waiting", "running", "done"]
     """`done`: the call has a response."""
     accepted_at: str = Field(json_schema_extra={"format": "date-time"})

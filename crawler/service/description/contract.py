@@ -71,9 +71,9 @@ class Upstream(Model):
     """How the platform responded when the call failed."""
 
     status: int | None
-    """The HTTP status of the response; null if the platform did not respond."""
+    """The HTTP status of the platform's response, if the error depends on the response; null otherwise."""
     reason: str
-    """A short identifier of the cause, such as `timeout`."""
+    """A short identifier of the cause, such as `timeout`; "" if there is none."""
 
 
 class Error(Model):
@@ -89,9 +89,10 @@ class Error(Model):
     details: list[Detail]
     """The invalid values, if they are known."""
     retry_after: int | None
-    """Seconds to wait before a retry. The `Retry-After` header of the response has the same value."""
+    """Seconds to wait before a retry; null if they are not known. The `Retry-After` header has the same value, but the
+    stored response of an asynchronous call lacks the header."""
     upstream: Upstream | None
-    """How the platform responded; null if no request was sent to it."""
+    """How the platform responded, and the cause of the error; null if neither is known."""
     doc_url: str
     """The URL of the documentation of the code; a path if the service's own URL is not configured."""
 

@@ -76,7 +76,7 @@ class JobTargets(Model):
     """The numbers of a job's targets by state."""
 
     total: int
-    """All targets. A target that occurs on several lines is counted once."""
+    """All targets, and lines that are not targets. A target that occurs on several lines is counted once."""
     waiting: int
     """Targets that have not started, or that wait for another attempt."""
     running: int
@@ -86,7 +86,7 @@ class JobTargets(Model):
     done: int
     """Targets with a record, or without new data."""
     failed: int
-    """Targets that ended with an error."""
+    """Targets that ended with an error, and lines that are not targets."""
     dead: int
     """Targets whose workers exited repeatedly."""
     cancelled: int
@@ -101,15 +101,15 @@ class Job(Model):
     state: Literal["open", "paused", "cancelled", "done"]
     """`paused`: all targets that are left are paused. `done`: all targets have an outcome."""
     idempotency_key: str | None
-    """The `Idempotency-Key` of the upload; null if it had none."""
+    """The `Idempotency-Key` of the upload; null if the upload had none."""
     targets: JobTargets
     """The numbers of targets by state."""
     created_at: Time
     """When the upload began."""
     ended_at: Time | None
-    """When the last target ended; null if the job is not done or cancelled."""
+    """When the last target of a done job ended, or when the job was cancelled; null if the job is open or paused."""
     expires_at: Time | None
-    """When the job is deleted with its records; null if it has not ended."""
+    """When the job is deleted with its records; null if it has not ended, or still has targets in progress."""
     targets_per_minute: float | None
     """The mean rate since the upload; null if the job is not open, or no target has ended."""
     estimated_end: Time | None
@@ -137,7 +137,7 @@ class JobDetail(Job):
     scrapers: list[str]
     """The scrapers of the targets."""
     codes: dict[str, int]
-    """The number of ended targets by `OK` and error code."""
+    """`OK` or an error code -> the number of targets that ended with this code."""
     unread: dict[str, int]
     """Parts of payloads that could not be read: source and path -> the number of targets."""
     unread_rows: dict[str, int]

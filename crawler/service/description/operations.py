@@ -1,4 +1,4 @@
-"""Parts that the operations of the OpenAPI document have in common."""
+"""Functions that make the parts which the operations of the OpenAPI document have in common."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def operation(
     *parameters: Json,
     errors: Iterable[type[ScrapeError]] = ERRORS,
 ) -> Json:
-    """Return an operation of the service itself that needs an API key.
+    """Return an operation that needs an API key, with the tag ``service``.
 
-    ``text``: its summary on the first line, and its description. ``responses``: status -> response, in addition to the
-    responses of the ``errors``.
+    ``text``: the operation's summary on the first line, and then its description. ``responses``: status -> response, in
+    addition to the responses of the ``errors``.
     """
     summary, _, description = text.partition("\n")
     statuses = sorted({error.http_status for error in errors})
@@ -55,7 +55,7 @@ def query(name: str, description: str, schema: Json) -> Json:
 
 
 def limit(what: str) -> Json:
-    """Return the query parameter that limits the entries of a page. ``what``: the entries."""
+    """Return the query parameter that limits the entries of a page. ``what``: a noun for the entries."""
     return query("limit", f"Maximum number of {what}.", NUMBER | {"minimum": 1, "maximum": 100})
 
 

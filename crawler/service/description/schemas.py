@@ -16,7 +16,7 @@ COMPONENTS = "#/components/schemas/"
 
 
 class Refs:
-    """The references to the schemas of models. It collects the models that the document refers to.
+    """Makes the references to the schemas of models, and collects the models that the document refers to.
 
     The name of a schema is its title, which is unique. Pydantic would add the module to names that occur twice.
     """

@@ -39,7 +39,7 @@ class CircuitBreaker(Model):
     """The circuit breaker of one source through an egress."""
 
     source: str
-    """The source. `(connection)`: failures of the egress itself. `(platform)`: a suspension of the whole platform."""
+    """The source. `(connection)`: failures of the egress itself. `(platform)`: suspensions of the whole platform."""
     state: Literal["closed", "open", "trial"]
     """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
     since: Time | None
@@ -56,7 +56,7 @@ class SourceWarnings(Model):
     source: str
     """The source."""
     code: str
-    """The error code of the failure."""
+    """The error code of the warning."""
     reason: str
     """The cause in short, for programs. `unread`: the source responded, but parts of its payload could not be read."""
     count: int
@@ -99,7 +99,7 @@ class EgressStatus(Outcomes):
     sources: list[SourceThrottle]
     """The sources with a budget of their own."""
     breakers: list[CircuitBreaker]
-    """The circuit breakers of all sources that have been requested since the start."""
+    """The circuit breakers of the egress, of the whole platform, and of the sources requested since the start."""
     rests_until: Time | None
     """The end of the egress's suspension: no source is requested through it before. Null if it is not suspended."""
 
@@ -168,7 +168,7 @@ class UsageEntry(Model):
     billable: int
     """Calls that returned fresh data."""
     partial: int
-    """Calls whose record lacks the data of an optional source, including repeated calls with a stored response."""
+    """Calls whose record has a warning (`X-Partial`), including repeated calls with a stored response."""
     outcomes: dict[str, int]
     """The number of calls by code. `CLIENT_GONE`: the client disconnected or deleted the call before its end."""
 
@@ -181,7 +181,8 @@ class QuotaReport(Model):
     used: int
     """The billable calls of this month."""
     reserved: int
-    """Calls in progress. When such a call is completed, it counts as used if it is billable."""
+    """Calls in progress, and targets of jobs that wait or run. Each of them counts as used when it ends, if it is
+    billable."""
     resets_at: Time
     """The beginning of the next month."""
 
@@ -202,10 +203,10 @@ class UsageReport(Model):
     partial: int
     """All calls of these days with a partial record."""
     pending: int
-    """Calls that the responding process could not store yet, because the store is unavailable. They are not included in
-    the other numbers. Usually 0."""
+    """Calls that the responding process could not store yet, because the store was slow or unavailable. They are not
+    included in the other numbers. Usually 0."""
     quota: QuotaReport | None
-    """The client's quota; null if it has none. It does not depend on `from` and `to`."""
+    """The client's quota in the current month, whatever `from` and `to` are; null if the client has none."""
     usage: list[UsageEntry]
     """One entry for each day and scraper, the newest day first."""
 

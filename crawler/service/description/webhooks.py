@@ -59,11 +59,11 @@ class DeliveryAttempt(Model):
     """A try to send an event."""
 
     at: Time
-    """The time at which the try began."""
+    """When the try began."""
     status: int | None
-    """The status of the receiver's response; null if there was none."""
+    """The HTTP status of the receiver's response; null if there was no response."""
     error: str | None
-    """Why the event was not delivered, for people; null if it was."""
+    """Why the try did not deliver the event, for people; null if it did."""
     duration_ms: int
     """Milliseconds until the response or the error."""
 
@@ -106,13 +106,13 @@ class JobChange(Model):
     state: Literal["done", "cancelled", "paused"]
     """The state of the job."""
     idempotency_key: str | None
-    """The `Idempotency-Key` of its upload; null if there was none."""
+    """The `Idempotency-Key` of the job's upload; null if there was none."""
     targets: JobTargets
-    """The number of its targets by state."""
+    """The numbers of the job's targets by state."""
     created_at: Time
     """When the job was made."""
     ended_at: Time | None
-    """When it ended; null if it is paused."""
+    """When the job ended or was cancelled; null if it is paused."""
 
 
 class JobEvent(Model):
@@ -121,7 +121,7 @@ class JobEvent(Model):
     type: Literal["job.done", "job.cancelled", "job.paused"]
     """The type of the event."""
     timestamp: Time
-    """When it happened."""
+    """When the event happened."""
     data: JobChange
     """The job."""
 
@@ -145,7 +145,7 @@ class CallEvent(Model):
     type: Literal["call.done"]
     """The type of the event."""
     timestamp: Time
-    """When it happened."""
+    """When the event happened."""
     data: CallChange
     """The call."""
 

@@ -2,8 +2,8 @@
 
 A client is an IPv4 address, or a /64 network of IPv6 addresses, which one host usually owns. Behind a proxy that
 ``SERVICE_TRUSTED_PROXIES`` names, the client is taken from ``X-Forwarded-For``. A proxy that the setting does not name
-is recognised by this header if its own address is not public. Its clients cannot be distinguished, so they are not
-limited here.
+is recognised by this header if the proxy's own address is not public. The clients behind such a proxy cannot be
+distinguished, so the limits do not apply to them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_UNNAMED_PROXIES = 1_000
 
 @dataclass
 class _FailedKeys:
-    """A client's calls without a valid API key, and the time of the first of them."""
+    """The number of a client's calls without a valid API key in a period, and the time of the first of them."""
 
     since: float
     number: int = 0
@@ -91,10 +91,12 @@ class Addresses:
             del self._connections[client]
 
     def find_client(self, peer: str, forwarded_for: str | None) -> str | None:
-        """Return the client that sent a request, or None if a proxy that is not trusted hides it.
+        """Return the client that sent a request. None: a proxy hides the client.
+
+        A proxy hides its clients if it is not trusted, or if its header is missing or invalid.
 
         ``forwarded_for``: the value of ``X-Forwarded-For``. Each proxy appends the address of its own peer, so that the
-        last address that is not a trusted proxy is the client's. The addresses before it may be forged.
+        last address that is not a trusted proxy's is the client's. The addresses before it may be forged.
         """
         if not (self.trusted and self._is_trusted(peer)):
             if forwarded_for is not None and not ip_address(peer).is_global:
@@ -117,7 +119,7 @@ class Addresses:
     # Failed keys
 
     def count_failed_key(self, client: str | None) -> None:
-        """Count a client's call without a valid API key.
+        """Count a client's call without a valid API key. ``client``: None if it is not known; nothing is counted then.
 
         Raises:
             RateLimited: this client has sent more than ``max_failed_keys`` such calls within a minute.

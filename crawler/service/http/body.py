@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from crawler.service.calls.envelope import Call
 
 SCRAPERS = "/v1/scrapers"
-"""The path of the catalogue, and of the folder of the scrapers."""
+"""The path of the catalogue. The path of a scraper is this path, ``/`` and the scraper's name."""
 
 MAX_BODY_BYTES = 64 * 1024
-"""Maximum bytes of a request body. The longest valid params are a URL of 2,000 characters."""
+"""Maximum bytes of a request body, except for uploads of jobs. The longest valid param is a URL of 2,000 characters."""
 
 MAX_PAGE = 100
 """The default and the maximum number of entries on a page of a list."""
@@ -39,7 +39,7 @@ PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
 MAX_FIELDS_LENGTH = 4_000
 """Maximum characters of the query parameter ``fields``."""
 MAX_WAIT_SECONDS = 120
-"""The maximum timeout of a call."""
+"""The maximum timeout of a call, in seconds."""
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 
 DAY = ("[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day as YYYY-MM-DD")
@@ -49,7 +49,7 @@ def require_method(request: Request, *methods: str) -> None:
     """Check the method of a request.
 
     Raises:
-        MethodNotAllowed: it is not one of ``methods``.
+        MethodNotAllowed: the method is not one of ``methods``. If ``GET`` is one of them, ``HEAD`` is allowed, too.
     """
     allowed = ("GET", "HEAD", *methods[1:]) if methods[0] == "GET" else methods  # Twisted sends no body after HEAD
     if request.method.decode("latin-1") not in allowed:
@@ -106,7 +106,8 @@ def read_object(request: Request, call: Call) -> dict[str, Any]:
 
     Raises:
         UnsupportedMediaType: the Content-Type header is not ``application/json``, or the body is compressed.
-        InvalidJson: the body is not JSON, is not an object, contains repeated keys or NaN, or is nested too deeply.
+        InvalidJson: the body is not JSON, is not an object, contains repeated keys, NaN or half of a surrogate pair, or
+            is nested too deeply.
     """
     headers = call.request_headers
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -139,7 +140,7 @@ def fields_of(request: Request, scraper: str) -> Selection | None:
     """Return the fields that a request selects. None: all fields of the scraper's data.
 
     Raises:
-        InvalidRequest: the data has no such field, or the parameter is repeated.
+        InvalidRequest: the data has no such field, or the parameter is repeated or too long.
     """
     texts = (request.args or {}).get(b"fields")
     if texts is None:

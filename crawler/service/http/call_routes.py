@@ -1,4 +1,4 @@
-"""The routes of asynchronous calls, which accept, return, list and delete them."""
+"""The routes of asynchronous calls: accept a call, return its response, list calls and delete a call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NOT_FOUND = "This client has no call with this id: it is unknown, was deleted, o
 
 
 class CallRoutes:
-    """Responds to requests about asynchronous calls whose clients are authenticated and whose params are valid."""
+    """Responds to requests about asynchronous calls of authenticated clients."""
 
     def __init__(self, calls: AsyncCalls, runs: Runs) -> None:
         self.calls = calls
@@ -59,6 +59,8 @@ class CallRoutes:
 
     async def accept(self, call: Call, holder: Holder, target: Target) -> Answer:
         """Store a call, and return status 202, or the call's response if it has one within ``call.wait`` seconds.
+
+        A call whose record is cached, or stored for its ``Idempotency-Key``, is not stored, and returns this record.
 
         Raises:
             Overloaded: the call could not start in time, or the stored calls take too much space.

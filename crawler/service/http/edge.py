@@ -35,18 +35,18 @@ IDLE_SECONDS = 60
 """Seconds after which an idle connection is closed."""
 
 ARRIVAL_SECONDS = 15.0
-"""If a request takes longer than this to arrive, the connection is closed."""
+"""If a request takes more seconds than this to arrive, the connection is closed."""
 
 UPLOAD_SECONDS = 300.0
-"""The time limit for the arrival of an upload, which contains the targets of a job."""
+"""The limit in seconds for the arrival of an upload, which contains the targets of a job."""
 UPLOADS = b"/v1/jobs"
 """The path to which targets of jobs are uploaded."""
 
 UNREAD_SECONDS = 30.0
-"""If a client reads nothing of a response for this long, the connection is closed."""
+"""If a client does not read enough of a response for this many seconds, the connection is closed."""
 
 LINGER_SECONDS = 1.0
-"""Seconds for which the client can still read the response after its request was refused."""
+"""Seconds for which a client can still read the response after its request was refused early."""
 
 MALFORMED_REQUEST = InvalidRequest("Malformed HTTP request, or its headers are too large.")
 ONE_HOST = InvalidRequest("Send exactly one Host header.")
@@ -148,14 +148,15 @@ class Channel(HTTPChannel):
         self.site.connected(self.peer)
 
     def dataReceived(self, data: bytes) -> None:
-        """Start the arrival timer if the request is not complete yet. Most requests arrive in one piece."""
+        """Parse received bytes. If the request is not complete then, start its arrival timer."""
         if self.refused:
             return
         super().dataReceived(data)
         if not self._is_answering and self._arrival_timer is None and not self.refused:
             self._arrival_timer = self.callLater(ARRIVAL_SECONDS, self._abort)
 
-    # Responses that are not read. The transport calls the first two methods when its buffer is full or empty.
+    # Responses that are not read. The transport calls pauseProducing() when its buffer is full, and resumeProducing()
+    # when the buffer is empty again.
 
     def pauseProducing(self) -> None:  # noqa: N802  # Twisted's
         self._is_full = True
@@ -309,10 +310,7 @@ def scraper_of(path: bytes) -> str:
 
 
 class _RefusedConnection(Protocol):
-    """A connection above the maximum number of connections.
-
-    The response is ``OVERLOADED``, and the connection is closed.
-    """
+    """A connection above the maximum number of connections. It gets the response ``OVERLOADED``, and is closed."""
 
     def __init__(self, message: str, service_url: str) -> None:
         self.message = message
@@ -336,7 +334,7 @@ class Uploads:
 
 
 class EdgeSite(Site):
-    """An HTTP site that limits the number of connections: of this process, and of each address."""
+    """An HTTP site that limits the number of open connections: all of the site's, and those of each client address."""
 
     protocol = Channel  # type: ignore[assignment]  # replaces Twisted's default, which negotiates HTTP/2 over TLS
     noisy = False

@@ -1,4 +1,4 @@
-"""The routes of jobs."""
+"""The routes of jobs: upload, list, show, cancel and delete, retry, and return records and failures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ARGUMENTS = {
     "exhaustive": ("true|false", "true or false"),
     "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
 }
-"""The spider arguments that an upload may contain."""
+"""The spider arguments that an upload may contain: a regular expression for the valid values, and their description."""
 POST_QUERY = {
     "dry_run": ("true|false", "true or false"),
     "scraper": (".{1,100}", "the name of a scraper"),
@@ -109,7 +109,7 @@ class JobRoutes:
 
         Raises:
             JobNotFound: the client has no such job, or there is no such route.
-            MethodNotAllowed, InvalidRequest, UnsupportedMediaType, StoreUnavailable: as for each route.
+            ScrapeError: the route refuses the request, or the store is unavailable.
         """
         call.is_counted = False
         job_id, _, part = path.removeprefix(PATH).removeprefix("/").partition("/")
@@ -276,7 +276,7 @@ class JobRoutes:
             raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
 
     async def close(self) -> None:
-        """Wait until cancellations and removals have ended."""
+        """Wait at most 5 seconds until cancellations and removals have ended."""
         if changes := self._changes | self.uploads.removals:
             await asyncio.wait(changes, timeout=5)
 

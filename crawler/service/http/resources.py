@@ -92,13 +92,13 @@ class Api(Resource):
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
         self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
-        """Other routes that need an API key, by path."""
+        """Routes that need an API key and have no routes below their path, by path."""
         self._keyed_folders: dict[str, KeyedRoute] = {
             call_routes.PATH: parts.call_routes.answer,
             job_routes.PATH: parts.job_routes.answer,
             webhook_routes.PATH: parts.webhook_routes.answer,
         }
-        """Routes that need an API key, and have further routes below their path."""
+        """Routes that need an API key and have further routes below their path, by path."""
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -139,7 +139,7 @@ class Api(Resource):
             return answer
 
     async def finish(self) -> None:
-        """Wait until all calls in progress are completed and counted, and until their responses are sent."""
+        """Wait until all calls in progress are completed and counted, and briefly until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
             await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
         await self._writer.finish()
@@ -267,6 +267,7 @@ class Api(Resource):
             AuthError: the key is missing, unknown or revoked.
             RateLimited: the key has made all calls of its period; or the key is not valid, and the caller's address has
                 sent too many calls without a valid key.
+            StoreUnavailable: the keys could not be read yet.
         """
         parts = self.parts
         peer = getattr(request.getClientAddress(), "host", None)

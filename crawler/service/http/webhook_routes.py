@@ -1,4 +1,4 @@
-"""The routes of webhooks."""
+"""The routes of a client's webhook: set, show, delete and test it, and list its deliveries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class WebhookRoutes:
 
         Raises:
             ScraperNotFound: there is no such route.
-            MethodNotAllowed, InvalidRequest, InvalidJson, UnsupportedMediaType, StoreUnavailable: as for each route.
+            MethodNotAllowed, InvalidRequest, InvalidJson, UnsupportedMediaType: the route refuses the request.
+            StoreUnavailable: the store cannot be read or written.
         """
         call.is_counted = False
         part = path.removeprefix(PATH)

@@ -2,8 +2,8 @@
 
 The kernel would distribute connections unevenly: ``SO_REUSEPORT`` selects a worker by a hash, and with a shared
 listening socket the first worker that wakes up gets the connection. This matters because connections are long-lived and
-stay with their worker. The supervisor is simple (no reactor, no crawlers), so that it rarely fails. It replaces workers
-that exit.
+stay with their worker. The supervisor is simple (no reactor, no crawlers), so that it rarely fails. It also replaces
+workers that exit.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     """Count the outcomes of a batch in their owners' usage, and keep or release the ``Idempotency-Key`` of calls.
 
-    Used as ``also_store`` of workers. It also stores the events of calls. A record is billable unless it was cached. A
-    failure, or a target without new data, counts as a call that is not billable.
+    The ``also_store`` of workers. The events of calls are stored, too. A record is billable unless it was cached. A
+    failure, or a target without new data, counts as a call that is not billable. Targets without an owner, invalid
+    lines and paused targets are not counted.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
@@ -65,7 +66,7 @@ def _post_done(session: Session, finished: Finished) -> None:
 def room(session: Session, job: Any) -> int | None:
     """Return how many more targets of a client's job may wait. None: the client has no quota.
 
-    Used as ``room`` of workers. The quota is read from the job's options, because workers on other machines cannot read
+    The ``room`` of workers. The quota is read from the job's options, because workers on other machines cannot read
     the API keys.
     """
     quota = orjson.loads(job.options).get("quota")

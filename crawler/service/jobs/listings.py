@@ -1,7 +1,7 @@
 """Runs the clients' jobs that have spider arguments: ``max_pages``, ``exhaustive`` and ``since``.
 
 Their spiders keep state between the pages of a listing, so each of these jobs has a crawl of its own. As with other
-jobs, downloads of calls have priority over its downloads.
+jobs, the downloads of synchronous calls have priority over those of these crawls.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ logger = structlog.get_logger(__name__)
 POLL_SECONDS = 2.0
 """Interval in seconds at which a platform without work looks for jobs in the store."""
 RESTART_SECONDS = 30.0
-"""Seconds until the next crawl of a job whose crawl has failed. Other jobs continue meanwhile."""
+"""Seconds until a job whose crawl has failed is crawled again. Other jobs are crawled meanwhile."""
 
 
 class Listings:
-    """Runs one crawl at a time for each platform."""
+    """Runs the crawls of these jobs, one at a time for each platform."""
 
     def __init__(self, jobs: Jobs, settings: Settings, shared: SharedState) -> None:
         self.jobs = jobs

@@ -50,7 +50,7 @@ MAX_FILE_BYTES = 1_000_000_000
 
 @dataclass(frozen=True)
 class Selected:
-    """The outcomes and values of a response."""
+    """What a response contains: its outcomes, the fields of their records, and the format."""
 
     format: str = "jsonl"
     fields: str | None = None
@@ -59,14 +59,14 @@ class Selected:
     code: str | None = None
     after: int = 0
     until: int = 0
-    """The sequence number of the last outcome."""
+    """The sequence number of the last outcome. ``after`` is the one before the first outcome."""
 
     def has(self, line: Line) -> bool:
         """Whether the response contains this outcome."""
         return self.code in {None, line.code} and self.scraper in {None, line.work["scraper"]}
 
     def etag(self, job: Job, coding: str) -> str:
-        """Return the ETag of the response. Responses with equal values have equal ETags."""
+        """Return the ETag of the response. Responses of a job with the same selection and coding have the same ETag."""
         named = (job.id, job.created, *astuple(self), coding)
         return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
 
@@ -92,7 +92,7 @@ async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
 
 
 async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
-    """Return the shapes of the rows by scraper.
+    """Return scraper -> the shape of its rows: what a row is (a record, or an entry of its list), and the row's fields.
 
     Raises:
         InvalidRequest: the job has no such scraper, list or field, or a table would need several sets of columns.
@@ -167,7 +167,7 @@ async def _pages(
 async def _file(
     pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
 ) -> IO[bytes]:
-    """Write an unlinked file, whose space is freed when it is closed.
+    """Write a file, and return it open. The file has no name any longer, so closing it frees its space.
 
     Raises:
         InvalidRequest: the file would be too large.

@@ -1,7 +1,7 @@
 """Runs the asynchronous calls of clients and the targets of their jobs in the endpoint's open crawlers.
 
-A target is claimed when its platform has a free slot and no synchronous call waits for it. So synchronous calls start
-at the next free slot. Other processes of the endpoint, and for jobs ``scrapy work``, take the other targets.
+A target is claimed only if its platform has a free slot that no synchronous call waits for. So synchronous calls start
+at the next free slot. Other processes of the endpoint, and for jobs also ``scrapy work``, take the other targets.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class _Queue:
     rests_until: float = 0.0
     """Time of the event loop before which no target is claimed, because a target could not start."""
     is_holding: bool = False
-    """Whether the last claim was only for clients without a running target."""
+    """Whether the last claim skipped clients with a running target."""
 
 
 class Runs:
-    """The worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
+    """Runs a worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
 
     def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
         self.jobs = jobs
@@ -85,7 +85,7 @@ class Runs:
         self._main = asyncio.ensure_future(self._run())
 
     def added(self, platform: str | None = None) -> None:
-        """Look for targets in the store now, because targets of a platform were added. None: of any platform."""
+        """Claim targets now, because targets of a platform were added to the store. None: of any platforms."""
         for each in self._queues if platform is None else (platform,):
             self._queues[each].due.set()
 
@@ -95,7 +95,7 @@ class Runs:
             task.cancel()
 
     def stop(self) -> None:
-        """Stop claiming targets. Targets in flight continue."""
+        """Stop claiming targets. Targets in flight continue until they have an outcome."""
         self._stopping = True
         if self._main is not None:
             self._main.cancel()

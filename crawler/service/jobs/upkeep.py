@@ -22,7 +22,7 @@ JOBS_PER_PAGE = 500
 
 
 async def tend(jobs: Jobs, keys: Keys, keep_days: float) -> None:
-    """Continue paused targets of clients with quota, delete expired jobs, and complete interrupted changes.
+    """Continue paused targets of clients whose quota has room, delete expired jobs, and complete interrupted changes.
 
     ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """
@@ -47,9 +47,10 @@ async def _tend(jobs: Jobs, keys: Keys, keep_days: float, job: Job) -> None:
 
 
 async def _continue(jobs: Jobs, keys: Keys, job: Job) -> None:
-    """Resume as many paused targets as the client's quota allows. A client without a valid key has no quota.
+    """Resume as many paused targets as the client's quota allows. Without a valid key of the client, do nothing.
 
-    The workers of a job with follow-ups get the quota from its options.
+    Also update the quota in the options of a job with spider arguments, because the workers of such a job read it
+    there.
     """
     holder = await keys.find(job.owner)
     if holder is None:

@@ -73,7 +73,7 @@ class Contents:
     """Scraper -> the number of its targets."""
     invalid: int = 0
     listed: list[dict[str, Any]] = field(default_factory=list)
-    """The first invalid lines."""
+    """The first invalid lines, at most ``MAX_LISTED``."""
 
     def count(self, line: Target | InvalidTarget) -> None:
         """Count a line."""
@@ -159,7 +159,7 @@ class Upload:
 
     @property
     def encoding(self) -> str | None:
-        """The parameter ``charset`` of the media type."""
+        """The parameter ``charset`` of the media type, or None."""
         for parameter in self.media_type.split(";")[1:]:
             name, _, value = parameter.partition("=")
             if name.strip().lower() == "charset":
@@ -180,7 +180,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Uploads:
-    """Makes jobs. ``most``: the maximum number of a client's jobs that are not done."""
+    """Makes jobs of uploads. ``most``: the maximum number of a client's jobs that are not done (``JOBS_MAX``)."""
 
     jobs: Jobs
     most: int
@@ -217,17 +217,18 @@ class Uploads:
         )
 
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
-        """Return the open job of an upload, and its lines.
+        """Return the open job of an upload, and the upload's lines.
 
-        The lines are None if an earlier upload with the same key made the job.
+        The lines are None if an earlier upload with the same ``Idempotency-Key`` made the job.
 
         ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
 
         Raises:
-            InvalidRequest: the upload cannot be read, or has no valid target.
-            ConcurrencyLimited: the client has too many jobs that are not done.
-            IdempotencyMismatch: the ``Idempotency-Key`` was used for another upload.
-            IdempotencyInProgress: an upload with the same key was interrupted.
+            InvalidRequest: the upload cannot be read, or has no valid target. ConcurrencyLimited: the client has too
+            many jobs that are not done. IdempotencyMismatch: the ``Idempotency-Key`` was used for another upload.
+            IdempotencyInProgress: while the upload was read, another upload with the same ``Idempotency-Key`` failed,
+            so
+                that the job was removed.
         """
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
@@ -274,9 +275,9 @@ class Uploads:
         return found or job, contents
 
     async def _abandon(self, job: Job) -> None:
-        """Hide the job of a failed upload. A task deletes it, so that the next upload need not wait.
+        """Hide the job of a failed upload. A task deletes the job, so that the next upload need not wait.
 
-        Another upload with the same key may have opened the job meanwhile.
+        If another upload with the same ``Idempotency-Key`` has opened the job meanwhile, the job stays.
         """
         if await self.jobs.mark_removed(job, of=("loading",)):
             task = asyncio.ensure_future(self.jobs.remove(job))

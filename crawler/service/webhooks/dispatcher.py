@@ -47,12 +47,12 @@ class Dispatcher:
         self._loops: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        """Start to send."""
+        """Start to send due deliveries, and to delete old ones."""
         loops = (self._run(), repeat(self._tend, UPKEEP_SECONDS, "webhooks_failed"))
         self._loops = [asyncio.ensure_future(each) for each in loops]
 
     async def close(self) -> None:
-        """Claim no more deliveries, and wait for those in flight."""
+        """Claim no more deliveries, and wait at most ``CLOSE_SECONDS`` for those in flight."""
         for each in self._loops:
             each.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
@@ -73,7 +73,7 @@ class Dispatcher:
             self._ended.clear()
 
     async def _start_due(self) -> bool:
-        """Start as many due deliveries as possible. Return whether there were any."""
+        """Start as many due deliveries as possible. Return whether at least one was started."""
         free = IN_FLIGHT - len(self._tasks)
         seconds = await self.store.transact(outbox.seconds_until_due, write=False)
         if not free or seconds is None or seconds > 0:
@@ -119,7 +119,7 @@ class Dispatcher:
             return await send(delivery.url, delivery.secret, delivery.id, delivery.body, private=self.private)
         except Exception:
             logger.exception("webhook_failed", delivery=delivery.id, client=delivery.client)
-            return FAILED  # counted as a try, so that it is not repeated until the event expires
+            return FAILED  # a failed try, so that the number of tries is limited
 
     async def _tend(self) -> None:
         metrics.WEBHOOKS_AGE.set(await self.store.transact(outbox.undelivered_age, write=False))

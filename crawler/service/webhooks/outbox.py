@@ -120,11 +120,11 @@ class Attempt:
     """The result of a try."""
 
     at: str
-    """The time of its start."""
+    """When the try began, as RFC 3339 text."""
     status: int | None
     """The HTTP status of the receiver's response. None: there was none."""
     error: str | None
-    """Why it failed. None: the event is delivered."""
+    """Why the try failed. None: the event is delivered."""
     duration_ms: int
 
 
@@ -139,7 +139,7 @@ class Delivery:
     tries: int
     attempts: tuple[dict[str, Any], ...]
     url: str | None
-    """None: the client's webhook was deleted."""
+    """The URL of the client's webhook. None: the webhook was deleted."""
     secret: str = field(repr=False)
 
 
@@ -195,7 +195,7 @@ def listed(session: Session, client: str, before: str, limit: int) -> list[dict[
 
 
 def seconds_until_due(session: Session) -> float | None:
-    """Return the seconds until the next try. None: all events are delivered, or have failed."""
+    """Return the seconds until the next try, at most 0 if it is due. None: all events are delivered, or have failed."""
     ((due,),) = session.rows(NEXT)
     return None if due is None else due - session.now()
 
@@ -207,6 +207,9 @@ def undelivered_age(session: Session) -> float:
 
 
 def purge(session: Session) -> int:
-    """Delete at most ``PURGED_AT_ONCE`` old deliveries. Return their number."""
+    """Delete at most ``PURGED_AT_ONCE`` deliveries that are older than ``KEEP_SECONDS`` and have ended.
+
+    Return their number.
+    """
     ids = [each for (each,) in session.rows(EXPIRED, before=id_prefix(session.now() - KEEP_SECONDS))]
     return session.run(PURGE, ids=ids) if ids else 0

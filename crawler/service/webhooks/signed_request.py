@@ -31,15 +31,15 @@ URL = re.compile(r"(https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?
 TRY_SECONDS = 15.0
 """Timeout in seconds of a try, from the name resolution to the status of the response."""
 CONNECT_SECONDS = 5.0
-"""Timeout in seconds for each address of the receiver."""
+"""Timeout in seconds for a connection to each address of the receiver."""
 BUFFER_BYTES = 8_192
 """Maximum size of a line of the response. asyncio pauses reading when its buffer contains twice as much."""
 MAX_LINES = 100
-"""Maximum number of lines before the status. Interim responses, such as Early Hints, may precede it."""
+"""Maximum number of lines up to the status. Interim responses, such as Early Hints, may precede the status line."""
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: .*)?\r?\n", re.DOTALL)
 FAILURES = (AddressRefusedError, OSError, EOFError, ValueError, asyncio.LimitOverrunError)
 LINGER_SECONDS = 1.0
-"""Seconds for which the response of a delivered event is awaited, because some receivers log a lost connection."""
+"""Seconds for which the rest of a response is read after its status, because some receivers log a lost connection."""
 LINGER_BYTES = 65_536
 
 
@@ -87,7 +87,10 @@ def _tls() -> ssl.SSLContext:
 
 
 async def send(url: str, secret: str, delivery_id: str, body: bytes, *, private: bool) -> Response:
-    """Send an event. It is delivered if the receiver responds with a status from 200 to 299 within ``TRY_SECONDS``."""
+    """Send an event, and return the result. A failed connection is a result, too, and raises no error.
+
+    The event is delivered if the receiver responds with a status from 200 to 299 within ``TRY_SECONDS``.
+    """
     writer = None
     try:
         async with asyncio.timeout(TRY_SECONDS):
@@ -157,7 +160,7 @@ async def _status(reader: asyncio.StreamReader) -> int:
     """Read the status of a response, after interim responses.
 
     Raises:
-        ValueError, EOFError: it is not a response of HTTP/1.1.
+        ValueError, EOFError, LimitOverrunError: the receiver has not sent a response of HTTP/1.1.
     """
     is_interim = False
     for _ in range(MAX_LINES):

@@ -411,7 +411,15 @@ def test_other_saved_files_are_not_recognised(body: str) -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7), (" 7 ", 7), ("999999999", 86_400), ("-1", None), ("x", None), ("Thu, 01 Jan 2015 00:00:00 GMT", 0)],
+    [
+        ("7", 7),
+        (" 7 ", 7),
+        ("999999999", 86_400),
+        pytest.param("9" * 5_000, None, id="more digits than Python converts"),
+        ("-1", None),
+        ("x", None),
+        ("Thu, 01 Jan 2015 00:00:00 GMT", 0),
+    ],
 )
 def test_retry_after(header: str, seconds: int | None) -> None:
     assert retry_after_seconds(header) == seconds
