@@ -176,7 +176,8 @@ class Settings(Described):
     """Bytes of responses in processing from which Scrapy pauses downloads. Scrapy's default of 5 MB is seven pages of
     0.7 MB."""
     RETRY_TIMES: Count = 2
-    """Maximum number of retries of a download, also after a crash of the browser. Blocks are never retried."""
+    """Maximum number of retries of a download, also after a crash of the browser. Blocks are not retried, except
+    once in the browser (``BROWSER_FALLBACK``)."""
     RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
     """Scrapy's default without 408 and 429, because rate limits are not retried."""
     RETRY_PRIORITY_ADJUST: setting_types.Integer = 0
