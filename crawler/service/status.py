@@ -109,7 +109,7 @@ class Status:
             await self.store.transact(lambda session: session.run(delete, id=self._id), seconds=seconds)
 
     async def report(self) -> dict[str, Any]:
-        """Return the response body of ``GET /v1/status``. ``contract.ServiceStatus`` is its model.
+        """Return the response body of ``GET /v1/status``. ``description.status.ServiceStatus`` is its model.
 
         Raises:
             StoreUnavailable: the store cannot be read.

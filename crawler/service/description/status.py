@@ -112,7 +112,8 @@ class PlatformStatus(Outcomes):
     waiting: int
     """Synchronous calls in the platform's queue, and asynchronous calls that have not started."""
     in_flight: int
-    """All calls that have no response yet, including the waiting ones."""
+    """All calls that have no response yet, including the waiting ones. Also the targets in progress of jobs without
+    `max_pages`, `exhaustive` and `since`."""
     egresses: list[EgressStatus]
     """The egresses of the platform, at least one."""
     headline: str
