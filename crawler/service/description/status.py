@@ -39,7 +39,8 @@ class CircuitBreaker(Model):
     """The circuit breaker of one source through an egress."""
 
     source: str
-    """The name of the source. `(connection)`: failures of the egress itself. `(platform)`: suspensions of the whole platform."""
+    """The name of the source. `(connection)`: failures of the egress itself. `(platform)`: suspensions of the whole
+    platform."""
     state: Literal["closed", "open", "trial"]
     """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
     since: Time | None
