@@ -295,7 +295,7 @@ class UpstreamError(ScrapeError):
     Also raised for a body that is damaged or too large, and for too many redirects.
     """
 
-    # This is also the base class of all errors of the platform.
+    # UpstreamError is also the base class of all errors of the platform.
     type = "upstream"
     code = "UPSTREAM_ERROR"
     http_status = 502
@@ -351,7 +351,7 @@ class EgressFailed(UpstreamError):
 class ServiceError(ScrapeError):
     """Raised when the service itself fails, usually because of a bug. The log of the service has the details."""
 
-    # This is also the base class of all errors of the service.
+    # ServiceError is also the base class of all errors of the service.
     type = "service"
     code = "INTERNAL_ERROR"
     http_status = 500
