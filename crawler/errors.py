@@ -55,7 +55,7 @@ ErrorType = Literal["auth", "request", "target", "upstream", "service"]
 
 
 class Detail(TypedDict):
-    """An invalid value: its path (keys and indexes), a message, and pydantic's identifier of the error."""
+    """An invalid value: its path (keys and indexes), a message, and an identifier of the problem, as in pydantic."""
 
     loc: list[str | int]
     msg: str
@@ -66,8 +66,8 @@ class ScrapeError(PageObjectAction):
     """The base class of all typed errors.
 
     ``details``: the invalid values in the request or in the platform's payload. ``retry_after``: seconds to wait before
-    a retry. ``upstream_status``: the HTTP status of the platform's response. ``reason``: a short identifier of the
-    cause, for programs.
+    a retry, None if not known. ``upstream_status``: the HTTP status of the platform's response, None without one.
+    ``reason``: a short identifier of the cause, for programs; "" without one.
     """
 
     code: ClassVar[str]
@@ -295,7 +295,7 @@ class UpstreamError(ScrapeError):
     Also raised for a body that is damaged or too large, and for too many redirects.
     """
 
-    # This is also the base class of all errors of the platform.
+    # UpstreamError is also the base class of all errors of the platform.
     type = "upstream"
     code = "UPSTREAM_ERROR"
     http_status = 502
@@ -323,18 +323,18 @@ class UpstreamRateLimited(UpstreamError):
 
 
 class CircuitOpen(UpstreamError):
-    """Raised when the platform has blocked or limited earlier requests, so that none is sent for some time."""
+    """Raised when earlier requests were blocked or limited, or all egresses failed, so none is sent for some time."""
 
     code = "CIRCUIT_OPEN"
     http_status = 503
 
 
 DEADLINE = "deadline"
-"""Reason of an ``UpstreamTimeout``: a request was sent to the platform, but the deadline of the target passed."""
+"""Reason of an ``UpstreamTimeout``: the target's deadline passed after a request had been sent to the platform."""
 
 
 class UpstreamTimeout(UpstreamError):
-    """Raised when the platform does not respond in time, or the target's deadline passes."""
+    """Raised when the platform does not respond in time, or the target's deadline passes before its outcome."""
 
     code = "UPSTREAM_TIMEOUT"
     http_status = 504
@@ -345,13 +345,13 @@ class BrowserGone(UpstreamError):
 
 
 class EgressFailed(UpstreamError):
-    """Raised when the operator's own proxy or address failed before the platform responded."""
+    """Raised when the operator's own proxy or address failed before the platform responded, or is suspended."""
 
 
 class ServiceError(ScrapeError):
     """Raised when the service itself fails, usually because of a bug. The log of the service has the details."""
 
-    # This is also the base class of all errors of the service.
+    # ServiceError is also the base class of all errors of the service.
     type = "service"
     code = "INTERNAL_ERROR"
     http_status = 500
@@ -366,7 +366,7 @@ class Overloaded(ServiceError):
 
 
 class StoreUnavailable(ServiceError):
-    """Raised when the service cannot read or write a store, such as the results for each ``Idempotency-Key``."""
+    """Raised when the service cannot read or write its store, or cannot read the API keys."""
 
     code = "STORE_UNAVAILABLE"
     http_status = 503

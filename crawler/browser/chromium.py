@@ -1,4 +1,4 @@
-"""Starts, replaces and ends Chromium: one per process, with one browser context per target."""
+"""Starts, replaces and ends Chromium: one per process, with one browser context for each page that is loaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 """Names of Chromium executables to search for on the PATH. The first is the headless shell, Playwright's default, which
-needs about a third of the CPU time for a page."""
+needs about a third of the CPU time that a full Chromium needs for a page."""
 INSTALL_HINT = (
     "Chromium was not found. Install it with 'apt-get install chromium' or 'playwright install chromium', or set "
     "PLAYWRIGHT_LAUNCH_OPTIONS = {'executable_path': '/path/to/chromium'}."
@@ -37,9 +37,9 @@ CONTAINED = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
-"""Arguments that make Chromium connect through proxies only."""
+"""Arguments of Chromium that make WebRTC, too, connect through the proxies only."""
 NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
-"""The proxy for connections that belong to no context. Nothing listens on its port, so the browser makes no connections
+"""The proxy for connections that belong to no context. Nothing listens on its port, so Chromium makes no connections
 of its own. For a SOCKS5 proxy, Playwright also starts Chromium with options that disable its name resolution."""
 NO_SANDBOX = "No usable sandbox"
 """Part of Chromium's message when the host does not allow its sandbox."""
@@ -48,13 +48,13 @@ KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
 was short. The exit code is that of a shell script, with which Debian starts the headless shell."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
-"""If the browser takes longer than this to open or close a context, or to open a page, it is replaced."""
+"""If the browser takes more seconds than this to open or close a context, or to open a page, it is replaced."""
 
 
 def executable(options: dict[str, Any], own: str) -> str:
-    """Return the path of the Chromium executable: the configured one, else one on the PATH, else ``own``.
+    """Return the path of the Chromium executable: that in ``options``, else one on the PATH, else ``own``.
 
-    ``own`` is the path of the Chromium that Playwright installs.
+    ``options``: the setting ``PLAYWRIGHT_LAUNCH_OPTIONS``. ``own``: the path at which Playwright installs Chromium.
 
     Raises:
         ServiceError: Chromium was not found; the message says how to install it.
@@ -67,16 +67,16 @@ def executable(options: dict[str, Any], own: str) -> str:
 
 
 def _sandbox_message(error: Error) -> str:
-    """Return the line of Chromium's output which says that the host allows no sandbox, or "" without such a line."""
+    """Return the line of Chromium's output that states that the host allows no sandbox, "" without such a line."""
     return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
 
 
 @asynccontextmanager
 async def _while_connected(browser: Browser) -> AsyncIterator[None]:
-    """End the ``with`` block with an ``Error`` when the browser crashes.
+    """End the ``with`` block with an ``Error`` if the browser crashes, or has crashed before the block.
 
-    Playwright ends most operations of a browser that has crashed, but not all. For example, opening a page would never
-    end.
+    Playwright ends most operations of a browser that has crashed, but not all: opening a page, for example, would wait
+    forever.
     """
     now = asyncio.get_running_loop().time
     try:
@@ -108,14 +108,17 @@ class Chromium:
         self._ending: set[asyncio.Task[None]] = set()
 
     def join(self, pages: Throttle, options: dict[str, Any]) -> None:
-        """Register a crawler. The first crawler sets the maximum number of open pages and the launch options."""
+        """Register a crawler. If no other crawler is registered, its arguments apply to all later crawlers, too.
+
+        ``pages``: the throttle that limits the number of open pages. ``options``: Playwright's launch options.
+        """
         if not self._users:
             self._pages = pages
             self._options = options
         self._users += 1
 
     async def leave(self) -> None:
-        """Unregister a crawler. When no crawler is left, the browser ends."""
+        """Unregister a crawler. If no crawler is left, end the browser, and wait for its end."""
         self._users -= 1
         if self._users == 0:
             self._discard()
@@ -123,7 +126,7 @@ class Chromium:
 
     @property
     def open_contexts(self) -> int:
-        """Number of open contexts, one per target."""
+        """Number of open browser contexts, one for each open page."""
         browser = self._browser
         return len(browser.contexts) if browser else 0
 
@@ -137,10 +140,13 @@ class Chromium:
     async def page(self, deadline: float | None, **options: Any) -> AsyncIterator[Page]:
         """Open a page in a new context for a ``with`` block, and close the context afterwards.
 
-        If too many pages are open, wait for a free one until the deadline.
+        If the maximum number of pages is open, wait until another page is closed, at most until ``deadline`` (a time of
+        the event loop). ``options``: the arguments of Playwright's ``new_context()``.
 
         Raises:
-            Error: the browser crashed or hung. It is raised in the ``with`` block.
+            Overloaded, UpstreamTimeout: no page could be opened before the deadline.
+            ServiceError: Chromium was not found or could not be started.
+            Error: the browser crashed or hung, before or within the ``with`` block.
         """
         release = await self._pages.acquire(deadline)
         try:
@@ -158,7 +164,7 @@ class Chromium:
         try:
             return await self._open(options)
         except Error:
-            logger.info("browser_restarted")  # the browser crashed or hung before it did anything for this target
+            logger.info("browser_restarted")  # it crashed or hung before it opened this context, so try once more
             return await self._open(options)
 
     async def _open(self, options: dict[str, Any]) -> tuple[Browser, BrowserContext]:
@@ -171,7 +177,11 @@ class Chromium:
             raise
 
     async def _limited(self, browser: Browser, work: Coroutine[Any, Any, T]) -> T:
-        """Run an operation of the browser. If it takes too long, the browser is considered hung and is replaced."""
+        """Run an operation of the browser. If it takes longer than ``STEP_TIMEOUT_SECONDS``, discard the browser.
+
+        Raises:
+            Error: the operation failed or took too long.
+        """
         try:
             async with asyncio.timeout(STEP_TIMEOUT_SECONDS):
                 return await work
@@ -182,7 +192,7 @@ class Chromium:
             raise Error(f"The browser did not respond within {STEP_TIMEOUT_SECONDS:.0f} s.") from None
 
     async def _running(self) -> Browser:
-        """Return the running browser. Start it if it is not running; concurrent callers share one start."""
+        """Return the running browser. If none is running, start one; concurrent callers share one start."""
         if self._browser is None and (self._start is None or self._start.done()):
             self._discard()
             self._start = asyncio.ensure_future(self._launch())
@@ -209,9 +219,9 @@ class Chromium:
         return browser
 
     async def _launch_in_sandbox(self, kind: BrowserType, options: dict[str, Any]) -> Browser:
-        """Start the browser with its own sandbox, or without it where the host does not allow it.
+        """Start the browser with Chromium's sandbox, or without this sandbox where the user or host does not allow it.
 
-        If the operator has set ``chromium_sandbox``, the browser is only started in this way.
+        If the operator has set the launch option ``chromium_sandbox``, the browser is started with this value only.
         """
         if "chromium_sandbox" in options:
             return await kind.launch(**options)
@@ -228,7 +238,7 @@ class Chromium:
         return browser
 
     def _close_unused(self, browser: Browser, opened: asyncio.Task[BrowserContext]) -> None:
-        """Close a context that was opened after its target was cancelled."""
+        """Close a context that was opened after the task that wanted it was cancelled."""
         if not opened.cancelled() and opened.exception() is None:
             self._in_background(self._close(browser, opened.result()))
 

@@ -1,7 +1,7 @@
 """The download handler that loads pages in the browser.
 
 Only crawlers whose spiders may use the browser have this handler (``sessions.carry_browser``). The browser is started
-for the first page, replaced when it crashes or hangs, and closed with the last crawler that has the handler.
+for the first page, replaced after a crash or a hang, and closed with the last crawler that has this handler.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
-"""The HTML that the browser returns for a response with an empty body."""
+"""The HTML of the page that Chromium shows for a response with an empty body."""
 LOGGED_HOSTS = 10
 """Maximum number of hosts in a log line about refused connections."""
 
 
 class SharedBrowser:
-    """A browser provider for scrapy-playwright. With it, all crawlers share one browser, started for the first page."""
+    """The browser provider for scrapy-playwright: all crawlers share one browser, started for the first page."""
 
     def __init__(self, chromium: Chromium, pages: Throttle, options: dict[str, Any], _config: object) -> None:
         self.chromium = chromium
@@ -62,7 +62,7 @@ class SharedBrowser:
 
 
 class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # the base class is untyped
-    """Loads requests with ``meta["page_session_factory"]`` in the browser. ``HttpHandler`` downloads all others."""
+    """Loads requests with ``meta["page_session_factory"]`` in the browser. ``HttpHandler`` downloads other requests."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -87,14 +87,18 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         return any(host == tracker or host.endswith(f".{tracker}") for tracker in self.trackers)
 
     async def download_request(self, request: Request) -> Response:
-        """Download a request. A response from the browser contains the page's HTML at the end of its session.
+        """Download a request. A response from the browser contains the page's HTML at the end of the browser session.
+
+        For the errors of a request that is not loaded in the browser, see ``HttpHandler``.
 
         Raises:
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
-            UpstreamBlocked: the page navigated to another host.
+            Overloaded: it is certain that ``BROWSER_PAGES`` delays the page beyond the target's deadline.
+            UpstreamBlocked: the page navigated to an origin that does not belong to the platform.
             BrowserGone: the browser or the page crashed.
             EgressFailed: the egress failed before the platform responded.
             DownloadFailedError: the connection failed.
+            ServiceError: Chromium was not found or could not be started.
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         if "page_session_factory" not in request.meta:
@@ -134,7 +138,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
 
     def _configured_origins(self) -> frozenset[str]:
-        """Return the origins that replace the platform's public ones, as in the sandbox.
+        """Return the spider's origins that are not public origins of its platform, such as those of the sandbox.
 
         The page may connect to these origins even if their addresses are not public.
         """
@@ -192,7 +196,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         return BrowserGone("The browser or its page crashed.", reason="browser_gone")
 
     def _log(self, request: Request, session: PageSession, proxy: FilteringProxy, seconds: float) -> None:
-        """Log one line for the page, and add its numbers of requests and refused connections to the stats."""
+        """Log one line for the page, and add its numbers of requests and refused connections to the crawl's stats."""
         for kind, number in session.sent.items():
             self.stats.inc_value(f"browser/made/{kind}", number)
         for kind, number in session.aborted.items():

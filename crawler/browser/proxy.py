@@ -4,8 +4,8 @@ The scripts of a page choose the hosts to which it connects, and Playwright's ``
 Therefore each connection is checked after name resolution, and made to the checked address, so that a host name cannot
 resolve to another address after the check.
 
-The protocol is SOCKS5 (RFC 1928), because Chromium then sends the host and port of each connection, and the proxy
-resolves names.
+The protocol is SOCKS5 (RFC 1928), because Chromium then sends the host name and port of each connection to the proxy,
+which resolves the name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from crawler.downloads.tunnel import PORTS, Connect, Connection
 logger = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 10.0
-"""Default of the maximum seconds to connect to one address of a host. After that, the next address is tried."""
+"""Default of the maximum seconds to connect to one address of a host. Afterwards, the host's next address is tried."""
 CHUNK_BYTES = 64 * 1024
 
 SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
@@ -36,16 +36,17 @@ SUCCEEDED, NOT_ALLOWED, HOST_UNREACHABLE = 0, 2, 4
 class FilteringProxy:
     """The proxy of one page, on a free port of loopback. ``async with`` starts it, and closes it with its connections.
 
-    It connects to public addresses only, and to ``origins``, which may also have private addresses.
+    The proxy connects to public addresses, and to ``origins``, which may also have private addresses. ``connect`` opens
+    each connection, such as through an egress. ``seconds``: see ``CONNECT_SECONDS``.
     """
 
     def __init__(
         self, origins: Collection[str], connect: Connect = asyncio.open_connection, seconds: float = CONNECT_SECONDS
     ) -> None:
         self.refused: Counter[str] = Counter()
-        """Host and port -> number of connections that were refused, because none of the host's addresses is public."""
+        """Host and port -> number of connections that were refused, because none of the host's addresses is allowed."""
         self.failure = ""
-        """Why the last connection of the page failed; empty if it succeeded."""
+        """Why the page's last connection to an allowed address failed; empty if it succeeded."""
         self.url = ""
         """URL of the proxy."""
         self._origins = {_host_and_port(origin) for origin in origins}
@@ -70,7 +71,7 @@ class FilteringProxy:
         task.add_done_callback(self._connections.discard)
 
     async def _serve(self, client: Connection) -> None:
-        """Serve one connection of the browser until one side has closed it."""
+        """Serve one connection of the browser until both sides have closed it, or one side has failed."""
         reader, writer = client
         try:
             host, port = await _requested(reader, writer)
@@ -80,8 +81,7 @@ class FilteringProxy:
                 self.refused[f"{host}:{port}"] += 1
                 logger.debug("browser_connection_refused", host=host, port=port, reason=str(error))
                 writer.write(_reply(NOT_ALLOWED))
-            # UnicodeError: the host name is not valid. LimitOverrunError: the egress's proxy sends too many headers.
-            except (OSError, EOFError, UnicodeError, asyncio.LimitOverrunError) as error:
+            except (OSError, UnicodeError) as error:  # UnicodeError: the host name is not valid
                 logger.debug("browser_connection_failed", host=host, port=port, reason=str(error))
                 writer.write(_reply(HOST_UNREACHABLE))
             else:
@@ -98,6 +98,7 @@ class FilteringProxy:
         Raises:
             AddressRefusedError: none of the host's addresses is allowed.
             OSError: the name cannot be resolved, or none of the allowed addresses accepts the connection.
+            UnicodeError: the host name is not valid.
         """
         try:
             found = await connect_checked(
@@ -111,7 +112,7 @@ class FilteringProxy:
         return found
 
     def _allows(self, host: str, address: str, port: int) -> bool:
-        # An origin's address may be reached by any name: the sandbox's pages load their scripts from ``localhost``.
+        # An origin's address may be reached under any host name: the sandbox's pages load scripts from ``localhost``.
         return not self._origins.isdisjoint({(host, port), (address, port)}) or is_public(address)
 
 
@@ -124,8 +125,8 @@ async def _requested(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     """Read the SOCKS5 greeting and request of a client; return the host and port to connect to.
 
     Raises:
-        ConnectionError: the client sent a command other than CONNECT.
-        EOFError: the client has disconnected.
+        ConnectionError: the client sent something other than a SOCKS5 request with the command CONNECT.
+        EOFError: the client disconnected before the end of its request.
     """
     _version, methods = await reader.readexactly(2)
     await reader.readexactly(methods)
@@ -142,12 +143,12 @@ async def _requested(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 def _reply(code: int) -> bytes:
-    """Return the reply to a SOCKS5 request, with 0.0.0.0:0 as the bound address, which Chromium does not use."""
+    """Return the reply to a SOCKS5 request. Its bound address is 0.0.0.0:0, because Chromium does not use it."""
     return bytes([5, code, 0, 1, 0, 0, 0, 0, 0, 0])
 
 
 async def _exchange(client: Connection, server: Connection) -> None:
-    """Pass data in both directions until both have ended, or one has failed."""
+    """Pass data in both directions until both have ended, or one has failed. Then close the server's connection."""
     try:
         async with asyncio.TaskGroup() as directions:
             directions.create_task(_pass_on(client[0], server[1]))

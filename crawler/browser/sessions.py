@@ -1,8 +1,8 @@
-"""Browser sessions, which define the end of the wait on a page, and the responses to capture.
+"""Browser sessions, which define until when the download handler waits on a page, and the responses to capture.
 
 A request that must be loaded in the browser has a function in ``meta["page_session_factory"]`` that creates its
-session. The download handler (``browser.handler``) calls it, opens the page, and stores the session in
-``meta["page_session"]``. This module can be imported without Playwright.
+session. The download handler (``browser.handler``) calls this function, stores the session in ``meta["page_session"]``,
+opens the page and runs the session. This module can be imported without Playwright.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
 # Returns the name of an end marker that is visible. If none is visible, scrolls the page and its main parts to their
-# start (``toStart``) or to their end. An element is visible only if it, or a part of it, has an area.
+# start (``toStart``) or to their end. An element counts as visible if it, or an element in it, is drawn with an area.
 SCROLL_SCRIPT = """([markers, toStart]) => {
     const isDrawn = (each) => {
         const { width, height } = each.getBoundingClientRect();
@@ -50,17 +50,17 @@ SCROLL_SCRIPT = """([markers, toStart]) => {
 
 PARSED_SCRIPT = "document.readyState !== 'loading'"
 POLL_SECONDS = 0.25
-"""Seconds between two checks of the page while no response arrives."""
+"""Seconds between two checks of a page while a session waits."""
 RENDER_SECONDS = 0.05
-"""Seconds that a page needs to render a response. It can be scrolled further only after that."""
+"""Seconds that a page needs to render a response. The page can be scrolled further only afterwards."""
 END_MARKER_SECONDS = 1.0
-"""Seconds for which an end marker must be visible, without a response in flight, before it is acted on."""
+"""Seconds for which an end marker must be visible before the session closes it or ends."""
 CLICK_MILLISECONDS = 5000
-"""Maximum milliseconds that a click waits until its element can be clicked. Another element may cover it."""
+"""Maximum milliseconds that a click waits until its element can be clicked, because another element may cover it."""
 FIRST_RESPONSE_FACTOR = 3
-"""The first response may take this many times ``quiet`` seconds, because the page itself must be loaded first."""
+"""The first captured response may take this many times ``quiet`` seconds, because the page must be loaded first."""
 TIMEOUT_SHARE = 0.8
-"""Share of the download timeout after which a session ends, so that the responses captured until then can be used."""
+"""Share of the remaining download timeout after which a session ends, so that its captured responses can be used."""
 
 
 def carry_browser(settings: BaseSettings) -> None:
@@ -74,7 +74,10 @@ KEPT_META = ("target", "page_params", "source", "admitted")
 
 
 def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
-    """Return a request that loads the same page in the browser, with the URL from before any redirects."""
+    """Return a request that loads the page of ``request`` in the browser, with the URL from before any redirects.
+
+    ``session``: creates the browser session; by default, a ``PageSession``.
+    """
     url = request.meta.get("redirect_urls", [request.url])[0]
     kept: dict[str, Any] = {name: request.meta[name] for name in KEPT_META if name in request.meta}
     return Request(
@@ -83,14 +86,16 @@ def in_browser(request: Request, session: Callable[[], PageSession] | None = Non
 
 
 class PageSession:
-    """A browser session on one page. It ends when the page is loaded.
+    """A browser session on one page. This session ends when the page is loaded, or cannot be loaded.
 
-    If the response is a block, the session waits for some time, because a script in the page may lift the block.
+    If the page's status means a block, the session waits for up to ``quiet`` seconds, because a script in the page may
+    lift the block.
     """
 
     def __init__(self, *, quiet: float = 9.0) -> None:
         self.quiet = quiet
-        """Seconds without a new response after which the session ends."""
+        """Maximum number of seconds that the session waits for a script to lift a block. ``ResponseListener``: seconds
+        without a new captured response after which the session ends."""
         self.sent: Counter[str] = Counter()
         """Resource type -> number of requests that the page has sent."""
         self.aborted: Counter[str] = Counter()
@@ -141,14 +146,18 @@ class PageSession:
         """Called for every response that the page receives. Subclasses override it."""
 
     async def evaluate(self, page: Page, script: str, argument: Any = None) -> Any:
-        """Run a script in the page and return its result. Return None if the page is navigating."""
+        """Run a script in the page and return its result. Return None if it fails, as while the page is navigating.
+
+        Raises:
+            Error: the page or its browser has crashed.
+        """
         with self.ignoring_errors(page):
             return await page.evaluate(script, argument)
         return None
 
     @contextmanager
     def ignoring_errors(self, page: Page, event: str = "", **facts: Any) -> Iterator[None]:
-        """Ignore an error of the browser in a ``with`` block, unless the page or its browser has crashed.
+        """Ignore an ``Error`` of Playwright in a ``with`` block, unless the page or its browser has crashed.
 
         ``event``: the name of the log line about the error, with ``facts``. Without a name, nothing is logged.
         """
@@ -164,7 +173,7 @@ class PageSession:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the status of the document means a block, which a script in the page may lift."""
+        """Whether the HTTP status of the page's document means a block, which a script in the page may lift."""
         return self.document is not None and self.document.status in BLOCK_STATUSES
 
     @property
@@ -175,9 +184,10 @@ class PageSession:
         return self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Wait until the page is loaded or has failed.
+        """Wait until the page's document is parsed, or the page has failed.
 
-        If the page is a block page, wait until a script in the page lifts the block, for at most ``quiet`` seconds.
+        If the document's status means a block, wait until a script in the page lifts the block, for at most ``quiet``
+        seconds or ``TIMEOUT_SHARE`` of ``seconds``, the seconds left until the download timeout.
         """
         end = _now() + min(self.quiet, seconds * TIMEOUT_SHARE)
         while (self.is_blocked and _now() < end) or not (  # noqa: ASYNC110  # polled, because the page sends no event for this
@@ -188,7 +198,7 @@ class PageSession:
 
 @dataclass(frozen=True, slots=True)
 class CapturedResponse:
-    """A response to a request that a script in the page has sent."""
+    """A response to a request of a page, as ``ResponseListener`` captures it."""
 
     url: str
     status: int
@@ -212,18 +222,19 @@ class ResponseListener(PageSession):
         self.path = path
         """The URL path of the requests whose responses are captured."""
         self.end_markers = end_markers
-        """Name -> selector of an element that the page shows when no further response will follow.
+        """Name of an end marker -> CSS selector of the element, which the page shows if no response will follow.
 
-        If several elements are visible, the first one in this mapping counts.
+        If several end markers are visible, the first of them in this mapping counts.
         """
         self.close_buttons = close_buttons or {}
-        """Name of an end marker -> selector of the button that closes it. The session clicks no other elements."""
+        """Name of an end marker -> CSS selector of the button that closes it. The session clicks no other elements."""
         self.pause = pause
         """Seconds to wait after a response before the next scroll."""
         self.end_marker: str | None = None
         """The name of the end marker that is visible; None if no end marker is visible."""
         self.is_silent = False
-        """Whether the page stopped sending requests for ``path``, without a failed request and before the timeout."""
+        """Whether the session ended because the page sent no further requests for ``path``, not because of an error,
+        the timeout or an end marker."""
         self._end_marker_since: float | None = None
         self._has_clicked = False
         self._scrolls_to_start = False
@@ -241,7 +252,7 @@ class ResponseListener(PageSession):
             self._in_flight.add(request)
 
     def on_failure(self, request: PageRequest) -> None:
-        """Record that a request for ``path`` gets no response."""
+        """Record that a request for ``path`` got no complete response."""
         if request in self._in_flight:
             self._in_flight.remove(request)
             self._has_lost_response = True
@@ -255,7 +266,10 @@ class ResponseListener(PageSession):
             self._responses.put_nowait((response, body))
 
     async def run(self, page: Page, seconds: float) -> None:
-        """Scroll the page and capture responses until enough have arrived or no further response will arrive."""
+        """Scroll the page and pass captured responses to ``take()``, until no more are needed or none will follow.
+
+        ``seconds``: the seconds left until the download timeout.
+        """
         end = _now() + seconds * TIMEOUT_SHARE
         last_response, max_quiet = _now(), self.quiet * FIRST_RESPONSE_FACTOR
         while _now() < end and _now() - last_response < max_quiet and not self.has_failed:
@@ -278,7 +292,7 @@ class ResponseListener(PageSession):
         self.is_silent = not (self._in_flight or self._has_lost_response or self.has_failed or _now() >= end)
 
     async def _scroll(self, page: Page) -> None:
-        """Scroll the page, unless an end marker (such as a login dialog) is visible."""
+        """Scroll the page, unless an end marker (such as a login dialog) is visible. Set ``end_marker``."""
         self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
         if self.end_marker is None:
             self._end_marker_since, self._scrolls_to_start = None, False
@@ -292,10 +306,10 @@ class ResponseListener(PageSession):
         return _now() - self._end_marker_since >= END_MARKER_SECONDS
 
     async def _close(self, page: Page) -> bool:
-        """Click the close button of the visible end marker (such as a login dialog). Return whether it was clicked.
+        """Click the close button of the visible end marker, such as a login dialog. Return whether it was clicked.
 
-        Only one click is made per page. As for a visitor, it fails if another element, such as a CAPTCHA, covers the
-        button.
+        Only one click is made per page. As for a visitor, the click fails if another element, such as a CAPTCHA, covers
+        the button.
         """
         selector = self.close_buttons.get(self.end_marker or "")
         if selector is None or self._has_clicked:
@@ -306,7 +320,7 @@ class ResponseListener(PageSession):
                 self._has_clicked = True
                 await button.click(timeout=CLICK_MILLISECONDS)
                 logger.info("prompt_closed", url=page.url, prompt=self.end_marker)
-                # The page is at its end, and requests more results only when it gets there again.
+                # The page is scrolled to its end, and requests more results only if it is scrolled there again.
                 self._end_marker_since, self._scrolls_to_start = None, True
                 return True
         return False

@@ -38,7 +38,8 @@ class Suspension:
     """A source for which an egress is suspended."""
 
     source: str
-    """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is suspended."""
+    """The name of the source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is
+    suspended."""
     until: float
     """Unix time of the end of the suspension."""
     reason: str
@@ -138,7 +139,7 @@ def _shared_breakers(names: list[str], settings: BaseSettings) -> Mapping[Breake
 
     Empty without a store. Also empty if the store is unavailable, which is reported on stderr.
     """
-    with suppress(UsageError):  # no store: no file can be one here
+    with suppress(UsageError):  # no file can be the store here, such as on Scrapy Cloud
         location = store_location(settings)
         if "://" in location or Path(location).exists():
             from crawler.jobs.shared_facts import stored_facts  # noqa: PLC0415  # imports SQLAlchemy

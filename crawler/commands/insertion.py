@@ -39,7 +39,7 @@ class Insertion:
     # Places
 
     def find_class(self, name: str) -> ast.ClassDef:
-        """Return the class that has this name, or a base class with this name."""
+        """Return the class that is called ``name``, or whose base class is called ``name``."""
         classes = (each for each in self._tree.body if isinstance(each, ast.ClassDef))
         found = (each for each in classes if name in {each.name, *map(ast.unparse, each.bases)})
         return self._one(found, f"class {name}")

@@ -159,7 +159,7 @@ def _check_replaced(settings: BaseSettings) -> None:
 
 
 def _check_names(settings: BaseSettings) -> None:
-    """Check the names of platforms and scrapers in settings, and whether ``BROWSER_FALLBACK`` can be obeyed."""
+    """Check the names of platforms and scrapers in settings, and that platforms in ``BROWSER_FALLBACK`` allow it."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
         if settings[name].keys() - platforms().keys():
             _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])

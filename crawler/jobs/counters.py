@@ -9,7 +9,8 @@ from typing import Any
 
 from crawler.jobs import statements as sql
 from crawler.jobs.events import post_change
-from crawler.jobs.job import STATES, Job
+from crawler.jobs.job import Job
+from crawler.jobs.states import STATES
 from crawler.jobs.store import Session
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from crawler.jobs import statements as sql
 from crawler.jobs.clock import utc_text
-from crawler.jobs.job import STATES, TargetState
+from crawler.jobs.states import STATES, TargetState
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import orjson
 
 from crawler.errors import ServiceError
+from crawler.jobs.states import STATES, JobState
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -23,10 +24,6 @@ JobKind: TypeAlias = Literal["job", "calls", "removed"]
 """``calls``: the standing job of a client, whose targets are its asynchronous calls.
 ``removed``: a job that is being deleted.
 """
-JobState: TypeAlias = Literal["loading", "open", "paused", "cancelled", "done"]
-TargetState: TypeAlias = Literal["waiting", "running", "paused", "done", "failed", "dead", "cancelled"]
-STATES: tuple[TargetState, ...] = get_args(TargetState)
-"""The states of a target. A job has a counter for each."""
 Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
 AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"

@@ -14,7 +14,8 @@ from scrapy.utils.asyncgen import as_async_generator
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
-from crawler.jobs.job import STATES, InputLine, Job, JobError, JobState, TargetState, checked_name
+from crawler.jobs.job import InputLine, Job, JobError, checked_name
+from crawler.jobs.states import STATES, JobState, TargetState
 from crawler.jobs.store import Session, Store
 
 ROWS_PER_TRANSACTION = 500

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 
-from crawler.jobs.job import STATES
+from crawler.jobs.states import STATES
 from crawler.jobs.tables import (
     OPEN,
     RUNNING,

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from crawler.jobs.job import STATES
 from crawler.jobs.schema_version import VersionedSchema, take_over
+from crawler.jobs.states import STATES
 
 metadata = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite generates only keys of the type INTEGER

@@ -157,6 +157,8 @@ class EndpointClient:
     async def outcomes(self, job_id: str, kind: str, query: dict[str, Any]) -> tuple[Reply, str | None]:
         """Return a page of the ``records`` or ``failures`` of a job, as a list, and the cursor of the next page.
 
+        The cursor is None if the reply is an error.
+
         Raises:
             EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """

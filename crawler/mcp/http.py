@@ -48,7 +48,7 @@ class HttpTools:
     async def answer(self, body: bytes, headers: Mapping[str, str], api_key: str) -> tuple[int, dict[str, str], bytes]:
         """Answer a POST request with this body. Return the status, the headers and the body of the response.
 
-        If the task is cancelled, the tool that it calls is cancelled, too.
+        If the task is cancelled, the tool in progress is cancelled, too.
         """
         if refused := _refused(body):
             return 400, JSON, refused

@@ -52,7 +52,7 @@ class Skeletons:
         """Return a new copy of a skeleton, named by its key in the file, filled with the fields.
 
         Raises:
-            TypeError: a field is missing. It is no ``KeyError``, which sites answer with 404.
+            TypeError: the skeleton or a field is missing. Sites would hide a ``KeyError``: they respond to it with 404.
         """
         with _named(skeleton):
             found: dict[str, Any] = self._builds[skeleton](fields)
@@ -70,7 +70,7 @@ class Fragments:
         """Return a fragment filled with the fields.
 
         Raises:
-            TypeError: a field is missing.
+            TypeError: the fragment or a field is missing.
         """
         with _named(fragment):
             return "".join([build(fields) for build in self._builds[fragment]])
@@ -81,7 +81,7 @@ def _named(skeleton: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise TypeError(f"the skeleton {skeleton!r} has no field {error}; add it to the file or pass it") from error
+        raise TypeError(f"skeleton {skeleton!r}: {error} is neither in the file nor among the fields") from error
 
 
 def _compiled(node: Any) -> Build:

@@ -135,7 +135,7 @@ SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
 _SAMPLED: dict[str, float] = {}
-"""Scraper -> when its last record was sampled."""
+"""Scraper -> when its last record was sampled, on the monotonic clock."""
 
 
 def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
@@ -157,7 +157,7 @@ def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
 
 
 def count_completed(scraper: str, code: str, *, billable: bool) -> None:
-    """Count an asynchronous call that was completed. Its waiting time is not in the histogram of durations."""
+    """Count an asynchronous call that was completed. The call's duration is not in the histogram of durations."""
     CALLS.labels(scraper, code).inc()
     if billable:
         BILLABLE.labels(scraper).inc()
@@ -176,10 +176,9 @@ def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
 
 
 def count_outcome(outcome: Outcome, keys: Iterable[CountKey]) -> None:
-    """Count the outcome of a target, and from time to time the empty fields of its record.
+    """Count the outcome of a target. Once in ``SAMPLE_SECONDS`` per scraper, also count the empty fields of the record.
 
-    ``keys``: the outcome's keys in ``OutcomeCounts``. The fields are counted if the scraper's last sample is older than
-    ``SAMPLE_SECONDS``.
+    ``keys``: the outcome's keys in ``OutcomeCounts``.
     """
     assert isinstance(outcome.target, Target)
     scraper = outcome.target.scraper

@@ -80,7 +80,7 @@ class OutcomeCounts:
         return keys
 
     def take(self) -> OutcomeCounts:
-        """Move all counts to a new object, and return it."""
+        """Move all counts, and the times of successes, to a new object. Return the new object."""
         taken = OutcomeCounts()
         taken._counts, self._counts = self._counts, taken._counts
         taken._successes, self._successes = self._successes, taken._successes
@@ -93,7 +93,7 @@ class OutcomeCounts:
         self._successes = taken._successes | self._successes
 
     def store(self, session: Session) -> None:
-        """Add the counts to those in the store."""
+        """Add the counts to those in the store, and store the times of successes."""
         # All processes use the same order, to prevent deadlocks.
         rows = [{**key._asdict(), "number": number} for key, number in sorted(self._counts.items())]
         for table, statement in ADD:
@@ -133,7 +133,7 @@ class History:
         self._successes = session.rows("SELECT platform, egress, at FROM successes")
 
     def outcomes(self, platform: str, egress: str | None = None) -> dict[str, list[int]]:
-        """Return code -> 60 numbers, the oldest first. ``egress``: count only its targets. None: all egresses."""
+        """Return code -> 60 numbers, the oldest first. ``egress``: count only targets of this egress. None: of all."""
         found: dict[str, list[int]] = {}
         for key, number in self._of(platform, egress):
             if not key.source and key.minute < self.first + MINUTES:

@@ -14,7 +14,7 @@ from crawler.errors import StoreUnavailable
 logger = structlog.get_logger(__name__)
 
 Periodic = tuple[Callable[[], Awaitable[object]], float, str]
-"""The arguments of ``repeat()``."""
+"""The arguments of ``repeat()``: the work, the interval in seconds, and the event to log for an exception."""
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def logged(failed: str, **facts: Any) -> Iterator[None]:
 
 
 async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
-    """Repeat work at an interval, also after an exception, until cancelled.
+    """Repeat work, with pauses of ``seconds``, until cancelled. An exception of the work does not end this.
 
     ``failed``: the event to log for an exception.
     """

@@ -109,7 +109,7 @@ class Status:
             await self.store.transact(lambda session: session.run(delete, id=self._id), seconds=seconds)
 
     async def report(self) -> dict[str, Any]:
-        """Return the response body of ``GET /v1/status``. ``contract.ServiceStatus`` is its model.
+        """Return the response body of ``GET /v1/status``. ``description.status.ServiceStatus`` is its model.
 
         Raises:
             StoreUnavailable: the store cannot be read.
@@ -167,7 +167,7 @@ def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any
 
 
 def _breaker(state: State, now: float) -> dict[str, Any]:
-    """Return the state of a circuit breaker. Its cooldown may have ended since the state was written."""
+    """Return the state of a circuit breaker, whose cooldown may have ended since ``state`` was written."""
     until = _future(state["until"], now)
     since = None if state["since"] is None else utc_text(state["since"], "milliseconds")
     name = TRIAL if state["state"] == OPEN and until is None else state["state"]

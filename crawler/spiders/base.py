@@ -1,7 +1,7 @@
 """The base class of all spiders.
 
-A spider yields one scheduled request per target. The request's callback awaits the target's other requests and yields a
-record.
+A spider schedules one request per target. The callback of this request awaits the responses to the target's other
+requests, and yields the target's record.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = ["CrawlArguments", "Data", "First", "PlatformSpider"]
 class PlatformSpider(PageSpider, Args[CrawlArguments]):
     """The base class of the platforms' spiders. A spider defines ``scrapers``, ``request()`` and ``scrape()``.
 
-    Scrapy Cloud shows the arguments of subclasses of ``Args``. Scrapy's ``Spider`` does not call its constructor.
+    Scrapy Cloud shows the arguments of subclasses of ``Args``. Scrapy's ``Spider`` does not call ``Args.__init__``.
     """
 
     scrapers: ClassVar[tuple[Scraper, ...]]
-    """The spider's scrapers. If a target's params fit several of them, the first of these scrapes the target."""
+    """The spider's scrapers. If a target names no scraper, the first one whose params fit scrapes the target."""
     metadata: ClassVar[dict[str, str]]
     """``title`` and ``description`` of the platform."""
     arguments: ClassVar[type[CrawlArguments]] = CrawlArguments
@@ -72,7 +72,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     """Whether the spider always loads its targets in the browser."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set ``platform`` and ``arguments``. ``name`` is not the platform in subclasses that change it."""
+        """Set ``platform`` (the ``name`` of a subclass may differ) and ``arguments``, if the class has ``scrapers``."""
         super().__init_subclass__(**kwargs)
         if "scrapers" in vars(cls):
             cls.platform = cls.scrapers[0].platform
@@ -81,7 +81,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def __init__(
         self, *args: Any, source: TargetSource | None = None, shared: SharedState | None = None, **kwargs: Any
     ) -> None:
-        """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one of them is unknown or invalid."""
+        """``kwargs``: the ``-a`` arguments. Raises ``ValueError`` if one is unknown, invalid or fits no scraper."""
         self.args = self.arguments(**kwargs)
         super().__init__(*args, **kwargs)
         self.shared = shared or SharedState()
@@ -92,7 +92,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             )
         self.source = self._own_source(kwargs) if source is None else source
         self.row_path: RecordPath | None = None
-        """The list in the data whose rows become the lines of the feeds (argument ``explode``)."""
+        """The list in the data whose rows become the lines of the feeds (argument ``explode``). None: no list."""
         if self.args.explode:
             self.row_path = find_row_path(column_type_of_models([s.data for s in self.scrapers]), self.args.explode)
         self.selection: Selection | None = None
@@ -101,7 +101,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             self.selection = Selection.parse(self.args.fields, self.scrapers, self.row_path, sliced=self.sliced)
         self.since: Since | None = None
         self._tallies: dict[str, Tally] = {}
-        """Id of the target of a listing's page -> the rows of the listing up to this page."""
+        """Id of the target of a listing's page -> the count of the listing's rows up to this page."""
         self.stale_ids: dict[str, str] = {}
         """Ids in the platform's data file (``ids.json``) that were found to be out of date, each with the reason."""
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
@@ -119,11 +119,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             UsageError: ``ADDONS`` lacks this project's add-on, or an essential component is disabled.
         """
         super().update_settings(settings)
-        require(settings)  # not in from_crawler(): its errors are tracebacks, and the exit code is then 1
+        require(settings)  # not in from_crawler(), whose errors Scrapy prints as tracebacks, with exit code 1
         settings.set("SCHEDULER", "crawler.downloads.scheduler.TargetScheduler", priority="spider")
-        # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With it, a second start would send the stored
-        # requests in addition to the requests of all targets. Interrupted crawls are continued with ``-a job=``
-        # instead.
+        # Scrapy Cloud always sets JOBDIR, and Scrapyd may set it. With JOBDIR, a scheduler of Scrapy (-s SCHEDULER=)
+        # would store requests, and a second start would send them in addition to the requests of all targets.
+        # Interrupted crawls are continued with ``-a job=`` instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
@@ -152,12 +152,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return spider
 
     def check(self, settings: BaseSettings) -> None:
-        """Check the targets, and whether the project has the files that the arguments need, without sending requests.
+        """Check the targets, and the store if the arguments or ``SHARED_LIMITS`` need one, without sending requests.
 
         Raises:
-            WrongTargetsError: the run would have no targets.
-            UsageError: an argument or ``SHARED_LIMITS`` requires a project folder, or ``since=last`` requires a store
-                that cannot be opened.
+            WrongTargetsError: the targets are wrong, such as an invalid param or a targets file that does not exist.
+            UsageError: the location of the store cannot be used. With ``since=last``, also if it cannot be opened.
         """
         if self.args.job or self.args.since == "last" or settings.getbool("SHARED_LIMITS"):
             location = store_location(settings)
@@ -177,12 +176,12 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @property
     def on_demand(self) -> bool:
-        """Whether the spider serves calls to the HTTP endpoint, whose callers wait for the outcomes."""
+        """Whether the spider belongs to an open crawler of the endpoint, whose targets come from a queue of calls."""
         return isinstance(self.source, QueueSource)
 
     @property
     def batch(self) -> bool:
-        """Whether the lines of the feeds contain the id and params of their targets."""
+        """Whether the crawl is a batch, so that the lines of its feeds contain the id and params of their targets."""
         return self.sliced or not isinstance(self.source, ArgumentSource)
 
     @property
@@ -191,10 +190,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return False
 
     def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        """Restore the state of a root (a requested target) that another worker of the job has begun.
+        """Restore the state of a root (a requested target with its follow-ups) that another worker has begun.
 
-        ``root``: the id of the root. ``notes``: the code and the note (``TargetTracker.note``) of each finished target
-        that has a note. ``pending``: the targets without an outcome. Return the targets to scrape.
+        ``root``: the id of the requested target, None if the targets do not have it. ``notes``: the code and the note
+        (``TargetTracker.note``) of each finished target of the root that has a note. ``pending``: the root's targets
+        without an outcome. Return the targets to scrape.
         """
         return pending
 
@@ -204,13 +204,13 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return []
 
     def report_stale_id(self, name: str, reason: str) -> None:
-        """Log once that an id of the platform's data file (``ids.json``) is out of date. ``scrapy probe`` prints it."""
+        """Log once that an id of the platform's data file (``ids.json``) is stale. ``scrapy probe`` prints the id."""
         if name not in self.stale_ids:
             self.stale_ids[name] = reason
             logger.info("stale_id", spider=self.name, id=name, reason=reason, hint="PLATFORM_IDS replaces the file")
 
     async def start(self) -> AsyncIterator[Request]:
-        """Yield each target's first request when the tracker releases the target."""
+        """Yield the first request of each target as soon as the tracker releases the target."""
         skip_unhandled_records()
         end_start()
         try:
@@ -224,11 +224,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             raise CloseSpider(str(error)) from error
 
     def request(self, target: Target) -> Request:
-        """Return a target's first request, made with ``for_page``. The request must depend only on the target."""
+        """Return a target's first request, made with ``for_page``. A ``ScrapeError`` ends the target instead."""
         raise NotImplementedError
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """Return the target's data. ``first``: the result of its scheduled request. None: there is no new data.
+        """Return the target's data, or None without new data. ``first``: the result of the target's scheduled request.
 
         Raises:
             ScrapeError: the target has no data. The class of the error shows the reason.
@@ -244,11 +244,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @cached_property
     def payload_names(self) -> PayloadNames:
-        """The additional paths of the platforms' contracts, from the file of ``PAYLOAD_NAMES``."""
+        """The additional paths at which payloads are read, from the file that the setting ``PAYLOAD_NAMES`` names."""
         return self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """Return the callback for a page class. Each class has one callback, because scrapy-poet caches by callback."""
+        """Return the callback for a page class, always the same, because the injection caches its plans by callback."""
         if kind not in self._callbacks:
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record | Request]:
@@ -260,7 +260,10 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return self._callbacks[kind]
 
     def _errback(self, failure: Failure) -> AsyncIterator[Record | Request] | None:
-        """Continue with a target although its scheduled request failed, because the platform may have other sources."""
+        """Continue with a target although its scheduled request failed, because the platform may have other sources.
+
+        If the cause is a bug or the end of the crawl, the target ends with the error instead.
+        """
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         error = as_scrape_error(failure.value)
         if isinstance(failure.value, ReleaseEnded):
@@ -279,13 +282,13 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return self._records(target, first)
 
     async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
-        """Yield the target's record. If its egress has failed, yield its first request again, for another egress."""
+        """Yield the target's record. If the target was released again, yield its first request for the other lane."""
         record = None
         try:
             record = await self._record(target, first)
         except ScrapeError as error:
             self.tracker.complete(target, error=error)
-        except Exception as error:  # after the end or restart of a target, any exception may follow, such as an abort
+        except Exception as error:  # if the target was released again, its first attempt may end with any exception
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
         if (again := target.release.successor) is not None:
@@ -296,11 +299,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             yield record
 
     async def _record(self, target: Target, first: First) -> Record | None:
-        """Return the target's record. None if it has no new data, or already has an outcome.
+        """Return the target's record. None if the target has no new data, or already has an outcome.
 
         Raises:
             ScrapeError: the target failed.
-            ReleaseEnded: the target already has its outcome, was restarted, or was claimed by another worker.
+            ReleaseEnded: the target already has its outcome, was released again, or was taken by another worker.
         """
         target.release.check()
         if self.since:
@@ -317,9 +320,9 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
-        """Return the page params with which to read saved responses. Not all of the scraper's params need to be given.
+        """Return the ``page_params`` with which page objects read saved responses (``scrapy extract``).
 
-        ``arguments`` are valid. A URL among them is replaced by the params of the linked page.
+        ``arguments``: any of the scraper's params, with valid values. A URL is replaced by the params of its page.
 
         Raises:
             InvalidRequest: an argument is not a param of the scraper.
@@ -355,10 +358,10 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return True
 
     def count_rows(self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool) -> None:
-        """Count the rows of a listing's page by their ids. ``stated``: the number in the whole listing, by the page.
+        """Count the rows of a listing's page by their ids.
 
-        A listing is not counted if the crawl did not begin at its first page, or if an earlier start of the run read
-        the pages before this one.
+        ``stated``: the number of rows in the whole listing, as the page states it. A listing is not counted if the
+        crawl did not begin at its first page, or if an earlier start of the run read the pages before this one.
         """
         tally = Tally() if is_first and target.parent is None else self._tallies.get(target.id)
         if tally is not None:
@@ -366,23 +369,24 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             self._tallies[target.id] = tally
 
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
-        """Compare the number of rows on a listing's pages with the stated number, after the last page of the listing.
+        """Check after the last page of a listing whether its counted pages were complete.
 
-        If the numbers differ, add a warning to the target's outcome. The arguments are passed to ``Tally.coverage``.
+        If rows are missing, or a page contained only rows of earlier pages, add a warning about ``source`` to the
+        target's outcome. ``ended`` and ``ceiling``: see ``Tally.coverage``.
         """
         tally = self._tallies.pop(target.id, None)
         if tally is not None and (coverage := tally.coverage(ended=ended, ceiling=ceiling)).reasons:
             self.tracker.warn(target, OutcomeWarning.of_coverage(source, coverage))
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Record the outcome for the target's lane, and for ``since=``."""
+        """Count the outcome for the target's lane, and pass it to ``since``."""
         self.lanes.completed(outcome)
         self._tallies.pop(outcome.target.id, None)
         if self.since:
             self.since.completed(outcome)
 
     def closed(self, reason: str) -> None:
-        """Log the number of all targets, the number by outcome code, and the number whose record is partial."""
+        """Log the number of all targets, the number for each outcome code, and the number of partial records."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
         counts = outcomes_by_code(stats)

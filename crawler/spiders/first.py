@@ -10,7 +10,7 @@ from crawler.platforms.page import P, PlatformPage
 
 
 class First:
-    """The result of a target's scheduled request: a page object, or the error of the download."""
+    """The result of a target's scheduled request: a page object whose item is not read yet, or the download's error."""
 
     def __init__(
         self,
@@ -21,14 +21,16 @@ class First:
         error: ScrapeError | None = None,
     ) -> None:
         self.request = request
-        """The request that led to the result: after redirects and retries, the last one."""
+        """The request that led to the result. After redirects and retries, this is the last request."""
         self._spider = spider
         self._page = page
         self.error = error
         """The error of the download, None if there is a response."""
 
     async def page(self, kind: type[P], *, retry: bool = True) -> P:
-        """Return the page object after reading its item. ``retry``: see ``PageSpider.get``.
+        """Read the item of the page object, whose class is ``kind``, and return the page object.
+
+        ``retry``: see ``PageSpider.get``.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.

@@ -1,4 +1,6 @@
-"""Microblog: the spider for profiles with their posts. The spider reads up to four public sources; some may fail."""
+"""Microblog: the spider for profiles with their posts. A record is merged from up to four sources, of which some may
+fail.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,13 @@ from crawler.targets.warning import OutcomeWarning
 logger = structlog.get_logger(__name__)
 
 SOURCES = ("page", "embed", "user", "timeline")
-"""The sources, in the order of their requests."""
+"""The sources of a record, in the order in which their errors are reported."""
 AUTHORITATIVE = frozenset({"page", "user"})
-"""Sources whose ``TargetError`` (not found, restricted) ends the target. The other sources may be outdated copies."""
+"""Sources whose ``TargetError`` (not found, restricted) ends the target. The others may be wrong about this."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
-"""The sources that can replace the page."""
+"""The groups of sources that can replace the profile's page (``PageSpider.for_page``)."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
-"""Fields that newer responses to the user query lack. If only these are missing, the query is not sent."""
+"""Fields that newer responses to the user query lack. If a profile lacks only these, the user query is not sent."""
 MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
@@ -51,7 +53,7 @@ class Sources:
     _errors: dict[str, ScrapeError] = field(default_factory=dict)
 
     async def add(self, source: str, item: Awaitable[Part]) -> None:
-        """Await the item of a source. Its error is kept, so that the next source can be tried.
+        """Await the item of a source, and store it in ``parts``. An error is kept, so that other sources can be tried.
 
         Raises:
             ScrapeError: the target's deadline has passed, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
@@ -66,7 +68,7 @@ class Sources:
 
     @property
     def errors(self) -> dict[str, ScrapeError]:
-        """Source -> its error. The order does not depend on which source failed first."""
+        """Source -> its error, in the order of ``SOURCES``, which does not depend on the source that failed first."""
         return {source: self._errors[source] for source in SOURCES if source in self._errors}
 
 
@@ -101,9 +103,9 @@ class MicroblogSpider(PlatformSpider):
         return self._api.limited(first)
 
     def _further_request(self, handle: str, continuation: dict[str, Any]) -> Request:
-        """Return the scheduled request for a cursor: for the timeline, or for the user if the cursor has no user id.
+        """Return the scheduled request for a target with a cursor: for a page of the timeline.
 
-        ``on_lane`` adds the guest token, which belongs to an egress.
+        If the cursor has no user id, the request is for the user. ``on_lane`` adds the guest token of the egress.
         """
         user_id = continuation["user_id"]
         api = self._api
@@ -113,7 +115,8 @@ class MicroblogSpider(PlatformSpider):
     def on_lane(self, request: Request) -> None:
         """Add the current guest token to a scheduled API request.
 
-        A new token cannot be awaited here. Without a token, the request fails, and is sent again with one.
+        A new token cannot be awaited here. If there is no current token, the request is sent without one and fails, and
+        ``GuestClient`` sends it again with a new token.
         """
         source, needed = request.meta.get("source"), {TimelinePage.source, UserPage.source}
         if source in needed and GUEST_TOKEN not in request.headers:
@@ -151,13 +154,14 @@ class MicroblogSpider(PlatformSpider):
             self.follow(target, data, cursor=data["nextCursor"])
         return data
 
-    # The first page of posts, merged from all sources: each has fields that the other sources do not expose
+    # The first page of posts, merged from all sources: each source has fields that the other sources lack
 
     async def _first_page(self, target: Target, first: First) -> Data:
         """Fetch the sources, the cheapest first, and merge their items into one record.
 
         Raises:
-            ScrapeError: sources failed, and the remaining sources lack the profile or its posts.
+            ScrapeError: sources failed, and the remaining sources lack the profile or its posts; or ``Sources.add``
+                raised an error.
         """
         found = Sources(target)
         parts = found.parts
@@ -191,15 +195,16 @@ class MicroblogSpider(PlatformSpider):
             self.warn(found.target, source, error)
 
     def _has_free_slot(self, target: Target) -> bool:
-        """Whether fewer targets are in flight on this lane than its budget permits concurrent downloads."""
+        """Whether the target's lane has fewer targets in flight than its budget permits concurrent downloads."""
         lane = target.release.lane
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
         """Warn if the timeline stops with fewer posts than the profile states, and the platform did not mark its end.
 
-        ``earlier``: number of posts on earlier pages, None if it is unknown. The platform marks the end of a timeline
-        with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture 8bf3576c7485).
+        ``earlier``: number of posts on earlier pages, None if this number is unknown. The platform marks the end of a
+        timeline with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture
+        8bf3576c7485).
         """
         part, stated = parts.get("timeline"), profile_of(parts)["statuses_count"]
         if part is None or part["next_cursor"] != "" or part["is_terminated"] or None in {earlier, stated}:
@@ -212,10 +217,12 @@ class MicroblogSpider(PlatformSpider):
     # Further pages of posts: only the timeline has them
 
     async def _further_page(self, target: Target, first: First) -> Data:
-        """Scrape a further page of posts, with the profile from the author objects of its posts.
+        """Scrape the page of posts to which the target's cursor leads. The profile is read from the posts' authors.
+
+        If fields of the profile are missing, the user is queried; if the profile is missing, page and embed are read.
 
         Raises:
-            ScrapeError: the timeline could not be fetched, or no source contains the profile.
+            ScrapeError: the timeline could not be fetched, or sources failed and no source contains the profile.
         """
         params = cast("ProfileParams", target.params)
         continuation = params.continuation
@@ -242,10 +249,11 @@ class MicroblogSpider(PlatformSpider):
         return record(parts, params.handle, continuation["seen"], continuation["posts"])
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
-        """Fetch the timeline page that the cursor points to. Skip pages whose posts were all returned before.
+        """Fetch the page of the timeline to which the target's cursor leads. Skip pages whose posts were all returned.
 
         Raises:
-            ScrapeError: the timeline could not be fetched, or the platform rejected the cursor.
+            InvalidRequest: the platform rejected the target's cursor.
+            ScrapeError: the timeline could not be fetched, or lacks both new posts and the cursor for its next page.
         """
         continuation = cast("ProfileParams", target.params).continuation
         cursor, returned = continuation["cursor"], set(continuation["seen"])
@@ -268,9 +276,8 @@ class MicroblogSpider(PlatformSpider):
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
         """Fetch a page of the timeline.
 
-        After a rate limit, wait until the timeline's breaker permits a download, and fetch the page once more.
-
-        The page is not fetched again if the target has a deadline, or if the rate limit has not opened the breaker.
+        If a rate limit has opened the timeline's circuit breaker, and the target has no deadline, wait until the
+        breaker permits a download, and fetch the page once more.
 
         Raises:
             ScrapeError: the timeline could not be fetched.
@@ -308,14 +315,17 @@ class MicroblogSpider(PlatformSpider):
 
 
 async def _together(*steps: Awaitable[None]) -> None:
-    """Await all steps at once. If steps raise errors, the first step's error is raised after all have ended."""
+    """Await all steps at once. If steps fail, raise the error of the first of these after all steps have ended."""
     for result in await asyncio.gather(*steps, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
 
 
 def _lacks_posts(parts: dict[str, Part]) -> bool:
-    """Whether no source contains a post, although the profile seems to have posts. An empty list would be wrong."""
+    """Whether no source contains a post, unless the profile is protected or states that it has none.
+
+    An empty list of posts would then be wrong.
+    """
     profile = profile_of(parts)
     has_posts = any(part["posts"] for part in parts.values())
     return not has_posts and profile["protected"] is not True and profile["statuses_count"] != 0

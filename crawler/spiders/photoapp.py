@@ -25,10 +25,10 @@ from crawler.targets.target import Scraper, Target
 logger = structlog.get_logger(__name__)
 
 WALL_REASONS = frozenset({"login_wall", "circuit_open"})
-"""Reasons of errors after which the embed page is tried: the platform demands a login now, or has demanded it so often
-that the page's circuit breaker is open."""
+"""Reasons of errors of the post's page after which the embed page is tried: the platform demands a login, or the
+circuit breaker of the post's page is open after earlier blocks."""
 FORMS = (PostPage, EmbedPage)
-"""The page objects that read a post, the one that returns the most fields first."""
+"""The classes of page objects that read a post, the class that reads the most fields first."""
 
 
 class PhotoappSpider(PlatformSpider):
@@ -79,7 +79,10 @@ class PhotoappSpider(PlatformSpider):
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a post. For a video, other pages may add duration and play count; if one fails, these stay null."""
+        """Scrape a post. For a video, the embed page may add the duration, and the page of the owner's reels the plays.
+
+        If such a page fails, its field stays null, and the outcome has a warning.
+        """
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
@@ -98,10 +101,10 @@ class PhotoappSpider(PlatformSpider):
     async def _post_page(self, target: Target, first: First) -> PostPage:
         """Return the post's page, or its embed page if the platform demands a login for the post's page.
 
-        For a share link, follow the redirect to the post first.
+        For a share link, request the shortcode of its post first.
 
         Raises:
-            ScrapeError: no page contains the post.
+            ScrapeError: the error of the share link or of the post's page; for the embed page, see ``_embed_page``.
         """
         shortcode = cast("PostParams", target.params).link.shortcode
         if shortcode is None:
@@ -112,8 +115,8 @@ class PhotoappSpider(PlatformSpider):
         try:
             return await reading
         except UpstreamRateLimited as error:
-            # The rate limit applies to the visitor, hence to the embed page, too. So the embed page must not replace
-            # the post's page.
+            # The rate limit applies to the visitor, hence to the embed page, too. It is counted for both pages, so that
+            # the embed page does not replace the post's page while the circuit breaker of the latter is open.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except (UpstreamBlocked, CircuitOpen) as error:
@@ -122,15 +125,16 @@ class PhotoappSpider(PlatformSpider):
             return await self._embed_page(target, shortcode, error)
 
     def _post_request(self, shortcode: str) -> Request:
-        """Return the request for a post's page. The embed page replaces it while the page's breaker is open."""
+        """Return the request for a post's page. The embed page replaces it while the page's circuit breaker is open."""
         return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
 
     async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
-        """Return a post's embed page, because its own page is a login wall. Add a warning to the target's outcome.
+        """Return a post's embed page, because the post's page failed with ``wall``, and add a warning to the outcome.
 
-        Raises: ScrapeError: the embed page does not contain the post, or lacks its time. The error is ``wall``, because
-        a disabled embed page looks like that of a missing post. If ``wall`` is only an open circuit breaker, and the
-        embed page failed with an ``UpstreamError``, the latter is raised.
+        Raises:
+            ScrapeError: the embed page failed, or lacks the post's time. The error is ``wall``, because an embed page
+                that the owner has disabled looks like that of a missing post. But if ``wall`` is only an open circuit
+                breaker, and the embed page failed with an ``UpstreamError``, this error is raised.
         """
         try:
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)

@@ -1,4 +1,4 @@
-"""Retail: the spider for category listings and searches. Each target is one page; further pages become new targets."""
+"""Retail: the spider for category listings and searches. Each target is one page; the next pages are follow-ups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from crawler.targets.warning import OutcomeWarning
 
 
 class RetailArguments(CrawlArguments):
-    """The arguments of a retail crawl, and the params that are needed to validate them."""
+    """The ``-a`` arguments of a retail crawl, and the params that are needed to validate these arguments."""
 
     query: str | None = None
     """Words to search for."""
@@ -91,7 +91,7 @@ class RetailSpider(PlatformSpider):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._crawls: dict[str, ExhaustiveCrawl] = {}
-        """The exhaustive crawls in progress, by the id of the requested target."""
+        """Id of the requested target -> its exhaustive crawl, while this is in progress."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -115,13 +115,13 @@ class RetailSpider(PlatformSpider):
         return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
 
     def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
-        """Return the params of the page to request.
+        """Return the params of the page to request for a target of an exhaustive crawl.
 
         For a requested target, begin its exhaustive crawl at the first page, in the default order.
 
         Raises:
-            LimitReached: the target has no page. Its error reports that the crawl reached ``max_requests``.
-            ExtractionFailed: the target has no page. Its error reports that products are missing.
+            LimitReached: the target only reports the end of its crawl, which has reached ``max_requests``.
+            ExtractionFailed: the target only reports the end of its crawl, which has not found all products.
         """
         if target.parent is None:
             root = replace(slice_of(params), sort=DEFAULT_SORT)
@@ -134,7 +134,7 @@ class RetailSpider(PlatformSpider):
         return params
 
     def _report(self, target: Target, crawl: ExhaustiveCrawl) -> NoReturn:
-        """Raise the error of a crawl that has ended without all products."""
+        """Raise the error of a crawl that has ended without all products: see ``_begin``."""
         coverage = crawl.coverage
         self.tracker.warn(target, OutcomeWarning.of_coverage(ListingPage.source, coverage))
         if crawl.left_out:
@@ -158,7 +158,10 @@ class RetailSpider(PlatformSpider):
         return self._resumed(crawl, root, pending)
 
     def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
-        """Return targets for a category's pending pages, and for the pages that ``max_requests`` excluded before."""
+        """Return targets for a category's pending pages, and for the pages that ``max_requests`` excluded before.
+
+        If no page is left and products are missing, return the pending target that reports this.
+        """
         mine = [(target, _step(target, crawl)) for target in pending]
         steps = crawl.resume([step for _, step in mine])
         requested = Target(root, self.scrapers[0], CategoryParams(cat_id=crawl.root.cat_id), batch=True, root=root)
@@ -168,7 +171,7 @@ class RetailSpider(PlatformSpider):
         return pages + (reports[:1] if crawl.reported else [])
 
     async def scrape(self, target: Target, first: First) -> Data | None:
-        """Return a page of a category or of search results. The next page becomes a follow-up target."""
+        """Return a page of a category or of search results. The next page becomes a follow-up (see ``follow``)."""
         crawl = self._crawls.get(target.root or "")
         if crawl and isinstance(target.params, CategoryParams):
             return await self._scrape_slice(target, crawl, first)
@@ -184,9 +187,9 @@ class RetailSpider(PlatformSpider):
         return data
 
     async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
-        """Return the page's new products, and push the next pages as follow-up targets. None if no product is new.
+        """Return the page with its new products only, and push the crawl's next pages as follow-up targets.
 
-        The requested target returns data even without products, so that an empty category does not look like a failure.
+        Return None if no product is new, except for the requested target: an empty category has a record, too.
         """
         part, number = _step(target, crawl)
         try:
@@ -215,7 +218,7 @@ class RetailSpider(PlatformSpider):
         return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
 
     def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # receives the signal
-        """Continue the exhaustive crawl without a target that failed outside ``scrape()``, by its deadline or a bug."""
+        """Continue the exhaustive crawl without a target that failed outside ``scrape()``, by a deadline or a bug."""
         crawl = self._crawls.get(target.root or "")
         if crawl is None or has_note or isinstance(error, ShuttingDown):
             return
@@ -237,18 +240,18 @@ class RetailSpider(PlatformSpider):
 
 
 def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:
-    """Whether a target has no page, and only reports that an exhaustive crawl has ended without all products."""
+    """Whether a target requests no page, and only reports that an exhaustive crawl has ended without all products."""
     return target.parent is not None and crawl.is_report(_step(target, crawl))
 
 
 def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
-    """Return the slice and the page number of a target in an exhaustive crawl."""
+    """Return the slice and the page number that a target of an exhaustive crawl requests."""
     assert isinstance(target.params, CategoryParams)
     return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
 
 
 def _read(page: ListingPage, data: Data, number: int) -> PageRead:
-    """Return the content of a page for an exhaustive crawl."""
+    """Return the values of a page that an exhaustive crawl needs."""
     low, high = (_cents(price) for price in page.selected_prices)
     return PageRead(
         number=number,

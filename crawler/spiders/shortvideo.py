@@ -1,4 +1,6 @@
-"""Short-video: the spider for the photo tab of a search. It uses a browser, because the page signs its API calls."""
+"""Short-video: the spider for the photo tab of a search. The search page is loaded in a browser, because its script
+signs the API calls for the results.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,20 @@ from crawler.targets.target import Scraper, Target
 logger = structlog.get_logger(__name__)
 
 MAX_REPEATED_RESPONSES = 2
-"""Number of consecutive responses without a new row after which the session ends with a rate-limit error."""
+"""Number of consecutive responses without a new row after which a session ends with a rate-limit error, although the
+platform states that more rows follow."""
 
 
 class SearchSession(ResponseListener):
-    """A browser session on the search page. The session collects the rows in the results, each once, until it has
-    enough.
+    """A browser session on the search page. The session collects the rows of the results, each row once, until it has
+    all rows that the target requests.
 
     The platform's cursor is valid for one visitor only. Therefore this scraper's cursor is a number of rows: each
-    session reads the results from the start, and skips as many rows as earlier records contain.
+    session reads the results from the start, and skips as many rows as its target's ``cursor`` states.
     """
 
     def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
-        """``names``: the additional paths of the contracts that apply to the target."""
+        """``names``: the additional paths (``PAYLOAD_NAMES``) with which the target's pages are read."""
         super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords, self.names = params.words, names
         self.start = int(params.cursor)
@@ -44,7 +47,7 @@ class SearchSession(ResponseListener):
         self.unread: list[Unread] = []
         """The parts of the responses that were expected and could not be read."""
         self.pages: dict[bool, ResultsPage] = {}
-        """Key: whether a page of results was read completely. Value: the last such page."""
+        """True -> the last response that was read completely. False -> the last response with unread parts."""
         self.more = True
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
@@ -52,7 +55,10 @@ class SearchSession(ResponseListener):
         self._repeated = 0
 
     async def take(self, captured: CapturedResponse) -> bool:
-        """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error."""
+        """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error.
+
+        An error is kept in ``error`` and not raised.
+        """
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         page = ResultsPage(response=response, page_params=PageParams(keywords=self.keywords))
         page.names = self.names
@@ -78,22 +84,23 @@ class SearchSession(ResponseListener):
     def wall(self) -> str | None:
         """The kind of element that ended the session, "login" or "captcha" (a key of ``STOP_SELECTORS``), or None.
 
-        "login" also means that the page has rows, reports more, and stops loading them without showing a dialog.
+        The value is "login" also without a login dialog, if the page has rows and stops requesting more, although the
+        platform states that more follow.
         """
         return self.end_marker or ("login" if self.rows and self.is_silent else None)
 
     @property
     def interruption(self) -> ScrapeError | None:
-        """The error that ended the session although it has rows, such as a CAPTCHA in the page or in a response."""
+        """The error that makes the rows incomplete, such as a CAPTCHA in the page or in a response, or None."""
         if self.end_marker == "captcha" or isinstance(self.error, UpstreamBlocked):
             return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
         return self.error
 
     def data(self) -> dict[str, Any] | None:
-        """Return a record with the requested rows that were found. None if no row was found but more may exist.
+        """Return a record with the requested rows that were found. None if none was found but more rows may follow.
 
         Raises:
-            ScrapeError: an error ended the session before the first requested row.
+            ScrapeError: an error ended the session before the first requested row was found.
         """
         rows = list(self.rows.values())[self.start : self.end]
         if not rows and self.error:
@@ -139,19 +146,26 @@ class ShortvideoSpider(PlatformSpider):
         return in_browser(request, lambda: SearchSession(params, target.release.names, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Return the requested rows that the search page received in the browser."""
+        """Return the record of the requested rows that the search page received in the browser."""
         page = await first.page(SearchPage)
         assert page.received is not None
         return page.received
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
-        """Keep a response for repairs. If the page received results that could not be read, keep these instead."""
+        """Keep a response as ``PageSpider.keep`` does, except a search page whose session ended with ``error``.
+
+        In this case, ``read_item`` has kept the response of the search API that caused the error.
+        """
         session: SearchSession = request.meta["page_session"]
         if error is None or error is not session.error or isinstance(page, ResultsPage):
             super().keep(page, request, error)
 
     async def read_item(self, page: PlatformPage, request: Request) -> None:
-        """Read the results that the page received in the browser. If there are none, raise an error with the reason."""
+        """Store the results that the browser session has collected in the search page's page object (``received``).
+
+        Raises:
+            ScrapeError: the session has no requested row. The error is the session's, or the reason in the page's HTML.
+        """
         session: SearchSession = request.meta["page_session"]
         search = cast("SearchPage", page)
         for is_good, received in session.pages.items():

@@ -1,4 +1,4 @@
-"""Video site: the spider for channels. A record, read from several responses, is a channel with one page of items."""
+"""Video site: the spider for channels. A record contains a channel and one page of its items."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EMPTY_LIST: Item = {"posts": [], "continuation": "", "more": False}
 TOPIC_SUFFIX = " - Topic"
 """The end of the names of music channels that the platform generates."""
 MAX_REDIRECTS = 3
-"""Maximum number of redirects from a channel's page that are followed."""
+"""Maximum number of redirects that are followed in a row, of a channel's page or of an address."""
 
 PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
@@ -83,7 +83,7 @@ class VideositeSpider(PlatformSpider):
 
     @cached_property
     def recent(self) -> RecentChannels:
-        """The channels that were read last."""
+        """The channels that were read last, for targets with a cursor: they need not request the channel's page."""
         return RecentChannels()
 
     @classmethod
@@ -100,7 +100,7 @@ class VideositeSpider(PlatformSpider):
         return joined_record({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a channel with a page of its items. If the crawl follows pages, the next page is a separate target."""
+        """Scrape a channel with a page of its items. The next page of items becomes a follow-up (see ``follow``)."""
         reader = ChannelReader(self, target, self.recent)
         data = await reader.record(first)
         cursor, has_more = data["pagination"]["cursor"], data["pagination"]["has_more"]
@@ -116,8 +116,8 @@ class VideositeSpider(PlatformSpider):
 class ChannelReader:
     """Reads a channel: sends the requests for one target, and builds its record.
 
-    ``ids`` are the values in API requests that the platform changes. The client version in the channel's page replaces
-    the version in ``ids``. ``recent`` are the channels that other targets have read.
+    The attribute ``ids`` has the values in API requests that the platform changes from time to time. The client version
+    in the channel's page replaces the version in ``ids``. ``recent``: the channels that other targets have read.
     """
 
     def __init__(self, spider: PlatformSpider, target: Target, recent: RecentChannels) -> None:
@@ -132,15 +132,15 @@ class ChannelReader:
         self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
         self.leads_back = False
-        """Whether the page's token for the next page leads to a page that was read before."""
+        """Whether the token for the list's next page leads to a page that was read before."""
         self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
 
     @property
     def request(self) -> Request:
-        """The request that the spider schedules for the target: the channel's page with the requested tab.
+        """The request that the spider schedules for the target: for the channel's page with the requested tab.
 
-        If the target has a cursor and another target has read the channel recently, it is the request for the next page
-        of the list instead.
+        If the target's cursor continues a list, and another target has read the channel recently, the request is for
+        the next page of this list instead.
         """
         continuation = self.continuation
         known = self.recent.get(continuation.channel, about=self.include_about) if continuation else None
@@ -154,8 +154,8 @@ class ChannelReader:
     async def record(self, first: First) -> Item:
         """Build the record from the channel's page and from the responses that complete it.
 
-        Raises: ScrapeError: the channel's page and the fallbacks failed. The error of the page is raised, unless a
-        fallback raised a more precise error.
+        Raises:
+            ScrapeError: the channel's page and its fallbacks failed, or the page of the list failed.
         """
         if known := first.request.meta.get("channel"):
             return await self._record(known, dict(await (await first.page(ContinuationPage)).to_item()))
@@ -164,7 +164,7 @@ class ChannelReader:
     # The channel
 
     async def _channel(self, first: First) -> Item:
-        """Return the channel's page. If not found, try other URL paths; after other errors, use API calls."""
+        """Return the channel's page. If it is not found, try other URL paths; after most other errors, API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
         except (UpstreamRateLimited, UpstreamTimeout):
@@ -193,21 +193,23 @@ class ChannelReader:
         raise not_found
 
     async def _redirected(self, page: Item) -> Item:
-        """Follow the redirects in the page's data to the channel's page. In some regions, a channel has another id."""
+        """Follow the redirects in the data of a channel's page. In some regions, a channel has another id."""
         for _ in range(MAX_REDIRECTS):
-            if not page["moved_to"]:
-                return page
-            address = f"channel/{page['moved_to']}"
-            page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+            if page["moved_to"]:
+                address = f"channel/{page['moved_to']}"
+                page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+        if not page["moved_to"]:
+            return page
         expected = "a channel that does not redirect"
         message = f"The channel redirected {MAX_REDIRECTS} times."
         raise mismatch_error(message, ["onResponseReceivedActions"], expected, reason="moved_in_circles")
 
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
-        """Return the channel's page from the API calls that the page makes.
+        """Return the channel's page from the API calls that the page makes, because the page has ``failed``.
 
-        Raises: TargetNotFound: a call found that the channel does not exist. ScrapeError: a call failed for another
-        reason. ``failed`` is raised; or, if it is a ``CircuitOpen``, the call's error.
+        Raises:
+            ScrapeError: a call failed. The error is the call's if this is a ``TargetNotFound`` or if ``failed`` is a
+                ``CircuitOpen``, else ``failed``.
         """
         try:
             page = await self._redirected(await self._browsed(await self._resolved()))
@@ -243,7 +245,7 @@ class ChannelReader:
         return await self.item(ChannelPage, request, retry=False)
 
     async def _resolved(self) -> str:
-        """Return the channel's id."""
+        """Return the channel's id: from the target's params, or from an API call for each possible address."""
         if self.continuation:
             return self.continuation.channel
         addresses = upstream.addresses(self.params.channel)
@@ -315,12 +317,12 @@ class ChannelReader:
         return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
 
     async def _without_tabs(self, profile: Item, tab: str) -> Item:
-        """Return the items of a channel without tabs, from the playlist that corresponds to the requested tab.
+        """Return the items of a channel without tabs (or with an age limit), from the playlist for the requested tab.
 
         Topic channels (music channels that the platform generates) may have only the playlist of all uploads.
 
         Raises:
-            ScrapeError: both the playlist and its feed failed. The error is the playlist's.
+            ScrapeError: both the playlist and its Atom feed failed. The error is the playlist's.
         """
         channel = profile["profile_id"]
         listing = await self._playlist(channel, tab)
@@ -329,7 +331,7 @@ class ChannelReader:
         return listing
 
     async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
-        """Return the items in a channel's playlist; if it cannot be fetched, the newest items, from the Atom feed."""
+        """Return the items in a channel's playlist, none if it does not exist; if it fails, those in the Atom feed."""
         request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
@@ -345,10 +347,9 @@ class ChannelReader:
             return {**EMPTY_LIST, "posts": feed["posts"]}
 
     async def _with_about(self, page: Item) -> Item:
-        """Add the channel's about panel to the page, from the API call or from the page ``/about``, unless it contains
-        it.
+        """Return the page with the about panel, from the panel's API call or the page ``/about`` if the page lacks it.
 
-        Without a panel, the joining date comes from the Atom feed, and the links come from the page's linked data.
+        If the panel has no joining date, the Atom feed is read for it. Without a panel, the page's own links are used.
         Without the param ``include_about``, nothing is requested.
         """
         profile, token = page["profile"], page["about_token"]
@@ -385,7 +386,7 @@ class ChannelReader:
     async def item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
     ) -> Item:
-        """Fetch another page and return its item. ``optional``: fail at once if its source's circuit breaker is open.
+        """Fetch another page and return its item. ``retry``, ``optional``: see ``PageSpider.get``.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.

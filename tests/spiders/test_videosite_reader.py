@@ -98,6 +98,17 @@ def test_co_3_the_page_alone_has_the_same_fallbacks(name: str) -> None:
     assert comparable(scrape(Stub(site()), **params)) == site().expected_record(params)
 
 
+@pytest.mark.parametrize("redirects", [1, 3])
+def test_a_channel_may_redirect_up_to_three_times(redirects: int) -> None:
+    def change(request: FakeRequest, answer: FakeResponse) -> FakeResponse:
+        return site().damaged("moved", request) if len(stub.requests) <= redirects else answer
+
+    stub = Stub(site(), change)
+    found = scrape(stub, **PAGE_ALONE, username="harborlights")
+    assert found["profile"]["profile_id"] == site().named("saltmill").id
+    assert stub.kinds() == ["page"] * (redirects + 1)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", names(Site(light=True)))
 def test_every_page_of_every_channel(name: str, kind: str) -> None:

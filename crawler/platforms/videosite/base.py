@@ -30,7 +30,7 @@ CHANNEL_MARK = re.compile(
     r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer|pageHeaderRenderer|carouselHeaderRenderer'
     r'|interactiveTabbedHeaderRenderer|channelAgeGateRenderer)"\s*:'
 )
-"""JSON keys that only channel pages have. Continuation pages contain some of the same names, but as values."""
+"""Matches JSON keys that only channel pages have. Continuation pages contain some of these names, but as values."""
 CONSENT_MARKS = (b"consent.youtube.com/s", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b'class="g-recaptcha"', b"unusual traffic")
 REPORTED_ERROR = re.compile(
@@ -51,10 +51,13 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        Raises: TargetNotFound: the status is 404, or the body is a 404 page. UpstreamBlocked: the status means a block,
-        the body is empty, or the response is the cookie consent page. UpstreamRateLimited: the status is 429, or the
-        response is the CAPTCHA page for unusual traffic. UpstreamError: the status is 5xx, or the data contains an
-        error that the platform reports. ExtractionFailed: the page has no data block, or the data is not valid JSON.
+        The error code in a JSON body counts like the HTTP status.
+
+        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id, or the body is a 404 page.
+        UpstreamBlocked: the status means a block, the body is empty, or the response is the cookie consent page.
+        UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic. UpstreamError:
+        any other status that is not a success, or any other error code. ExtractionFailed: the body begins like a JSON
+        error, but is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -70,7 +73,7 @@ class VideositePage(PlatformPage):
         """Read the JSON data of the response by its contract.
 
         Raises:
-            ExtractionFailed: the response has no data, or the data is not JSON.
+            ExtractionFailed: the response has no data, or the data cannot be read (see ``payload``).
         """
         if self._block is None:
             raise missing_error("The page has no data block.", (f"script:{DATA}",), reason="no_data_block")
@@ -88,7 +91,7 @@ class VideositePage(PlatformPage):
 
     @property
     def _error_code(self) -> Any:
-        """The HTTP status that the body states, or None, for responses that were saved without their status."""
+        """The error code in a JSON body, or None. Responses that were saved without their status still contain it."""
         if not re.match(rb'\s*\{\s*"error"\s*:', self._body):
             return None
         failure = read(Failure, self._body, what=DATA).value
@@ -119,7 +122,7 @@ class VideositePage(PlatformPage):
         raise kind(f"The platform reported an error: {code}.", reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:
-        """Add an error to ``skipped`` for a part that is not in English, whose numbers and dates cannot be read."""
+        """Add an error to ``skipped``: the numbers and dates of a part cannot be read, because it is not in English."""
         self.skip(missing_error(f"{part} is not in English: its numbers are missing.", path, reason="language"))
 
     @property
@@ -132,7 +135,7 @@ Shape = Lockup | Short | PlaylistVideo
 
 
 def _is_next_page(lost: Unread) -> bool:
-    """Whether an unread row is the one that leads to the next page of its list."""
+    """Whether an unread row is the row that leads to the next page of the list."""
     return lost.path.endswith(".token") or any(name.startswith("continuationItem") for name in lost.names)
 
 
@@ -155,8 +158,8 @@ class ListPage(VideositePage):
 
     @cached_property
     def _shapes(self) -> list[tuple[Placed, Shape]]:
-        """All rows whose item has a valid id, with the item. Other items are reported."""
-        blank = 0 if self._lost else sum(row.is_blank for row, _ in self.rows)  # unknown rows are blank, too
+        """The rows whose item has a valid id, each with its item. Items without a valid id are reported."""
+        blank = 0 if self._lost else sum(row.is_blank for row, _ in self.rows)  # lost rows are reported already
         if blank:
             path = f"{self.rows_path}.…unknown"
             self.unread.append(Unread(path, "unknown", blank, len(self.rows), loses_rows=True))
@@ -190,10 +193,11 @@ class ListPage(VideositePage):
 
     @field
     def more(self) -> bool:
-        """Whether the list continues, even if the token for the next page cannot be read (PA-1).
+        """Whether the list continues. This is known even if the token for the next page cannot be read (PA-1).
 
-        A row in an unknown format counts as the row that leads to the next page if its name contains "continuation".
-        This name changed in 2026, from ``continuationItemRenderer`` to ``continuationItemViewModel``.
+        A row in an unknown format counts as the row that leads to the next page if its key begins with
+        "continuationItem". This key changed in 2026, from ``continuationItemRenderer`` to
+        ``continuationItemViewModel``.
         """
         return bool(self.continuation) or any(map(_is_next_page, self._lost))
 
@@ -203,9 +207,13 @@ class ListPage(VideositePage):
         return [each for each in self.unread if each.loses_rows and each.path.startswith(self.rows_path)]
 
     def raise_for_unread_rows(self) -> None:
-        """Report rows that could not be read. Raise an error if the page has a list, but no row of it could be read.
+        """Check that the list's items and their numbers of views could be read.
 
-        Also add an error to ``skipped`` if items are not in English, because the numbers in them cannot be read.
+        If items are not in English, add an error to ``skipped``, because the numbers in these items cannot be read. If
+        the tab has no items, as a channel's posts, its unknown rows are not reported.
+
+        Raises:
+            ExtractionFailed: the list has rows, but none of them could be read as an item.
         """
         if self._is_without_items:
             unknown = [each for each in self.unread if each.cause == "unknown" and each.path.startswith(self.rows_path)]
@@ -224,19 +232,19 @@ class ListPage(VideositePage):
 
     @property
     def _is_without_items(self) -> bool:
-        """Whether the list is of a tab without videos, such as albums and posts."""
+        """Whether the list is in another tab than videos, shorts and live streams, such as the tab with posts."""
         return bool(self.kind) and self.kind not in TABS.values()
 
     @property
     def _is_in_other_language(self) -> bool:
-        """Whether no number in the list, or in an item without a number of views, is next to English words."""
+        """Whether the list, or any item without a number of views, has numbers but no English words beside them."""
         if not any(map(ENGLISH.search, self._texts())):
             return any(re.search(r"\d", text) for text in self._texts())
         without = ("\n".join(texts) for texts, item in self._stated() if item["view_count"] is None)
         return any(re.search(r"\d", texts) and not ENGLISH.search(texts) for texts in without)
 
     def _stated(self) -> Iterator[tuple[list[str], dict[str, Any]]]:
-        """Yield the texts in each row that may contain a number, with the row's item."""
+        """Yield, for each row, the texts that may contain a number, and the row's item."""
         for (_, shape), item in zip(self._shapes, self._items, strict=True):
             yield stated_texts(shape), item
 
@@ -244,10 +252,11 @@ class ListPage(VideositePage):
         return (text for _, shape in self._shapes for text in stated_texts(shape))
 
     def _report_unread_views(self) -> None:
-        """Report numbers of views in an unknown format (PA-9): texts with the word "views", or, if no row of the page
-        states its views in a known format, all other texts with numbers.
+        """Report numbers of views in an unknown format (PA-9).
 
-        On each recorded page with ten items or more, at least one item states its number of views.
+        These are the texts with a number and the word "views". If a page with ten items or more has neither such texts
+        nor a number of views in a known format, they are all texts with a number that is not known to be another
+        number. On each recorded page with ten items or more, at least one item states its number of views.
         """
         rows = [texts for texts, item in self._stated() if item["view_count"] is None]
         unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]

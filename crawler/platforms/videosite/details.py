@@ -189,11 +189,13 @@ class VideoPage(VideositePage):
         return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
 
     def validate_input(self) -> None:
-        """Raise an error unless the response contains the video's metadata, which it may even if the video cannot be
-        played.
+        """Raise an error unless the response contains the video's metadata.
+
+        Even the response for a video that cannot be played may contain its metadata.
 
         Raises:
             UpstreamBlocked, UpstreamRateLimited, TargetNotFound, TargetRestricted: see ``_raise_for_unavailable``.
+            UpstreamError: the request failed.
             ExtractionFailed: the response contains no metadata, or another video's metadata.
         """
         super().validate_input()
@@ -214,7 +216,7 @@ class VideoPage(VideositePage):
 
         Raises:
             UpstreamBlocked: the player demands proof that the visitor is not a bot.
-            UpstreamRateLimited: the player asks to try again later.
+            UpstreamRateLimited: the player's message contains "try again later".
             TargetNotFound: the video does not exist or was removed.
             TargetRestricted: the video is private, for adults or members, or not available in this region.
         """
@@ -279,7 +281,7 @@ class VideoPage(VideositePage):
 class CommentsPage(VideositePage):
     """A video page's own data, not the player's data. Only this data contains the number of comments.
 
-    The spider does not request it: it is read only by ``scrapy extract``.
+    The spider does not request this data. Only ``scrapy extract`` reads it.
     """
 
     source: ClassVar[str] = "comments"
@@ -342,7 +344,7 @@ class CommentsPage(VideositePage):
 
     @cached_property
     def _page(self) -> WatchPage:
-        """The watch page's data. If no section contains the title or the owner, it is added to ``unread``.
+        """The watch page's data. If no section contains the title, or none the owner, this is added to ``unread``.
 
         All recorded pages contain a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f,
         803ff3b04ebc).

@@ -40,8 +40,8 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 SECONDS_FOR_RECORD = 2.0
-"""In this number of seconds before a target's deadline, no request is started: the record is built from the details
-found so far."""
+"""Number of seconds before a target's deadline in which no request is started. In this time, the record is built from
+the details found so far."""
 
 
 LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
@@ -84,10 +84,11 @@ class Enrichment:
         requested."""
 
     async def items(self, posts: list[Item], most: float) -> list[Item]:
-        """Return items with the fields that lists lack; those from the better source come first.
+        """Return items with the fields that lists lack: first the feed's items, then those from the videos' metadata.
 
-        ``most``: the number of posts, from the top, for which they are requested, at most VIDEOSITE_ENRICH_MAX. If
-        posts are left out because of a limit or the deadline, the outcome has a warning with their number.
+        ``most``: the number of posts, from the top, for which these fields are requested. The setting
+        ``VIDEOSITE_ENRICH_MAX`` limits this number. If posts are left out because of a limit or the deadline, the
+        outcome has a warning with their number.
         """
         bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
         wanted = posts[: int(min(most, bound, len(posts)))]
@@ -112,16 +113,16 @@ class Enrichment:
         return self._end is not None and asyncio.get_running_loop().time() >= self._end
 
     def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
-        """Add a warning if the details of wanted posts were not requested. ``error``: the class of the reason."""
+        """Add a warning if the details of wanted posts were not requested. ``error``: the class of the cause."""
         missing = set(unenriched(wanted, found)) - self._failed
         if missing:
             reader = self._reader
             reader.spider.left_out(reader.target, VideoPage.source, "posts[]", (len(missing), len(posts)), error)
 
     def _report_missing_likes(self) -> None:
-        """Report the number of likes as unread if it is in the feed, but in none of the other items' metadata.
+        """Report the number of likes as unread if the feed contains it, but the metadata of ten or more items does not.
 
-        A single item lacks it if its channel hides the likes. The feed states 0 for such items.
+        The metadata of a single item lacks the number if the channel hides the likes. The feed states 0 for such items.
         """
         count = len(self._metadata)
         if count < OFTEN_ROWS or any(each["like_count"] is not None for each in self._metadata):
@@ -157,7 +158,7 @@ class Enrichment:
             except ScrapeError as error:
                 self._failed.add(video)
                 logger.info("enrichment_failed", video=video, reason=error.reason)
-                if not isinstance(error, TargetError):  # a TargetError means only that the video is not public
+                if not isinstance(error, TargetError):  # a TargetError only means that visitors cannot see the video
                     reader.spider.warn(reader.target, VideoPage.source, error)
                 if isinstance(error, CircuitOpen | UpstreamBlocked | UpstreamRateLimited):
                     return  # further requests would be blocked, too

@@ -35,7 +35,7 @@ class Entry(Contract):
 
 
 class Feed(Contract):
-    """The feed of a channel or playlist, in the same format."""
+    """The Atom feed of a channel or of a playlist. Both have the same format."""
 
     url: str | None = sometimes("link:self@href")
     channel: str | None = sometimes("yt:channelId")
@@ -47,7 +47,7 @@ class Feed(Contract):
 
 
 def feed_root(body: bytes) -> Any:
-    """Return a feed's root element, or None if the response is not a feed."""
+    """Return a feed's root element, or None if the response is not an Atom feed."""
     body = body.strip()
     root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
     return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
@@ -60,12 +60,12 @@ def plain_feed(root: Any) -> dict[str, Any]:
 
 
 def unknown_parts(root: Any) -> list[str]:
-    """Return the names of elements with children that are neither entries nor the author."""
+    """Return the names of the root's child elements that have children, but are neither entries nor the author."""
     return [_name(each.tag) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
 
 
 def _values(elements: Iterable[Any]) -> dict[str, str | None]:
-    """Return the texts and attributes of elements and their descendants, by path; the first of each path."""
+    """Return the texts and attributes of elements and their descendants, by path. Of equal paths, the first counts."""
     found: dict[str, str | None] = {}
     waiting = [(each, "") for each in elements]
     for element, parent in waiting:

@@ -25,7 +25,7 @@ _ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches the words that accompany numbers on English pages."""
 OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
-"""Matches texts that contain a number other than the number of views."""
+"""Matches words that accompany other numbers than the number of views, such as an age."""
 _ACCESSIBLE_VIEWS = re.compile(
     r"(?<=, )(?:\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)?|no) views?(?=\s*(?:[-–]|$))", re.IGNORECASE
 )
@@ -58,7 +58,7 @@ def is_video_id(value: object) -> bool:
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
-    """Convert an item. If ``tab`` is known, it determines the content type of a video."""
+    """Convert an item. ``tab``: the tab with the item, "" if unknown, which decides whether a video counts as live."""
     if isinstance(shape, Lockup):
         return _lockup(shape, tab)
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)
@@ -74,9 +74,9 @@ def stated_texts(shape: Lockup | Short | PlaylistVideo) -> list[str]:
 
 
 def _kind(tab: str, url: str | None, *styles: str | None, streamed: bool = False) -> str:
-    """Return the content type from an item's link, styles and tab.
+    """Return the content type from an item's link, its labels (``styles``) and its tab.
 
-    If the tab is unknown, an item that is ``streamed`` has the content type "live".
+    ``streamed``: whether the item's text begins with "Streamed". Such an item is "live" if the tab is unknown.
     """
     if tab == "shorts" or "SHORTS" in styles or (url or "").startswith("/shorts/"):
         return "short"
@@ -133,7 +133,7 @@ def _views(texts: list[str]) -> int | None:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """Return the first value that is not None."""
+    """Return the first value that is not None, or None."""
     return next((value for value in values if value is not None), None)
 
 

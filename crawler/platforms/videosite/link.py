@@ -27,7 +27,7 @@ TABS: dict[str, dict[str, str]] = {
     "streams": {"type": "live"},
     "videos": {"type": "video"},
 }
-"""The tabs of a channel's page, with the params that a link to the tab stands for."""
+"""Maps each tab of a channel's page to the params that a link to the tab stands for."""
 CHANNEL_PATH = re.compile(
     rf"/(?:channel/(?P<id>{CHANNEL_ID})|(?P<name>(?:@|c/|user/)?{NAME}))(?:/(?P<tab>{'|'.join(TABS)}))?/?"
 )
@@ -42,7 +42,7 @@ RESERVED = frozenset(
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the channel that a URL leads to, and the params that its tab stands for.
+    """Return the channel that a URL leads to, and the params that the tab in the URL stands for.
 
     The prefix of a name (``@``, ``c/``, ``user/`` or none) is kept, because a handle and an equal legacy name
     may belong to different channels.

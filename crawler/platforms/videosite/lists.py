@@ -49,9 +49,10 @@ class ContinuationPage(ListPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a continuation page of the channel's list.
 
-        Raises: InvalidRequest: the platform no longer accepts the token. UpstreamError: the request failed. Status 404
-        counts as a failure, because it occurs occasionally for lists that exist. ExtractionFailed: the response
-        contains no list, belongs to another channel, or none of its items could be read.
+        Raises: InvalidRequest: the platform no longer accepts the token (status 400). UpstreamBlocked,
+        UpstreamRateLimited: see ``VideositePage``. UpstreamError: the request failed. Status 404 counts as a failure,
+        because it occurs occasionally for lists that exist. ExtractionFailed: the response contains no list, belongs to
+        another channel, or none of its items could be read.
         """
         if self.response.status in {404, 410}:
             message = "The platform did not find this page of the list."
@@ -69,8 +70,9 @@ class ContinuationPage(ListPage):
     def _is_empty_list(self) -> bool:
         """Whether the response is valid although it has no rows.
 
-        It must contain no commands for the page (``onResponseReceivedActions``), or a command that appends rows. A
-        response that contains pictures of items does not count as empty, because its rows may be under new names.
+        The response must repeat values of the request. It must contain a command that appends rows, or neither commands
+        for the page (``onResponseReceivedActions``) nor pictures of items: with pictures, its rows may be under new
+        names.
         """
         commands = [*self.page.actions, *self.page.endpoints]
         is_appended = any(each.addition is not None for each in commands)

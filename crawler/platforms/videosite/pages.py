@@ -64,10 +64,12 @@ class ChannelPage(ListPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is the requested tab of the requested channel.
 
+        A page without the requested tab is valid if the channel does not have this tab.
+
         Raises: TargetNotFound: the channel does not exist, was removed, or the page is not a channel. TargetRestricted:
-        the channel is not available in this region. UpstreamError: the request failed, or an alert on the page reports
-        an error. ExtractionFailed: the page contains no data, belongs to another channel or tab, or none of its items
-        could be read.
+        the channel is not available in this region. UpstreamBlocked, UpstreamRateLimited: see ``VideositePage``.
+        UpstreamError: the request failed, or an alert on the page reports an error. ExtractionFailed: the page contains
+        no data, belongs to another channel or tab, or none of its items could be read.
         """
         super().validate_input()
         self._raise_for_alerts()
@@ -97,7 +99,7 @@ class ChannelPage(ListPage):
 
     @field
     def tab_params(self) -> dict[str, str]:
-        """The params for API requests of each tab, as the page contains them."""
+        """The params that select a tab in API requests, by the tab's name, as the page contains them."""
         return {each.name: each.params for each in self._tabs if each.name in TABS.values() and each.params}
 
     @field
@@ -130,7 +132,7 @@ class ChannelPage(ListPage):
 
     @cached_property
     def page(self) -> Channel | OtherChannel | OtherPage:
-        """The page's data. If only the linked data was saved, it is an empty page."""
+        """The page's data. If only the linked data was saved, this is the data of an empty page."""
         if self._block is None and self._person is not None:
             return self.plain_payload(OtherPage, {})
         return self.read_data(page_kind(self._block or b""))
@@ -152,7 +154,7 @@ class ChannelPage(ListPage):
 
     @cached_property
     def _tabs(self) -> Sequence[Tab]:
-        """The tabs, without the search."""
+        """The channel's tabs, without the tab that searches in the channel."""
         return [] if isinstance(self.page, OtherPage) else self.page.tabs
 
     @cached_property
@@ -174,9 +176,10 @@ class ChannelPage(ListPage):
 
     @property
     def _is_of_other_tab(self) -> bool:
-        """Whether the page shows a tab other than the requested one, because the channel lacks the requested tab.
+        """Whether the page shows another tab than the requested tab, because the channel lacks the requested tab.
 
-        Its unknown rows are not reported, because the home tab contains more kinds of shelves than are documented.
+        Unknown rows of such a page are not reported, because the home tab contains more kinds of shelves than are
+        documented.
         """
         return bool(self.requested_tab) and self.tab != self.requested_tab
 

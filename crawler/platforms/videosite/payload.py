@@ -35,7 +35,7 @@ class Alert(Answer):
 
 
 class Response(Answer):
-    """The part that responses with a page or a list have in common."""
+    """The common part of responses with a channel's page and of responses with a page of a list."""
 
     tracked: list[Tracked] = sometimes("responseContext.serviceTrackingParams[].params[]")
     alerts: list[Alert] = sometimes("alerts[].alertRenderer")
@@ -52,7 +52,7 @@ class Response(Answer):
 
 
 class Tab(Answer):
-    """A tab of a channel. Titles are translated, and the order varies."""
+    """A tab of a channel, identified by its URL: the titles of tabs are translated, and the order of tabs varies."""
 
     url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
     params: str | None = always("endpoint.browseEndpoint.params")
@@ -98,7 +98,7 @@ class Banner(Answer):
 
 
 class Page(Response, PanelHolder):
-    """The common part of all pages."""
+    """The common part of a channel's pages and of other pages."""
 
     moved_to: list[str] = sometimes(
         "onResponseReceivedActions[].navigateAction.endpoint.browseEndpoint.browseId",
@@ -138,14 +138,15 @@ class Channel(Page):
 
     @property
     def tabs(self) -> list[Tab]:
-        """The tabs, without the search."""
+        """The channel's tabs, without the tab that searches in the channel."""
         return [each.tab for each in self.entries if each.tab is not None]
 
     def contradictions(self, block: bytes) -> list[Unread]:
         """Return the parts of the header that could not be read. ``block``: the JSON text of the page.
 
-        On all recorded pages since 2024-07, exactly the channels with a badge have the text for screen readers. For
-        channels without a banner, both the key and the banner's name are absent.
+        On all recorded pages since 2024-07, exactly the channels with a badge have the text for screen readers
+        (``spoken_title``). For channels without a banner, both the key ``banner`` and the text ``imageBannerViewModel``
+        are absent.
         """
         badge = [Unread(BADGE_PATH, "contradiction")] if self.spoken_title and not self.attachments else []
         return badge + ([Unread(BANNER_PATH, "missing")] if self.banner is None and BANNER_MARK in block else [])
@@ -210,7 +211,7 @@ class Addition(Answer):
 
 
 class Action(Answer):
-    """A command for the page that shows the list. Only these two commands add rows."""
+    """A command for the page that shows the list. Only the two declared commands add rows."""
 
     addition: Addition | None = sometimes("appendContinuationItemsAction", "reloadContinuationItemsCommand")
 
@@ -229,11 +230,11 @@ class Continuation(Response):
 class Metadata(Answer):
     """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
 
-    Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while it is live.
+    Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while a stream is live.
     """
 
     id: str | None = sometimes("externalVideoId")
-    """The video's id once more. Other projects read pages without it."""
+    """The video's id, which ``Player.id`` contains, too. Other projects read pages without this key."""
     channel: str | None = always("externalChannelId")
     channel_name: str | None = always("ownerChannelName")
     channel_url: str | None = always("ownerProfileUrl")
@@ -335,7 +336,7 @@ class Endpoint(Answer, one_of=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the response states no destination. For an unknown URL, it has status 404 instead."""
+        """Whether the response states no known destination. The response for an unknown URL has status 404 instead."""
         return not (self.channel or self.url or self.video or self.playlist)
 
 

@@ -44,9 +44,9 @@ class Panel(Answer, one_of=True):
 
 
 class PanelHolder(Answer):
-    """A response that may contain the about panel: that of the panel's API call, or the page on which it is open.
+    """A response that may contain the about panel: from the panel's API call, or a channel's page with the panel open.
 
-    The panel is not read from the page's contents, because shelves there contain the panels of other channels.
+    The panel is not read from the page's contents, because the shelves there contain the panels of other channels.
     """
 
     panels: list[Panel] = sometimes(
@@ -163,7 +163,7 @@ class Video(PlaylistVideo):
 
 
 class NextPage(Answer):
-    """The row that leads to the next page of a list. The content of this row changed in 2026."""
+    """The row with the token for the next page of a list. The format of this row changed in 2026."""
 
     token: NonEmpty = identity(
         f"continuationEndpoint.{_NEXT}",
@@ -174,7 +174,7 @@ class NextPage(Answer):
 
 
 class NextPageModel(Answer):
-    """The same row in the newer format, which is used in playlists since 2026-06."""
+    """The row with the token for the next page, in the newer format, which playlists use since 2026-06."""
 
     token: NonEmpty = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
 
@@ -191,7 +191,7 @@ class LeftOut(Answer):
 
 
 class Formats(Answer, one_of=True):
-    """A row of a list, with one attribute for each known format. In a row of an unknown format, none of them is set."""
+    """A row of a list, with one attribute for each known format. A row of another format is left out and reported."""
 
     lockup: Lockup | Playlist | Podcast | Album | None = sometimes("lockupViewModel")
     short: Short | None = sometimes("shortsLockupViewModel")
@@ -224,7 +224,7 @@ class Formats(Answer, one_of=True):
 
     @property
     def token(self) -> str:
-        """The token for the list's next page, "" if the row does not lead to a next page."""
+        """The token for the list's next page, "" if the row does not contain one."""
         link = self.next_page or self.next_page_model
         return "" if link is None else link.token
 
@@ -235,7 +235,7 @@ class Formats(Answer, one_of=True):
 
     @property
     def is_empty_list(self) -> bool:
-        """Whether the row means that the list has no items or no further items."""
+        """Whether the row may occur in a list without items: a message, an age gate, or the row for the next page."""
         return bool(self.message or self.next_page or self.next_page_model or self.age_gate)
 
 

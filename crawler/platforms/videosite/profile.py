@@ -1,4 +1,4 @@
-"""Video site: builds the channel from the different page headers and from its about panel."""
+"""Video site: builds a channel's profile from the headers of the different pages, and from the about panel."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def handle_in(url: str) -> str:
 
 
 def link_of(handle: str, channel: str) -> str:
-    """Return the channel's URL: with its handle if it has one, else with its id."""
+    """Return the channel's URL: with its handle if it has one, else with its id. "" if both are unknown."""
     return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
@@ -176,7 +176,7 @@ def age_gate(page: Channel | OtherChannel | OtherPage) -> AgeGate | None:
 
 
 def about_of(panel: Panel) -> dict[str, Any]:
-    """Return the channel's fields in the about panel. Fields that it lacks are left out."""
+    """Return the channel's fields in the about panel. Fields that the panel lacks are left out."""
     joined = stated_day(panel.joined or "")
     about = {
         "external_links": list(dict.fromkeys(filter(None, map(_link, panel.links)))),
@@ -193,7 +193,7 @@ def about_of(panel: Panel) -> dict[str, Any]:
 def creation(moment: datetime) -> dict[str, Any]:
     """Return both fields of a channel's creation date from the same time.
 
-    From two sources, they could disagree near midnight.
+    If the two fields were taken from two sources, they could disagree near midnight.
     """
     return {
         "account_creation_date": int(moment.timestamp()),
@@ -207,7 +207,7 @@ def _link(link: Link) -> str:
 
 
 def unwrapped(url: str) -> str:
-    """Return a link's URL without the platform's redirect, whose token expires.
+    """Return a link's URL without the platform's redirect, whose token expires. For other schemes than HTTP, return "".
 
     >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
     'https://a.example/b?c=d'

@@ -1,4 +1,4 @@
-"""Video site: the channels that were read last, so that a further page of a list needs only one request."""
+"""Video site: a cache of the channels that were read last, so that a further page of a list needs only one request."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_CHANNELS = 1_000
 
 
 class RecentChannels:
-    """Caches the data of channels, without their lists of videos, by channel id and by whether it includes the about
-    panel.
+    """Caches the data of channels, without their lists of videos, by channel id and by whether the data includes the
+    about panel.
 
     If there are more than ``MAX_CHANNELS`` entries, the oldest is removed.
     """

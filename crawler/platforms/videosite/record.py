@@ -13,10 +13,10 @@ from crawler.platforms.videosite.schema import CURSOR_KIND, TABS
 Item = dict[str, Any]
 
 ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
-"""Fields that are filled from another source if the list lacks them."""
+"""Fields of an item that are taken from the enrichment if the list lacks them."""
 
 MAX_ROUNDING = 1.1
-"""Maximum ratio of a number of views to its rounded form: "1M" is shown for up to 1,099,999 views."""
+"""Maximum ratio of an exact number of views to its rounded form: "1M" is shown for up to 1,099,999 views."""
 MAX_GROWTH, SMALL_GROWTH = 0.05, 10
 """Maximum increase of a number of views between two sources: as a share, and as an absolute number in addition."""
 
@@ -30,14 +30,15 @@ ABOUT_FIELDS: Item = {
 """The channel's fields that belong to the about panel, with their empty values."""
 
 MAX_SEEN_TOKENS = 24
-"""Maximum number of used tokens in a cursor. A few suffice to detect loops of tokens, because these are short."""
+"""Maximum number of used tokens in a cursor. A few suffice to detect that tokens repeat, because such loops are short.
+"""
 
 
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
-    """Build the record. ``enrichments``: items from the feed and from video metadata; those from the better source come
-    first.
+    """Build the record of a channel (``profile``) and the items in its list (``posts``).
 
-    ``more``: whether the list continues, although the platform's token for its next page could not be read.
+    ``enrichments``: items with the same ids from the feed and from video metadata. The first item with a value for a
+    field is used. ``more``: whether the list continues, although the token for its next page could not be read.
     """
     known: dict[str, list[Item]] = {}
     for each in enrichments:
@@ -81,10 +82,10 @@ def _completed(post: Item, enrichments: list[Item]) -> Item:
 
 
 def _is_plausible(exact: int | None, stated: int | None) -> bool:
-    """Whether an exact number of views is consistent with the list's number, which is rounded down to two or three
-    digits.
+    """Whether an exact number of views is consistent with the number in the list (``stated``).
 
-    Other sources may count views differently, and the Atom feeds sometimes state 1 view for every video.
+    The list's number is rounded down to two or three digits. If the list has no number, every exact number is
+    consistent. Other sources may count views differently, and the Atom feeds sometimes state 1 view for every video.
     """
     if exact is None or stated is None:
         return exact is not None
@@ -101,10 +102,11 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
 ) -> str:
     """Return the cursor for the next page, a ``Continuation``; "" after the last tab.
 
-    If there is a ``token``, the next page continues the first of the ``tabs``. Otherwise it is the first page of the
-    second tab.
+    If there is a ``token`` that was not used before, the next page continues the first of the ``tabs``. Otherwise the
+    next page is the first page of the second tab.
 
-    ``username`` and ``kind`` are the params ``username`` and ``type``; ``seen`` are the checksums of used tokens.
+    ``tabs`` are the tabs that are still to be read, the current tab first. ``username`` and ``kind`` are the params
+    ``username`` and ``type``. ``seen`` are the checksums of used tokens.
     """
     checksum = zlib.crc32(token.encode())
     if is_used(token, seen):
@@ -128,8 +130,8 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
 def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
     """Build the record from saved responses. ``parts`` maps the kind of each response to its data.
 
-    If a continuation page was saved, the record contains the items on that page. The param ``without_about`` empties
-    the fields that belong to the about panel.
+    The items are those of a continuation page if one was saved, else of a playlist, else of the channel's page. The
+    param ``without_about`` empties the fields that belong to the about panel.
 
     Raises:
         ExtractionFailed: the responses belong to different channels.
@@ -186,4 +188,4 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
 
 
 _PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
-"""Kinds of responses that contain data of the channel, the most complete first."""
+"""Kinds of responses (``source``) that contain data of the channel, the most complete first."""

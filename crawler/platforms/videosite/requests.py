@@ -1,6 +1,6 @@
 """Video site: builds the requests for a channel's page, further items, about panel and feed, and for single videos.
 
-Every visitor loads the channel's page. The page itself sends the same API requests, without a key or a login.
+A visitor's browser loads the channel's page, and the page sends the same API requests, without a key or a login.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.ids import Ids
 
 SHIPPED = shipped_ids(Ids)
-"""The platform's own data file."""
+"""The ids in the platform's own data file."""
 PLAYLISTS = {"videos": "UULF", "shorts": "UUSH", "streams": "UULV", "uploads": "UU"}
-"""Prefixes of playlist ids, by tab. The id of a tab's playlist is the prefix followed by the channel's id without
-"UC"."""
+"""Prefixes of playlist ids, by tab, and of the playlist of all uploads. The id of a playlist is the prefix followed by
+the channel's id without "UC"."""
 VIDEO_FIELDS = "microformat,videoDetails.videoId,playabilityStatus.status,playabilityStatus.reason"
 BROWSE = "browse"
 """The source name of the API call for a channel's tab, which may succeed when the tab's page fails."""
 COOKIES = "SOCS=CAE=; PREF=hl=en&tz=UTC"
-"""Cookies that decline the consent request, and set the language of numbers and dates to English."""
+"""Cookies that decline the consent request, and set the language of numbers and dates to English, and the time zone to
+UTC."""
 
 
 def addresses(username: str) -> list[str]:
@@ -76,14 +77,14 @@ def resolve_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request:
 
 
 def public_url(address: str) -> str:
-    """Return the platform's own URL with a channel's path (``address``)."""
+    """Return the URL on the platform's public origin with a channel's path (``address``)."""
     return f"{PLATFORM.origin}/{_path(address)}"
 
 
 def browse_request(origin: str, channel: str, tab: str = "", *, params: str = "", ids: Ids = SHIPPED) -> Request:
-    """Build the API request for a channel's page with a tab. ``params``: the tab's params, if they are known.
+    """Build the API request for a channel's page with a tab. ``params``: the tab's params, by default those of ``ids``.
 
-    Without a tab, the response contains the params of all tabs. In the response, only the channel's id is checked,
+    Without a tab, the response contains the params of all tabs. Of the channel in the response, only the id is checked,
     because the channel may have a new handle.
     """
     selected = {"params": params or ids.tab_params[tab]} if tab else {}
@@ -112,7 +113,7 @@ def about_request(origin: str, token: str, *, channel: str, ids: Ids = SHIPPED) 
 
 
 def video_request(origin: str, video: str, *, ids: Ids = SHIPPED) -> Request:
-    """Build the request for a video's metadata. The request selects only the needed fields: the response has 4 kB."""
+    """Build the request for a video's metadata. Only the needed fields are selected, so that the response has 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
     return _call(origin, "player", ids, body, fields=VIDEO_FIELDS, video=video)
 
@@ -122,7 +123,10 @@ def _path(address: str) -> str:
 
 
 def expected_echo(address: str) -> dict[str, str]:
-    """Return the handle or id that the page must contain, {} for a legacy name, which may lead to any channel."""
+    """Return the page params for the handle or id that the page must contain.
+
+    Return {} for a legacy name, which may lead to any channel.
+    """
     if address.startswith("@"):
         return {"handle": address.removeprefix("@")}
     return {"channel": address.removeprefix("channel/")} if address.startswith("channel/") else {}

@@ -14,7 +14,7 @@ from crawler.platforms.videosite import link
 CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
 VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"
 USERNAME = rf"^(?:@|c/|user/)?{link.NAME}$"
-"""Matches a handle, a channel id or a legacy name, which may have the prefix ``c/`` or ``user/`` as in its URL."""
+"""Matches a handle with or without "@", a channel id, or a legacy name with or without the prefix of its URL."""
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 """Maps each content type to the last URL segment of its tab. For the type ``all``, the tabs are read in this order."""
@@ -39,7 +39,7 @@ def switch(value: Any) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Convert a text that is a number to an integer. Other values are returned unchanged."""
+    """Convert a text of one to nine digits to an integer. Other values are returned unchanged."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
@@ -57,7 +57,7 @@ class Continuation(Model):
     token: str
     """The platform's token for the next page; "" at the start of a tab."""
     seen: list[int]
-    """Checksums of the tokens already used in this tab, to detect that the platform repeats a token."""
+    """Checksums of the last tokens used in this tab, to detect that the platform repeats a token."""
 
 
 class ChannelParams(LinkParams):
@@ -73,8 +73,8 @@ class ChannelParams(LinkParams):
     ``c/name``, ``user/name``."""
     url: str | None = Field(default=None, max_length=2_000)
     """URL of the channel, also without ``https://``: ``/@handle``, ``/channel/id``, ``/c/name`` or ``/user/name``. If
-    it ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), the tab sets ``type`` or ``include_about``,
-    unless the param is given."""
+    the URL ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), the tab sets ``type`` or
+    ``include_about``, unless this param is given."""
     type: Literal["all", "video", "short", "live"] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
     cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
@@ -102,12 +102,12 @@ class ChannelParams(LinkParams):
 
     @property
     def channel(self) -> str:
-        """The channel's name, from ``username`` or ``url``."""
+        """The channel's name, with its "@" or prefix, from ``username`` or ``url``."""
         return self.own()
 
     @property
     def continuation(self) -> Continuation | None:
-        """The decoded cursor, or None if there is none."""
+        """The decoded cursor, or None without the param ``cursor``."""
         return None if self.cursor is None else continuation_of(self.cursor)
 
 
@@ -117,7 +117,7 @@ class ProfileParams(ChannelParams):
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
     details: Annotated[Literal["all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "all"
-    """For how many items, from the top of the page, the exact date, likes, views and description are requested."""
+    """Number of items, from the top of the page, whose exact date, likes, views and description are requested."""
 
     @property
     def max_details(self) -> float:
@@ -156,7 +156,8 @@ class ContentItem(content.ContentItem):
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
     content_type: ContentType
-    """Kind of item, taken from its tab or link, never from its duration. A finished live stream is ``live``, too."""
+    """Kind of item, taken from its tab, link or labels, never from its duration. A finished live stream is ``live``,
+    too."""
     hashtags: list[str]
     """Hashtags in title and description, without "#", in order. If no source contains the description, only those in
     the title."""
@@ -173,13 +174,13 @@ class ContentItem(content.ContentItem):
     thumbnail_image: str
     """URL of the preview image in the platform's list; "" if there is none."""
     video_duration_seconds: int | None
-    """Length in seconds. Null for live and announced items, except premieres with a known length, and for shorts,
-    unless another source contains it."""
+    """Length in seconds. Null for live and announced items, except premieres with a known length. Also null for shorts,
+    unless a source other than the list contains the length."""
     view_count: int | None
     """Number of views: exact if a source contains the exact number, else rounded down to two or three digits as in the
     list. A number without zeros at its end is exact. A list may contain exact and rounded numbers, so do not compute
     growth from two records. Null if hidden, and for live and announced items ("8 watching" is not a number of views).
-    For a short, it is always the list's number."""
+    For a short, the number is always the list's."""
 
 
 class Profile(Model):
@@ -216,7 +217,7 @@ class Profile(Model):
     profile_image: str
     """URL of the avatar."""
     profile_link: str
-    """URL of the channel, with its handle if it has one."""
+    """URL of the channel, with its handle or legacy name if it has one, else with its id."""
     subscriber_count_text: str
     """The number of subscribers as shown by the platform, "" if hidden."""
     total_views: int | None
@@ -224,7 +225,8 @@ class Profile(Model):
     username: str
     """Handle without "@", in the channel's own spelling; "" if the channel has none."""
     verification_status: bool | None
-    """Whether the channel has a badge for verified channels or artists; null if unknown (age-restricted channels)."""
+    """Whether the channel has a badge for verified channels or artists; null if unknown, as for age-restricted and
+    generated channels."""
 
 
 class ChannelRecord(Model):

@@ -71,10 +71,7 @@ FAULTS = (
         "embed-forbidden": Fault("OK", "403 for the embed page of a video"),
         "embed-null": Fault("OK", "an embed page without data"),
         "reels-forbidden": Fault("OK", "403 for the reels of a video's owner"),
-        "page-walled": Fault(
-            "OK",
-            "a redirect to the login page; the embed page works",
-        ),
+        "page-walled": Fault("OK", "a redirect to the login page; the embed page works"),
     }
 )
 """The app's faults by name. ``Site.faults`` lists the shortcodes and tokens that select them."""
@@ -111,8 +108,16 @@ def other_page(path: str, *, light: bool) -> FakeResponse:
     return 200, {}, photoapp_page.document(ERROR_ROUTE, (), light=light)
 
 
-def _json(status: int, **words: Any) -> FakeResponse:
-    return status, {"Content-Type": "application/json"}, orjson.dumps({**words, "status": "fail"})
+def _json(code: int, /, **words: Any) -> FakeResponse:
+    return code, {"Content-Type": "application/json"}, orjson.dumps(words)
+
+
+def _refused(code: int, **words: Any) -> FakeResponse:
+    return _json(code, **words, status="fail")
+
+
+def _failed(message: str, **more: str) -> FakeResponse:
+    return _json(200, data=None, errors=[{"message": message, **more}])
 
 
 def _redirect(where: str) -> FakeResponse:
@@ -130,27 +135,19 @@ _ANSWERS: dict[str, FakeResponse] = {
     "login-redirect": _redirect("/accounts/login/?next=%2Fp%2F"),
     "home": _redirect("/"),
     "challenge": _redirect("/challenge/?next=%2Fp%2F"),
-    "checkpoint": _json(400, message="checkpoint_required", checkpoint_url="/challenge/"),
-    "sensitive": _json(400, message="This content isn't available to everyone: some people may find it upsetting."),
-    "ruling": (200, {"Content-Type": "application/json"}, orjson.dumps(_RULING)),
-    "please-wait": _json(
+    "checkpoint": _refused(400, message="checkpoint_required", checkpoint_url="/challenge/"),
+    "sensitive": _refused(400, message="This content isn't available to everyone: some people may find it upsetting."),
+    "ruling": _json(200, **_RULING),
+    "please-wait": _refused(
         401, message="Please wait a few minutes before you try again.", require_login=True, igweb_rollout=True
     ),
-    "require-login": _json(401, message="", require_login=True),
-    "bad-client": _json(400, message="SecFetch Policy violation."),
-    "gated-query": _json(400, message="Unauthorized logged out query"),
+    "require-login": _refused(401, message="", require_login=True),
+    "bad-client": _refused(400, message="SecFetch Policy violation."),
+    "gated-query": _refused(400, message="Unauthorized logged out query"),
     "limit-code": (200, {}, b'for (;;);{"__ar":1,"error":1675004,"errorSummary":"Rate limit exceeded"}'),
     "not-found-403": (403, {}, photoapp_page.plain("Page Not Found")),
-    "stale-query": (
-        200,
-        {"Content-Type": "application/json"},
-        orjson.dumps({"data": None, "errors": [{"message": "execution error", "severity": "CRITICAL"}]}),
-    ),
-    "field-exception": (
-        200,
-        {"Content-Type": "application/json"},
-        orjson.dumps({"data": None, "errors": [{"message": "A server error field_exception occured."}]}),
-    ),
+    "stale-query": _failed("execution error", severity="CRITICAL"),
+    "field-exception": _failed("A server error field_exception occured."),
     "no-data": (200, {}, photoapp_page.plain("Back in a moment")),
     "embed-null": (200, {}, photoapp_page.embed({"gql_data": None}, light=True)),
     "share-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
@@ -171,20 +168,14 @@ def _only_previews(page: bytes) -> bytes:
     return b"<!DOCTYPE html><html><head>" + photoapp_page.previews_of(page) + b"</head></html>"
 
 
-def _broken(page: bytes) -> bytes:
-    return photoapp_page.with_block(page, lambda block: block[:-4_000])
-
-
-def _deep(page: bytes) -> bytes:
-    return photoapp_page.with_block(page, lambda _: b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}")
-
+_DEEP = b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
 _PAGES: dict[str, Callable[[bytes], bytes]] = {
     "shell": photoapp_page.without_block,
     "shell-to-plain": photoapp_page.without_block,
     "og-only": _only_previews,
-    "broken-json": _broken,
-    "deep-json": _deep,
+    "broken-json": lambda page: photoapp_page.with_block(page, lambda block: block[:-4_000]),
+    "deep-json": lambda page: photoapp_page.with_block(page, lambda _: _DEEP),
 }
 _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
     "wrong-post": lambda page: page,
@@ -216,31 +207,16 @@ def _without(*keys: str) -> _Damage:
     return cut
 
 
-def _null_post(result: dict[str, Any]) -> None:
-    result["data"]["xig_polaris_media"] = None
-
-
-def _private(result: dict[str, Any]) -> None:
-    result["data"]["xig_polaris_media"]["if_not_gated_logged_out"] = None
-
-
-def _renamed(result: dict[str, Any]) -> None:
-    result["data"] = {"xig_polaris_media_v2": result["data"]["xig_polaris_media"]}
-
-
-def _partial_error(result: dict[str, Any]) -> None:
-    error = {"message": "execution error", "path": ["xig_polaris_media", "location"], "severity": "ERROR"}
-    result["errors"] = [error]
-
+_PARTIAL_ERROR = {"message": "execution error", "path": ["xig_polaris_media", "location"], "severity": "ERROR"}
 
 _RESULTS: dict[str, _Damage] = {
-    "partial-error": _partial_error,
-    "null-post": _null_post,
-    "private": _private,
+    "partial-error": lambda result: result.update(errors=[_PARTIAL_ERROR]),
+    "null-post": lambda result: result["data"].update(xig_polaris_media=None),
+    "private": lambda result: result["data"]["xig_polaris_media"].update(if_not_gated_logged_out=None),
     "age-gate": _gated(3, "Age-restricted content"),
     "region-gate": _gated(2, "Not available in your region"),
     "other-gate": _gated(9, "Unavailable"),
-    "blind": _renamed,
+    "blind": lambda result: result["data"].update(xig_polaris_media_v2=result["data"].pop("xig_polaris_media")),
     "missing-owner": _without("user"),
     "missing-time": _without("taken_at"),
     "no-picture": _without("image_versions2", "display_uri"),

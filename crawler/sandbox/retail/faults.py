@@ -111,14 +111,6 @@ def _reported_error(initial: dict[str, Any]) -> None:
     initial["searchResult"]["errorResponse"]["errors"] = [error]
 
 
-def _wrong_category(initial: dict[str, Any]) -> None:
-    _echo(initial).update(cat_id="5438", query="something else")
-
-
-def _wrong_page(initial: dict[str, Any]) -> None:
-    _echo(initial)["page"] += 1
-
-
 def _blind(initial: dict[str, Any]) -> None:
     for stack in initial["searchResult"]["itemStacks"]:
         rows = stack["items"]
@@ -155,8 +147,8 @@ def _products(initial: dict[str, Any]) -> list[tuple[dict[str, Any], ...]]:
 _DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "no-listing": lambda initial: initial.update(searchResult=None),
     "reported-error": _reported_error,
-    "wrong-category": _wrong_category,
-    "wrong-page": _wrong_page,
+    "wrong-category": lambda initial: _echo(initial).update(cat_id="5438", query="something else"),
+    "wrong-page": lambda initial: _echo(initial).update(page=_echo(initial)["page"] + 1),
     "blind": _blind,
     "missing-name": _missing_name,
     "no-prices": _no_prices,

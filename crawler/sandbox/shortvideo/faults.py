@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -11,7 +12,7 @@ from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo.page import Overlay
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse
     from crawler.sandbox.shortvideo.world import Post
@@ -197,12 +198,8 @@ _ANSWERS: dict[str, bytes] = {
 }
 
 
-def _odd_status(answer: dict[str, Any]) -> None:
-    answer["status_code"] = 403
-
-
-def _raw_controls(answer: dict[str, Any]) -> bytes:
-    return orjson.dumps(answer).replace(rb"\n", b"\n")
+_Damage = Callable[[dict[str, Any]], bytes | None]
+"""A function that damages a response in place, or returns a damaged body."""
 
 
 def _broken(answer: dict[str, Any]) -> bytes:
@@ -214,29 +211,21 @@ def _blind(answer: dict[str, Any]) -> None:
     answer["item_list"] = [{f"{key}V3": value for key, value in row.items()} for row in answer["item_list"]]
 
 
-def _renamed_list(answer: dict[str, Any]) -> None:
-    answer["photo_list"] = answer.pop("item_list")
+def _renamed_pictures(rows: slice) -> _Damage:
+    def rename(answer: dict[str, Any]) -> None:
+        for row in answer["item_list"][rows]:
+            if "imagePost" in row:
+                row["photoPost"] = row.pop("imagePost")
+
+    return rename
 
 
-def _renamed_pictures(answer: dict[str, Any]) -> None:
-    for row in answer["item_list"]:
-        if "imagePost" in row:
-            row["photoPost"] = row.pop("imagePost")
+def _without_authors(rows: slice) -> _Damage:
+    def cut(answer: dict[str, Any]) -> None:
+        for row in answer["item_list"][rows]:
+            del row["author"]["id"]
 
-
-def _renamed_row(answer: dict[str, Any]) -> None:
-    row = answer["item_list"][0]
-    if "imagePost" in row:
-        row["photoPost"] = row.pop("imagePost")
-
-
-def _missing_author(answer: dict[str, Any]) -> None:
-    del answer["item_list"][0]["author"]["id"]
-
-
-def _no_authors(answer: dict[str, Any]) -> None:
-    for row in answer["item_list"]:
-        del row["author"]["id"]
+    return cut
 
 
 def _no_picture_urls(answer: dict[str, Any]) -> None:
@@ -244,20 +233,17 @@ def _no_picture_urls(answer: dict[str, Any]) -> None:
         image["imageURL"] = {"urlList": []}
 
 
-def _unchanged(answer: dict[str, Any]) -> None:
-    """Leave the response unchanged. For ``repeated-page``, the fault is that every call gets the first response."""
-
-
-_DAMAGES: dict[str, Callable[[dict[str, Any]], bytes | None]] = {
-    "odd-status": _odd_status,
-    "raw-controls": _raw_controls,
+_FIRST_ROW, _ALL_ROWS = slice(1), slice(None)
+_DAMAGES: dict[str, _Damage] = {
+    "odd-status": lambda answer: answer.update(status_code=403),
+    "raw-controls": lambda answer: orjson.dumps(answer).replace(rb"\n", b"\n"),
     "results-broken": _broken,
     "blind": _blind,
-    "renamed-list": _renamed_list,
-    "renamed-pictures": _renamed_pictures,
-    "renamed-row": _renamed_row,
-    "missing-author": _missing_author,
-    "no-authors": _no_authors,
+    "renamed-list": lambda answer: answer.update(photo_list=answer.pop("item_list")),
+    "renamed-pictures": _renamed_pictures(_ALL_ROWS),
+    "renamed-row": _renamed_pictures(_FIRST_ROW),
+    "missing-author": _without_authors(_FIRST_ROW),
+    "no-authors": _without_authors(_ALL_ROWS),
     "no-picture-urls": _no_picture_urls,
-    "repeated-page": _unchanged,
+    "repeated-page": lambda _: None,  # every call gets the first response, unchanged
 }

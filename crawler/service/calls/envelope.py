@@ -42,7 +42,7 @@ class _RequestIds:
         """Generate ``req_`` and a ULID: 26 characters that sort by time."""
         number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
         if number >> 80 <= self._last >> 80:
-            # By the specification of ULIDs, 1 is added. A random number keeps the next id hard to guess.
+            # The specification of ULIDs adds 1 to the last id. A random number in addition keeps ids hard to guess.
             number = self._last + 1 + secrets.randbits(64)
         self._last = number
         digits = base64.b32encode(number.to_bytes(_BYTES))[-_DIGITS:]
@@ -77,17 +77,18 @@ class Call:
     """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
-    """When the call ended. None: it is in progress."""
+    """When the call ended, on the monotonic clock, as ``started``. None: the call is in progress."""
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
     has_reservation: bool = False
-    """Whether a part of the client's quota may be reserved for the call."""
+    """Whether one billable call of the client's quota may be reserved for this call."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
     billed: Served | None = None
-    """The record, if it was stored and billed in one transaction."""
+    """The record, if it was stored for its ``Idempotency-Key`` and billed in one transaction. None: the call is billed
+    when it ends."""
     is_logged: bool = True
     """Whether the call is logged. Calls without a valid API key are logged up to a limit."""
 

@@ -114,7 +114,7 @@ class Once:
             raise
 
     async def _release(self, claim: Claim) -> None:
-        """Release the key.
+        """Release the key of a call without a record.
 
         Wait at most ``STORE_SECONDS`` for the transaction, which then continues. After a failure, the claim expires.
         """

@@ -101,7 +101,9 @@ class OpenCrawler:
         return len(self._calls)
 
     def max_in_flight(self) -> int:
-        """Return the maximum number of targets in flight in the crawler, without the slots of suspended egresses.
+        """Return the maximum of targets in flight in the crawler: twice its download slots, or ``MIN_IN_FLIGHT``.
+
+        The slots of suspended egresses do not count.
 
         Further calls wait in the source's queue, where they are counted and can be cancelled. If they waited in the
         crawler instead, a target's second request would wait for the first requests of all other targets.

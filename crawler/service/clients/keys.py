@@ -1,4 +1,4 @@
-"""API keys, and the quotas of their clients. Only hashes of keys are stored. The ``keys`` command manages both."""
+"""API keys, and the quotas of their clients. Only hashes of keys are stored. ``scrapy keys`` manages both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawler.platforms.model import first_problem
 
 MAX_CLIENT = 100
 CLIENT = re.compile(rf"[^\W_][\w @.:/+&'(),#-]{{0,{MAX_CLIENT - 1}}}")
-"""Matches the valid names of clients: without control characters, and not like a formula."""
+"""Matches the valid names of clients: without control characters, and without the first character of a formula."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Rate(Fact):
 
     kind: ClassVar[str] = "rate"
     full_at: float = 0.0
-    """The time at which the key may make all calls of a period again."""
+    """The time (of ``Facts.now()``) at which the key may make all calls of a period again."""
 
     def ends(self) -> float:
         return self.full_at

@@ -1,8 +1,8 @@
 """Quotas: limits of the billable calls of a client in one month (UTC), with all of its keys together.
 
-A call of a client with a quota makes a reservation when it is accepted. The reservation is deleted in the transaction
-that stores the call's usage. So the billable calls in the store and the reservations together never exceed the quota.
-The reservation of a call whose process was killed expires after the call's deadline.
+A synchronous call of a client with a quota makes a reservation before it is scraped. The reservation is deleted in the
+transaction that stores the call's usage. So the billable calls in the store and the reservations together never exceed
+the quota. The reservation of a call whose process was killed expires after the call's deadline.
 
 Each waiting or running target of the client's jobs is a reservation, too. The counters of jobs change in the same
 transaction as the states of their targets and the usage. So cancelled, failed and removed targets need no release.
@@ -169,7 +169,7 @@ def _count(session: Session, client: str, now: int) -> tuple[int, int]:
 
 
 def exceeded(quota: int) -> QuotaExceeded:
-    """Return the error for a refused call."""
+    """Return the error for a call that exceeds its client's quota."""
     reset = _next_month()
     return QuotaExceeded(
         f"Quota exceeded: all {quota} billable calls of this month are used, or reserved by calls in progress. "

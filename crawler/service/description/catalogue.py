@@ -13,7 +13,7 @@ from crawler.service.description.schemas import params_schema
 
 @cache
 def as_json() -> bytes:
-    """Return the catalogue as encoded JSON. ``status.Catalogue`` is its model."""
+    """Return the catalogue as encoded JSON. ``description.status.Catalogue`` is its model."""
     return orjson.dumps({"scrapers": entries()})
 
 

@@ -14,9 +14,9 @@ REQUEST_HEADERS = (
     *("Content-Type", "X-API-Key"),
     *sorted({each["name"] for each in PARAMETERS.values() if each["in"] == "header"}),
 )
-"""The request headers that pages may send: those that the service reads."""
+"""The request headers that pages may send: the documented headers of calls."""
 RESPONSE_HEADERS = tuple(sorted({"Location", *HEADERS}))
-"""The response headers that pages may read: those that the service describes."""
+"""The response headers that pages may read: the documented headers of responses."""
 MAX_AGE_SECONDS = 600
 """Seconds for which a browser may use the result of a preflight request."""
 
@@ -34,7 +34,7 @@ class Cors:
     def preflight(self, call: Call) -> Answer | None:
         """Return the response to a preflight request of an allowed origin, None for other requests.
 
-        It needs no API key, because browsers send preflight requests without the page's headers.
+        A preflight request needs no API key, because browsers send it without the page's headers.
         """
         allowed = self.headers(call.path, call.request_headers)
         is_preflight = call.method == "OPTIONS" and call.request_headers.get("access-control-request-method")
@@ -48,7 +48,10 @@ class Cors:
         return raw_response(call, "text/plain; charset=utf-8", b"", headers, status=HTTPStatus.NO_CONTENT)
 
     def headers(self, path: str, request_headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers to add to a response. Caches must distinguish the origins (``Vary``)."""
+        """Return the headers to add to the response of a request. Empty for other routes, and without allowed origins.
+
+        ``Vary: Origin`` keeps caches from returning a response to the pages of another origin.
+        """
         if not self.origins or not (path == "/openapi.json" or path.startswith("/v1/")):
             return {}
         is_any, origin = ANY_ORIGIN in self.origins, request_headers.get("origin")

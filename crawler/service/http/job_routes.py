@@ -1,4 +1,4 @@
-"""The routes of jobs."""
+"""The routes of jobs: upload, list, show, cancel and delete, retry, and return records and failures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ARGUMENTS = {
     "exhaustive": ("true|false", "true or false"),
     "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
 }
-"""The spider arguments that an upload may contain."""
+"""The spider arguments that an upload may contain: a regular expression for the valid values, and their description."""
 POST_QUERY = {
     "dry_run": ("true|false", "true or false"),
     "scraper": (".{1,100}", "the name of a scraper"),
@@ -102,7 +102,7 @@ class JobRoutes:
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
         self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
-        """The running cancellations and removals. They continue if the client disconnects."""
+        """The running cancellations and removals of jobs, which continue if the client disconnects."""
 
     async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
         """Respond to a request whose path begins with ``PATH``.

@@ -104,7 +104,7 @@ class _Gate:
 
 
 async def send_pieces(request: Request, pieces: AsyncIterator[bytes]) -> None:
-    """Send the pieces of a response. Each piece is made when the client has read enough of the former pieces."""
+    """Send the pieces of a response. At most one piece is made before the client has read enough of the former ones."""
     gate = _Gate()
     request.registerProducer(gate, True)  # noqa: FBT003  # Twisted's: a push producer
     try:
@@ -132,7 +132,7 @@ class ResponseWriter:
         """The tasks that send responses piece by piece."""
 
     async def finish(self) -> None:
-        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent."""
+        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent. Interrupt the others."""
         if self.streams:
             _, late = await asyncio.wait(self.streams, timeout=SEND_SECONDS)
             for each in late:

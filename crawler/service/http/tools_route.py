@@ -66,7 +66,7 @@ class ToolsRoute:
         return raw_response(call, headers.get("content-type", "application/json"), body, status=status)
 
     async def close(self) -> None:
-        """End the calls of tools in progress. They call this endpoint, so its shutdown would wait for them."""
+        """End the calls of tools in progress. Tools call this endpoint, so its shutdown would wait for the tools."""
         self._is_closing = True
         if self._tools is not None:
             try:

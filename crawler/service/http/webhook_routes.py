@@ -1,4 +1,4 @@
-"""The routes of webhooks."""
+"""The routes of a client's webhook: set, show, delete and test it, and list its deliveries."""
 
 from __future__ import annotations
 

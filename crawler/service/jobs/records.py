@@ -66,7 +66,7 @@ class Selected:
         return self.code in {None, line.code} and self.scraper in {None, line.work["scraper"]}
 
     def etag(self, job: Job, coding: str) -> str:
-        """Return the ETag of the response. Responses with equal values have equal ETags."""
+        """Return the ETag of the response. Responses of a job with the same selection and coding have the same ETag."""
         named = (job.id, job.created, *astuple(self), coding)
         return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
 
@@ -92,7 +92,7 @@ async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
 
 
 async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
-    """Return the shapes of the rows by scraper.
+    """Return scraper -> the shape of its rows: what a row is (a record, or an entry of its list), and the row's fields.
 
     Raises:
         InvalidRequest: the job has no such scraper, list or field, or a table would need several sets of columns.

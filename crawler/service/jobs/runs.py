@@ -64,7 +64,7 @@ class _Queue:
 
 
 class Runs:
-    """The worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
+    """Runs a worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
 
     def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
         self.jobs = jobs

@@ -47,7 +47,7 @@ class Dispatcher:
         self._loops: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        """Start to send."""
+        """Start to send due deliveries, and to delete old ones."""
         loops = (self._run(), repeat(self._tend, UPKEEP_SECONDS, "webhooks_failed"))
         self._loops = [asyncio.ensure_future(each) for each in loops]
 

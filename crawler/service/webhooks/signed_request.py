@@ -39,7 +39,7 @@ MAX_LINES = 100
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: .*)?\r?\n", re.DOTALL)
 FAILURES = (AddressRefusedError, OSError, EOFError, ValueError, asyncio.LimitOverrunError)
 LINGER_SECONDS = 1.0
-"""Seconds for which the response of a delivered event is awaited, because some receivers log a lost connection."""
+"""Seconds for which the rest of a response is read after its status, because some receivers log a lost connection."""
 LINGER_BYTES = 65_536
 
 
@@ -87,7 +87,7 @@ def _tls() -> ssl.SSLContext:
 
 
 async def send(url: str, secret: str, delivery_id: str, body: bytes, *, private: bool) -> Response:
-    """Send an event, and return the result, also if the connection fails. Never raises an expected network error.
+    """Send an event, and return the result. A failed connection is a result, too, and raises no error.
 
     The event is delivered if the receiver responds with a status from 200 to 299 within ``TRY_SECONDS``.
     """

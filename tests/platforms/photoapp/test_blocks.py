@@ -93,23 +93,6 @@ def test_a_block_is_recognised_by_its_path(path: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (404, "TARGET_NOT_FOUND"),
-        (410, "TARGET_NOT_FOUND"),
-        (429, "UPSTREAM_RATE_LIMITED"),
-        (403, "UPSTREAM_BLOCKED"),
-        (500, "UPSTREAM_ERROR"),
-        (302, "UPSTREAM_ERROR"),
-    ],
-)
-@pytest.mark.parametrize("body", [b"<html>sorry</html>", b'{"sorry": true}', b"{broken"])
-def test_failures_by_status(status: int, code: str, body: bytes) -> None:
-    error = error_of(PostPage, HttpResponse(f"{ORIGIN}/p/x/", body, status=status))
-    assert (error.code, error.upstream_status) == (code, status)
-
-
-@pytest.mark.parametrize(
     ("tag", "code"),
     [
         (b'<meta property="og:url" content="https://www.instagram.com/a.b/p/DaSandbox01/" />', CODE),

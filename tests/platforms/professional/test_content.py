@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -18,6 +17,7 @@ from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.schema import MemberContent
 from crawler.sandbox.professional.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
+from tests.platforms.professional.test_pages import page, site
 from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS
 
 SITE = "https://www.linkedin.com"
@@ -50,16 +50,6 @@ def read(body: str | bytes, *, slug: str = "", status: int = 200) -> dict[str, A
     )
     page = ContentPage(response=response, page_params=PageParams({"slug": slug}))
     return validated(MemberContent, asyncio.run(page.to_item()))
-
-
-@cache
-def site(seed: int = 1) -> Site:
-    return Site(seed, light=True)
-
-
-@cache
-def page(slug: str = "mara-lindqvist") -> str:
-    return site().page(FakeRequest(f"/in/{slug}"))[2].decode()
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:

@@ -101,26 +101,6 @@ def rows_of(data: Any) -> Iterator[dict[str, Any]]:
         yield from (row for row in stack["items"] if row["__typename"] == "Product")
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "retry_after"),
-    [
-        (404, "TARGET_NOT_FOUND", None),
-        (410, "TARGET_NOT_FOUND", None),
-        (429, "UPSTREAM_RATE_LIMITED", None),
-        (403, "UPSTREAM_BLOCKED", None),
-        (412, "UPSTREAM_BLOCKED", None),
-        (418, "UPSTREAM_BLOCKED", None),
-        (500, "UPSTREAM_ERROR", None),
-        (503, "UPSTREAM_ERROR", None),
-        (302, "UPSTREAM_ERROR", None),
-    ],
-)
-def test_statuses(status: int, code: str, retry_after: int | None) -> None:
-    with pytest.raises(ScrapeError) as refused:
-        asyncio.run(page_of(PAYLOAD, status=status).to_item())
-    assert (refused.value.code, refused.value.retry_after, refused.value.upstream_status) == (code, retry_after, status)
-
-
 BODY = orjson.dumps(PAYLOAD)
 ROWS = sum(1 for _ in rows_of(PAYLOAD))
 

@@ -111,16 +111,6 @@ def test_error_responses(body: bytes, code: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"),
-    [(404, "TARGET_NOT_FOUND"), (429, "UPSTREAM_RATE_LIMITED"), (403, "UPSTREAM_BLOCKED"), (500, "UPSTREAM_ERROR")],
-)
-def test_error_statuses(status: int, code: str) -> None:
-    with pytest.raises(ScrapeError) as raised:
-        read(b"{}", status=status)
-    assert raised.value.code == code
-
-
-@pytest.mark.parametrize(
     "body",
     [
         b'{"status_code": 0, "has_more": 0}',

@@ -114,12 +114,8 @@ def test_invalid_responses_raise(kind: type[VideositePage], status: int, body: b
 @pytest.mark.parametrize(
     ("kind", "status", "expected"),
     [
-        (ChannelPage, 404, ("TARGET_NOT_FOUND", "not_found")),
         (ChannelPage, 400, ("TARGET_NOT_FOUND", "invalid_id")),
-        (FeedPage, 404, ("UPSTREAM_ERROR", "no_feed")),
-        (ContinuationPage, 404, ("UPSTREAM_ERROR", "lost")),
         (ContinuationPage, 400, ("INVALID_REQUEST", "stale_cursor")),
-        (ResolvePage, 404, ("TARGET_NOT_FOUND", "not_found")),
     ],
 )
 def test_meaning_of_a_status_depends_on_the_kind_of_request(

@@ -1,0 +1,50 @@
+"""The error of each page class for each HTTP status."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+
+import pytest
+
+from tests.mutations import PageFixture, fixtures
+
+FIXTURES = list({fixture.case.page: fixture for fixture in fixtures()}.values())
+BODIES = (b"<html>sorry</html>", b'{"sorry": true}', b"{broken", b"")
+Error = tuple[str, str]
+REFUSED, GONE = ("UPSTREAM_BLOCKED", "refused"), ("TARGET_NOT_FOUND", "not_found")
+ERRORS: dict[int, Error] = {
+    302: ("UPSTREAM_ERROR", "status"),
+    **dict.fromkeys((401, 403, 412, 418), REFUSED),
+    **dict.fromkeys((404, 410), GONE),
+    429: ("UPSTREAM_RATE_LIMITED", "rate_limited"),
+    **dict.fromkeys((500, 503), ("UPSTREAM_ERROR", "server_error")),
+}
+"""The code and the reason for each status, except those below."""
+REFUSED_QUERY: dict[int, Error] = dict.fromkeys((404, 410), ("UPSTREAM_BLOCKED", "refused_query"))
+LOST: dict[int, Error] = dict.fromkeys((404, 410), ("UPSTREAM_ERROR", "lost"))
+OTHERS: dict[str, dict[int, Error]] = {
+    "TimelinePage": REFUSED_QUERY,
+    "UserPage": REFUSED_QUERY,
+    "GuestTokenPage": dict.fromkeys((401, 403, 404), ("UPSTREAM_BLOCKED", "token_refused")),
+    "ContinuationPage": LOST,
+    "PlaylistPage": LOST,
+    "FeedPage": dict.fromkeys((404, 410), ("UPSTREAM_ERROR", "no_feed")),
+}
+"""Page classes whose target exists although the response does not."""
+READ_FIRST = {"TimelinePage", "UserPage"}
+"""Page classes that read an error in the JSON of a response before its status."""
+
+
+@pytest.mark.parametrize("status", ERRORS)
+@pytest.mark.parametrize("fixture", FIXTURES, ids=attrgetter("name"))
+def test_each_status_has_its_error(fixture: PageFixture, status: int) -> None:
+    kind = fixture.case.page.__name__
+    if (kind, status) == ("SharePage", 302):
+        return  # it reads the redirect
+    with_status = PageFixture(replace(fixture.case, status=status))
+    for body in BODIES[:1] if kind in READ_FIRST else BODIES:
+        error = with_status.read(body).error
+        assert error is not None
+        assert (error.code, error.reason) == OTHERS.get(kind, {}).get(status, ERRORS[status]), body
+        assert error.upstream_status == status
