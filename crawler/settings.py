@@ -1,7 +1,8 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
-``Settings`` has the type, the default and the meaning of each setting. When a command starts, it checks the values of
-all these settings (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list them.
+``Settings`` has the type, the default and the meaning of each setting. The project's commands check the values of all
+these settings when they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list
+them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
 is not valid JSON.
@@ -176,7 +177,8 @@ class Settings(Described):
     """Bytes of responses in processing from which Scrapy pauses downloads. Scrapy's default of 5 MB is seven pages of
     0.7 MB."""
     RETRY_TIMES: Count = 2
-    """Maximum number of retries of a download, also after a crash of the browser. Blocks are never retried."""
+    """Maximum number of retries of a download, also after a crash of the browser. Blocks are not retried, except
+    once in the browser (``BROWSER_FALLBACK``)."""
     RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
     """Scrapy's default without 408 and 429, because rate limits are not retried."""
     RETRY_PRIORITY_ADJUST: setting_types.Integer = 0
@@ -184,7 +186,7 @@ class Settings(Described):
     RETRY_GIVE_UP_LOG_LEVEL: setting_types.LogLevel = "DEBUG"
     """``DEBUG``, because the target's outcome already reports the failure."""
 
-    # The browser. Its download handler is only enabled in crawlers whose spiders may use it.
+    # The browser. Only crawlers whose spiders may use the browser have its download handler.
 
     BROWSER_FALLBACK: Items[str] = []
     """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Tested for

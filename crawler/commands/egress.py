@@ -38,7 +38,8 @@ class Suspension:
     """A source for which an egress is suspended."""
 
     source: str
-    """The source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is suspended."""
+    """The name of the source. ``(connection)``: the egress itself has failed. ``(platform)``: the whole platform is
+    suspended."""
     until: float
     """Unix time of the end of the suspension."""
     reason: str

@@ -48,7 +48,7 @@ def platform_words(name: str) -> dict[str, str]:
 
 
 def platform_files(words: dict[str, str]) -> scaffold.Files:
-    """Return the files of a new platform. Its only scraper takes links, too."""
+    """Return the files of a new platform, whose only scraper also takes links."""
     return scaffold.rendered("scraper", words) | scaffold.rendered("platform", words)
 
 

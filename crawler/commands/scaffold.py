@@ -1,6 +1,7 @@
 """Shared code of ``scrapy newplatform`` and ``scrapy newscraper``: names, templates, and the parts of a scraper.
 
-Both write an example that works with its own simulated pages. A developer then changes the files for the real site.
+Both commands write an example that works with simulated pages of its own. A developer then changes the files for the
+real site.
 """
 
 from __future__ import annotations

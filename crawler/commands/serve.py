@@ -156,7 +156,7 @@ class Command(CheckedCommand):
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
-            from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # only this command needs the service
+            from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # most commands do not need the service
 
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
@@ -208,7 +208,7 @@ def load_before_fork(settings: Settings) -> None:
     itself is in memory several times. The imported modules must not import the reactor or start a thread, which do not
     survive a fork.
     """
-    from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # only this command needs the service
+    from crawler.service.endpoint import prepare_documents  # noqa: PLC0415  # most commands do not need the service
 
     for spider in spiders().values():
         of_spider = settings.copy()

@@ -163,7 +163,7 @@ def print_retries(location: str, *, retry_all: bool) -> int:
     """
     printed: set[str] = set()
     left_out = without_params = 0
-    from crawler.targets.files.find import read_json_objects  # noqa: PLC0415  # only this command reads files
+    from crawler.targets.files.find import read_json_objects  # noqa: PLC0415  # the other subcommand does not need it
 
     for where, failure in read_json_objects(location):
         if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():

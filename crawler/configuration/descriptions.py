@@ -1,7 +1,8 @@
 """The descriptions of models' fields: the docstrings below the fields.
 
-With ``use_attribute_docstrings``, pydantic reads the source of each model when the model is imported. That took a tenth
-of the CPU time of a crawl's start. These functions read the source when a description is needed, such as for OpenAPI.
+With ``use_attribute_docstrings``, pydantic reads the source of each model when the model is imported. Reading the
+sources took a tenth of the CPU time of a crawl's start. These functions read the source when a description is needed,
+such as for OpenAPI.
 """
 
 from __future__ import annotations

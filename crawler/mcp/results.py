@@ -60,7 +60,7 @@ def result(reply: Reply, view: Sized) -> CallToolResult:
 
 
 def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
-    """Return the reply for a call without a response from the endpoint. Its envelope has the endpoint's keys."""
+    """Return the reply for a call without a response from the endpoint, with an envelope like the endpoint's."""
     status = {"code": code, "message": message, "retryable": retryable}
     error: Json = {"code": code, "message": message, "details": [], "retry_after": None}
     return Reply({"request_id": None, "success": False, "status": status, "data": None, "error": error, "meta": None})

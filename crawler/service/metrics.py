@@ -157,7 +157,7 @@ def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
 
 
 def count_completed(scraper: str, code: str, *, billable: bool) -> None:
-    """Count an asynchronous call that was completed. Its waiting time is not in the histogram of durations."""
+    """Count an asynchronous call that was completed. The call's duration is not in the histogram of durations."""
     CALLS.labels(scraper, code).inc()
     if billable:
         BILLABLE.labels(scraper).inc()

@@ -167,7 +167,7 @@ def _throttle(limits: Any, next_slot: float | None, now: float) -> dict[str, Any
 
 
 def _breaker(state: State, now: float) -> dict[str, Any]:
-    """Return the state of a circuit breaker. Its cooldown may have ended since the state was written."""
+    """Return the state of a circuit breaker, whose cooldown may have ended since ``state`` was written."""
     until = _future(state["until"], now)
     since = None if state["since"] is None else utc_text(state["since"], "milliseconds")
     name = TRIAL if state["state"] == OPEN and until is None else state["state"]

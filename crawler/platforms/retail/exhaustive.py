@@ -1,11 +1,12 @@
 """Exhaustive crawls: collect all products of a category, although a listing serves only about 500.
 
-A crawl splits the category into *slices* of at most about 500 products (the ceiling), as ``plan.py`` describes. At the
-end it compares the number of collected products with the number that the platform states. If products are missing, the
-crawl ends with a *report*: a target that fails with an error that contains both numbers and the reasons.
+A crawl splits the category into *slices* of at most about 500 products (the ceiling), as ``plan.py`` describes. At its
+end, the crawl compares the number of collected products with the number that the platform states. If products are
+missing, the crawl ends with a *report*: a follow-up target that fails with an error that contains both numbers and the
+reasons.
 
-Products are identified by item id, and each is returned once. Each finished page has a *note*: JSON data with the
-page's content. A job stores the notes, and the worker that continues a crawl restores its state from them.
+Products are identified by item id, and each product is returned once. Each finished page has a *note*: JSON data with
+the page's content. A job stores the notes, and the worker that continues a crawl restores its state from them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAX_SLICES_SHOWN = 3
 
 @dataclass
 class ExhaustiveCrawl:
-    """The state of one category's crawl. ``take`` processes a page and returns the next ones. The class does no I/O."""
+    """The state of one category's crawl, without I/O. ``take`` processes a page and returns the next pages."""
 
     root: Slice
     ceiling: int
@@ -41,7 +42,7 @@ class ExhaustiveCrawl:
     """The pages that were not requested because of ``max_requests``."""
     found: set[str] = field(default_factory=set)
     open: set[Slice] = field(default_factory=set)
-    """Slices of which a requested page is not finished yet."""
+    """The slices of which a page was requested and is not finished yet."""
     reported: bool = False
     """Whether the crawl has ended without all products, and the follow-up target that reports this was returned."""
     _issued: set[Step] = field(default_factory=set)
@@ -86,7 +87,10 @@ class ExhaustiveCrawl:
         return self.plan.readings[part]
 
     def _finish(self, step: Step, steps: list[Step]) -> list[Step]:
-        """Return the pages to request after a finished page. If no slice is open any more, begin the next stage."""
+        """Return the pages to request after a finished page. If no slice is open any more, begin the next stage.
+
+        If there is no further stage and products are missing, the result is the report (``is_report``).
+        """
         self._read.add(step)
         self.open.discard(step.part)
         steps = self._requested(steps)
@@ -98,7 +102,7 @@ class ExhaustiveCrawl:
         return steps
 
     def _requested(self, steps: list[Step]) -> list[Step]:
-        """Return the pages to request, up to the limit ``max_requests``."""
+        """Return those of the pages that are not finished, up to ``max_requests``. The others go to ``left_out``."""
         steps = [step for step in steps if step not in self._read]
         limited = self.max_requests is not None and not self._restoring
         room = max(0, (self.max_requests or 0) - self.requests) if limited else len(steps)
@@ -162,7 +166,7 @@ class ExhaustiveCrawl:
 
     @property
     def finished(self) -> bool:
-        """Whether no slices are in progress."""
+        """Whether no slice is open."""
         return not self.open
 
     @property
@@ -171,7 +175,7 @@ class ExhaustiveCrawl:
         return Coverage(self.total, len(self.found), tuple(self._reasons()))
 
     def _reasons(self) -> list[str]:
-        """Return why products are missing, or may be missing. [] if the crawl is complete."""
+        """Return why products are missing, or may be missing. [] if the crawl is complete, or the total is unknown."""
         readings = list(self.plan.readings.values())
         lost_rows = any(each.lost_rows for each in readings)
         if self.left_out:

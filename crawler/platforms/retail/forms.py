@@ -41,11 +41,11 @@ class Found(NamedTuple):
     facets: Sequence[Facet] = ()
     route: str | None = None
     rows_key: str = "items[]"
-    """The key under which a stack contains its rows."""
+    """The key under which a stack (a group of rows) contains its rows."""
     has_data: bool = False
-    """Whether the page contains the data of a listing page."""
+    """For a page without a listing: whether the page contains the object ``initialData``, as listing pages do."""
     is_other: bool = False
-    """Whether the page is of another kind: it contains the data of a product page, or its listing is null."""
+    """Whether the page is not a listing page: it contains the data of a product page, or its listing is null."""
 
 
 def found_in(page: PlatformPage, block: bytes | None) -> Found:

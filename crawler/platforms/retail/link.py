@@ -22,8 +22,11 @@ LISTING_ARGUMENTS = ("page", "sort", "min_price", "max_price")
 def target_of(url: Url) -> Found | None:
     """Return the category or the search that a URL leads to, with the page, order and prices that the URL states.
 
-    Raises: LinkError: the URL selects products in a way that the params cannot express, so that the record would
-    contain other products than the page.
+    Return None if the URL leads to another page.
+
+    Raises:
+        LinkError: the URL selects products in a way that the params cannot express, so that the record would contain
+            other products than the page.
     """
     arguments = url.arguments()
     category = CATEGORY_PATH.fullmatch(url.path)

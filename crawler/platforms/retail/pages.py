@@ -1,4 +1,4 @@
-"""Retail: page objects for a page of a category or of search results, as HTML or from the page's own API call."""
+"""Retail: page objects for a page of a category or of search results: as HTML, or as a response from the page's API."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ class ListingPage(PlatformPage):
 
     def validate_input(self) -> None:
         """Raise an error unless the response is the requested listing.
+
+        For the errors by HTTP status, such as ``UpstreamRateLimited``, see ``raise_for_failures``.
 
         Raises:
             TargetNotFound: the category does not exist, or the page is not a listing.
@@ -162,13 +164,13 @@ class ListingPage(PlatformPage):
 
     @property
     def subcategories(self) -> list[tuple[str, str]]:
-        """Id and name of each sub-category in the page's department filter."""
+        """Id and name of each category in the page's department filter, except the page's own category."""
         found = [(str(each.id or ""), each.name or "") for facet in self._facets("cat_id") for each in facet.values]
         return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
 
     @property
     def selected_prices(self) -> tuple[float | None, float | None]:
-        """The limits of the price filter that the page states, in dollars. None: no limit, or not stated."""
+        """The lower and upper limit of the price filter that the page states, in dollars. None: no limit is stated."""
         ends = ((facet.selected_low, facet.selected_high) for facet in self._facets("price"))
         return next((each for each in ends if each != (None, None)), (None, None))
 
@@ -195,7 +197,7 @@ class ListingPage(PlatformPage):
 
     @property
     def seo(self) -> Seo:
-        """A category's title, heading and canonical URL."""
+        """The page's title, heading, canonical URL and breadcrumbs, without values if the payload lacks them."""
         return self._found.seo or Seo()
 
     def _echo(self, name: Literal["cat_id", "page", "query", "sort"]) -> str:
@@ -211,8 +213,9 @@ class ListingPage(PlatformPage):
     def _stacks(self) -> list[RenderedStack | ApiStack]:
         """The groups with the listing's own rows.
 
-        Carousels between them are left out, because they repeat or advertise products. Since 2026, the payload lists
-        the listing's own groups. Before, they were the groups with a grid layout; their type varies, so it is not read.
+        Carousels between these groups are left out, because they repeat or advertise products. Since 2026, the payload
+        lists the listing's own groups. Before, they were the groups with a grid layout. ``stackType`` is not read,
+        because it varies.
         """
         stacks = self._found.stacks
         named = {each.index for each in self.listing.matched if each.is_primary} if self.listing else set()
@@ -229,7 +232,7 @@ class ListingPage(PlatformPage):
         return [row for row in rows if isinstance(row, RenderedRow | ApiRow)]
 
     def _element(self, name: bytes) -> str:
-        """Return the text of an element that occurs once in the page. Searching for it is faster than parsing."""
+        """Return the text of the first element with a name, "" without one. This is faster than parsing the page."""
         body: bytes = self.response.body
         start = body.find(b"<%b" % name)
         found = re.compile(rb"<%b\b[^<>]*>([^<]*)</%b>" % (name, name)).search(body, start) if start >= 0 else None
@@ -263,8 +266,8 @@ class ListingPage(PlatformPage):
     def _raise_for_other_pages(self) -> None:
         """Raise an error if the page is a not-found page or contains no listing.
 
-        The route of a not-found page is documented (docs/platforms/retail.md). The capture 263a285f6fbd is a product
-        page, which has no listing.
+        A not-found page is not recorded: ``/404`` is the route of such pages in Next.js. The capture 263a285f6fbd is a
+        product page, which has no listing.
         """
         found = self._found
         if found.route == "/404":
@@ -277,17 +280,17 @@ class ListingPage(PlatformPage):
         raise TargetNotFound("The page is not a listing.", reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
-        """Raise an error if the data contains an error that the platform reports. No listing's capture does."""
+        """Raise an error if the data contains an error that the platform reports. No capture of a listing has one."""
         if self.listing and (self.listing.errors or self.listing.error_codes):
             kind = next((error.kind for error in self.listing.errors if error.kind), "unknown")
             raise UpstreamError(f"The page's data reports an error: {kind}.", reason="reported_error")
 
     def _raise_for_other_listings(self) -> None:
-        """Raise an error if a param in the response differs from the request, so that the data of another listing is
-        never returned.
+        """Raise an error if a param in the response differs from the requested one, so that the data of another listing
+        is never returned.
 
-        All captures of listings repeat the page and the sort order. According to a published measurement, 400 of 400
-        category pages repeat the category.
+        All captures of listings contain the page and the sort order. According to a published measurement, 400 of 400
+        category pages contain the category.
         """
         names: tuple[Literal["cat_id", "query", "page", "sort"], ...] = ("cat_id", "query", "page", "sort")
         for name in names:
@@ -304,9 +307,10 @@ class ListingPage(PlatformPage):
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
 
-        A page must have products if the listing's total is larger than the number of products that the earlier pages
-        can contain. Later pages may be empty: the measured listing stated 6,446 products and 25 pages, and served none
-        from page 12 on (specification, section 8). The capture 25d700b25e6f states 53 products and 3 pages.
+        A page must have products if the listing's total, or ``ALWAYS_SERVED`` if this is smaller, is larger than the
+        number of products that the earlier pages can contain. Later pages may be empty: a measured listing stated 6,446
+        products and 25 pages, and served none from page 12 on (specification, section 8). The capture 25d700b25e6f
+        states 53 products and 3 pages. On a page with products, values that all rows lack are added to ``unread``.
         """
         if self._products:
             path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))

@@ -1,9 +1,9 @@
-"""Retail: the contracts of a listing's data: in a page (``__NEXT_DATA__``), in a response from the page's API, or
-saved.
+"""Retail: the contracts of a listing's data: in a page (``__NEXT_DATA__``), in a response from the page's API, or in a
+saved part of either.
 
-The kinds of values were counted over rows and pages since 2024-12 (``tests/contracts``). Rows of 2022 lack some of the
-keys, but are no longer served. All whole recorded pages are searches, so values that a category page may lack are
-``sometimes``.
+The kinds of values (``always``, ``sometimes`` ...) were counted over recorded rows and pages since 2024-12
+(``tests/contracts``). Recorded rows of 2022 lack some of the keys, but the platform no longer sends such rows. All
+whole recorded pages are searches, so values that a category page may lack are ``sometimes``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Price(NamedTuple):
 
 
 PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
-"""The types of the lines of a price that documents and captures name. The last two types contain no price of the
-product."""
+"""The known types of price lines, from captures and documentation. ``UNIT_PRICE`` and ``COMPARISON`` lines contain no
+price of the product."""
 
 
 class PriceValue(Contract):
@@ -79,7 +79,7 @@ class RenderedPrice(Contract):
 
     @property
     def unknown_lines(self) -> list[str]:
-        """The unknown types of lines with an amount, if the price was not read. Other lines are notices."""
+        """The unknown types of price lines with an amount, if no price was read. Other unknown lines are notices."""
         lines = self.details.lines if self.details and self.read()[:2] == (None, None) else []
         priced = [line for line in lines if any(amount(each.amount) for each in line.values)]
         return [line.kind for line in priced if line.kind and line.kind not in PRICE_LINES]
@@ -210,23 +210,23 @@ class AdPlaceholder(Contract, tag=("__typename", "AdPlaceholder")):
 
 
 class TakeOverPlaceholder(Contract, tag=("__typename", "TileTakeOverProductPlaceholder")):
-    """The place of an advertisement, as ``AdPlaceholder``."""
+    """Another placeholder for an advertisement."""
 
 
 class PrismTakeOverPlaceholder(Contract, tag=("__typename", "PrismTileTakeOverProductPlaceholder")):
-    """A placeholder for an advertisement, known from the platform's query."""
+    """Another placeholder for an advertisement, named in the query of the page's API but not recorded."""
 
 
 class MarqueePlaceholder(Contract, tag=("__typename", "MarqueePlaceholder")):
-    """The place of an advertisement, as ``AdPlaceholder``."""
+    """Another placeholder for an advertisement, named in the query of the page's API but not recorded."""
 
 
 class NavigationPlaceholder(Contract, tag=("__typename", "InlineCategoryNavigationPlaceholder")):
-    """A placeholder for links to categories, known from the platform's query."""
+    """A placeholder for links to categories, named in the query of the page's API but not recorded."""
 
 
 class CarouselPlaceholder(Contract, tag=("__typename", "ESSCarouselPlaceholder")):
-    """A placeholder for a carousel, which repeats or advertises products, known from the platform's query."""
+    """A placeholder for a carousel of products, named in the query of the page's API but not recorded."""
 
 
 Placeholder = (
@@ -273,7 +273,7 @@ class Crumb(Contract):
 
 
 class MatchedStack(Contract):
-    """The index of a stack that belongs to the listing itself."""
+    """The index of a stack, and whether the stack belongs to the listing itself (not to a carousel)."""
 
     is_primary: bool | None = always("isPrimaryStack")
     index: int | None = always("matchIndex")
@@ -286,7 +286,7 @@ class ReportedError(Contract):
 
 
 class Seo(Contract):
-    """A category's title, heading and canonical URL."""
+    """The title, heading, canonical URL and breadcrumbs of a page."""
 
     title: str | None = sometimes("metaTitle")
     heading: str | None = sometimes("h1")
@@ -308,14 +308,14 @@ class Facet(Contract):
     low: float | None = always("min")
     high: float | None = always("max")
     selected_low: float | None = sometimes("selectedMin")
-    """The lower limit of the price filter that was applied. Null in all captures, which were requested without a
-    filter."""
+    """The lower limit of the price filter that the platform applied, in dollars. Null in all captures, which were
+    requested without a price filter."""
     selected_high: float | None = sometimes("selectedMax")
     values: list[FacetValue] = always("values[]")
 
 
 class Listing(Contract):
-    """The listing's own values: its title, totals and filters."""
+    """The common values of a listing in all formats: its title, categories and number of pages, and the params."""
 
     title: str | None = sometimes("title")
     page: int | str | None = always("paginationV2.pageProperties.page")
@@ -323,7 +323,7 @@ class Listing(Contract):
     cat_id: str | int | None = always("paginationV2.pageProperties.cat_id")
     query: str | None = sometimes("paginationV2.pageProperties.query")
     corrected: str | None = sometimes("spelling.correctedTerm")
-    """The words that were searched for in place of misspelt ones."""
+    """The words for which the platform searched in place of misspelt words."""
     max_page: int | float | str | None = always("paginationV2.maxPage")
     matched: list[MatchedStack] = sometimes("paginationV2.pageProperties.primaryStacksToMatch[]")
     errors: list[ReportedError] = always("errorResponse.errors[]")
@@ -344,7 +344,7 @@ class RenderedListing(Listing):
 
 
 class ApiListing(Listing):
-    """The listing in a response from the page's API. In responses to the app, only the stack states the total."""
+    """The listing in a response from the API. In the API's responses to the app, only the stack states the total."""
 
     total: int | float | str | None = sometimes("aggregatedCount")
     stacks: list[ApiStack] = always("itemStacks[]")

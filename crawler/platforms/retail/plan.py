@@ -28,36 +28,40 @@ BY_PRICE = "price_low"
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the stated total excludes products without a price."""
 TWO_CLIMBS = 10
-"""A listing with more products than this multiple of the ceiling is read by two simultaneous climbs."""
+"""A listing with at least this multiple of the ceiling's number of products is read by two simultaneous climbs."""
 MAX_UNCOVERED = 0.05
-"""If the sub-categories of a category lack more than this share of its products, it is also read by price."""
+"""If the sub-categories of a category lack more than this share of its products, the category is also read by price."""
 ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
 """Sort orders in which missing products are searched for. The orders by price list products without a price last."""
 MAX_CHECKS = 3
+"""Maximum number of times that all slices are requested again, because they may have grown."""
 MOST = 0.9
+"""If more than this share of the parts had fewer products than stated, the stated totals count as too high."""
 MAX_IDLE_PAGES = 3
 """A slice in another sort order ends after this number of consecutive pages without new products."""
 MAX_VAIN = 2
-"""After this number of unsuccessful searches for missing products, the stated totals count as too high."""
+"""After this number of searches in other sort orders without new products, parts that were read to their end are no
+longer searched, because their stated totals are then probably too high."""
 
 
 @dataclass
 class Plan:
-    """Keeps the slices of a category that were read, and chooses the next pages to request. The class does no I/O."""
+    """Keeps what was read of a category's slices, and chooses the next pages to request. The class does no I/O."""
 
     root: Slice
     ceiling: int
     readings: dict[Slice, Reading] = field(default_factory=dict)
     confirms: bool = False
-    """Whether any page has stated the price filter that was requested."""
+    """Whether any page of a slice with a price filter has stated a price filter."""
     unfilterable: bool = False
     """Whether price filters are no longer used, because the platform ignores them."""
     has_unpriced: bool = False
     """Whether the category has products without a price."""
     checks: int = 0
+    """Number of times that all slices were requested again (at most ``MAX_CHECKS``)."""
 
     def open(self, part: Slice, role: Role = "whole", listing: Slice | None = None, **facts: Any) -> list[Step]:
-        """Add a slice to read, unless it is known. Return its first page."""
+        """Add a slice to read, and return its first page. Return [] if the slice was added before."""
         if part in self.readings:
             return []
         self.readings[part] = Reading(part, role, listing or part, **facts)
@@ -140,7 +144,10 @@ class Plan:
         return self._climb(reading.listing, reading.highest)
 
     def failed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a failed page. A climb continues from the prices that it has read."""
+        """Return the pages to request after a failed page.
+
+        A climb continues from the prices that it has read. If it has read none, other slices replace it.
+        """
         reading.failed = True
         if reading.role == "climb" and not reading.pages:
             low, listing = reading.part.low or 0, self.readings[reading.listing]
@@ -206,7 +213,10 @@ class Plan:
         return steps
 
     def _nudged(self, reading: Reading) -> list[Step]:
-        """Return the slice with its price range extended by a cent at each end. [] if this was tried before."""
+        """Return the slice with its price range extended by a cent at each end.
+
+        Return [] if this was tried before, or if the range does not begin above one cent.
+        """
         part = reading.part
         smaller = part.within((part.low or 0) + 1, None if part.high is None else part.high - 1)
         before = self.readings.get(smaller)
@@ -220,7 +230,7 @@ class Plan:
     # When all slices are read
 
     def next_stage(self, found: int) -> list[Step]:
-        """Return pages that may contain missing products. All slices are read. ``found``: products so far."""
+        """Return pages that may contain missing products, after all slices were read. ``found``: products so far."""
         stages = (self._uncovered(), self._grown(found), self._in_other_orders(), self._recounted(found))
         return next((steps for steps in map(list, stages) if steps), [])
 
@@ -297,7 +307,7 @@ class Plan:
         return max(0, unpriced - known)
 
     def units(self) -> Iterator[Unit]:
-        """Return the parts of the category that were not split further, with their numbers of products."""
+        """Yield the parts of the category that were not split further, with their numbers of products."""
         for reading in self._wholes():
             if climbs := self._climbs(reading.part):
                 yield from self._segments(reading, climbs)
@@ -306,12 +316,12 @@ class Plan:
                 yield Unit(reading.part, known + 1 if total is None else total, known, reading.is_sound)
 
     def _total(self, reading: Reading) -> int | None:
-        """Return the stated total of a slice, if its first page failed that of another sort order."""
+        """Return the stated total of a slice. If its first page failed, return that stated in another sort order."""
         others = (each.total for each in self.readings.values() if each.listing == reading.part)
         return reading.total if reading.total is not None else next((each for each in others if each is not None), None)
 
     def _segments(self, listing: Reading, climbs: list[Reading]) -> Iterator[Unit]:
-        """Return each climb's price range as a part. The total of a part is the difference of two climbs' totals."""
+        """Yield each climb's price range as a part, whose total is the difference between two climbs' stated totals."""
         prices = sorted(cents for cents in self.known(listing.part).values() if cents is not None)
         for climb, above in zip(climbs, [*climbs[1:], None], strict=True):
             low, high = climb.part.low or 0, listing.part.high if above is None else above.part.low
@@ -322,7 +332,7 @@ class Plan:
             yield Unit(listing.part.within(low, high), total, known, sound)
 
     def _lacking(self) -> Iterator[Unit]:
-        """Return the parts with missing products, and the listings that lack more than all their parts together."""
+        """Yield the parts with missing products, and the listings that lack more products than all their parts."""
         yield from (unit for unit in self.units() if unit.gap)
         for reading in self._wholes():
             is_split = any(each.parent == reading.part for each in self.readings.values())

@@ -14,8 +14,8 @@ from crawler.reading.values import absolute_url, count
 ORIGIN = PLATFORM.origin
 HIGHEST_RATING = 5
 DELIVERY_GROUPS = frozenset({"fulfillment", "ProdTileBadgeModule5"})
-"""The groups of badges about delivery, which depend on the visitor's location. The second name is used since
-2026-08."""
+"""The names of the groups of badges about delivery, which depend on the visitor's location. The platform uses the
+second name since 2026-08."""
 ROOT = "0"
 """The id of the root category."""
 IN_STOCK = {"IN_STOCK": True, "OUT_OF_STOCK": False}
@@ -54,10 +54,10 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
 def contradictions(
     rows: Sequence[RenderedRow | ApiRow], products: Sequence[dict[str, Any]], path: str
 ) -> Iterator[Unread]:
-    """Yield values that all rows lack although other values show that they exist. ``path``: where the rows are.
+    """Yield values that all rows lack although other values of the rows show that they exist, and unknown price lines.
 
-    In the captures of listings, 560 of 560 rows with an offer have a price, 7 of 7 pre-owned products have a condition,
-    and 370 of 370 products with reviews have a rating.
+    ``path``: where the rows are. In the captures of listings, 459 of 459 rows with an offer have a price, 7 of 7
+    pre-owned products have a condition, and 370 of 370 products with reviews have a rating.
     """
     offers = [each for each in products if each["offer_id"]]
     if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
@@ -83,10 +83,10 @@ def _text(value: str | int | None) -> str:
 
 
 def _rating(row: RenderedRow | ApiRow) -> dict[str, Any]:
-    """Return the average and the number of reviews. If there is no average, 0 reviews mean that the number is unknown:
-    null.
+    """Return the average and the number of reviews. Without an average, 0 reviews become null, because the number of
+    reviews is then unknown.
 
-    The row's object ``rating`` is not read, because both of its values are only placeholders.
+    The row's object ``rating`` is not read, because it has 0 in place of missing values.
     """
     average, reviews = row.rating, count(row.reviews)
     if average is None or not 0 < average <= HIGHEST_RATING:
@@ -120,7 +120,7 @@ def _category_path(ids: str | None) -> str:
 
 
 def _variant_count(row: RenderedRow | ApiRow) -> int | None:
-    """Return the number of variants, None if the row has variants but does not list them."""
+    """Return the number of variants. None if the row has variants but does not list them, or has no type."""
     stated = count(row.variant_count)
     if stated is not None:
         return stated

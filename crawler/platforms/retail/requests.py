@@ -21,7 +21,8 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
 ) -> Request:
     """Build the request for one page of a category (``cat_id``) or of a search (``query``).
 
-    Params with default values are not sent. ``page_params`` passes the params to the page object.
+    Params with default values are not sent. ``meta["page_params"]`` has the values with which the page object checks
+    the response: ``cat_id``, ``query``, ``page`` and ``sort``.
     """
     arguments: dict[str, str] = {} if query is None else {"q": query}
     if page != 1:

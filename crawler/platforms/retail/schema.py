@@ -144,7 +144,8 @@ class Product(Model):
 
     availability: Availability
     badges: list[str] = Field(default_factory=list)
-    """Texts of the row's flags and tags; for a tag that is an icon, its key. Optional: absent if empty."""
+    """Texts of the row's flags, tags and other badges, except for delivery; for a tag that is an icon, its key.
+    Optional: absent if empty."""
     category_path: str
     """Ids of the product's categories, the broadest first, joined by "/". Joined by "_" they are a category id.
     "" if absent."""
@@ -176,7 +177,7 @@ class Product(Model):
     url: str
     """Absolute URL of the product's page, without tracking."""
     variant_count: int | None
-    """Number of variants in the row. Null if the row has variants but does not list them, or if it mentions none."""
+    """Number of variants in the row. Null if the row does not list its variants, or does not state that it has none."""
 
 
 class Listing(Model):
@@ -216,7 +217,7 @@ class Listing(Model):
 
 
 class SearchListing(Listing):
-    """A page of search results. The category fields are empty, and ``cat_id`` is "0", as the platform sends it."""
+    """A page of search results. ``cat_id`` and ``category_id`` are "0", as the platform sends them."""
 
     query: str
     """The words that were searched for."""

@@ -1,4 +1,4 @@
-"""Slices of a category, for exhaustive crawls: listings with filters, the contents of their pages, and what was read.
+"""Slices of a category, for exhaustive crawls: the contents of their pages, and what was read of them.
 
 Prices are in cents. Both ends of a price range are inclusive.
 """
@@ -83,7 +83,7 @@ class PageRead(NamedTuple):
 
     @property
     def prices(self) -> list[int]:
-        """The prices of the rows that are not advertisements, which may be anywhere in the sort order."""
+        """The prices of the rows, without advertisements, because these may be anywhere in the sort order."""
         return [row.cents for row in self.rows if row.cents is not None and not row.is_sponsored]
 
     def is_of_one_price(self, price: int | None) -> bool:
@@ -94,10 +94,10 @@ class PageRead(NamedTuple):
     def ignores_filter_of(self, part: Slice, *, confirms: bool) -> bool:
         """Whether the platform ignored the price filter of the page's slice.
 
-        If the page states a filter, the statement decides. ``confirms``: whether other pages have stated their filters;
-        then a page that states none is unfiltered. Otherwise the prices of the rows decide, without advertisements and
-        products without a price. A price may be outside the range by up to a dollar, because the platform's own filter
-        has whole dollars.
+        If the page states a price filter, this filter decides. ``confirms``: whether other pages have stated their
+        filters; then a page with rows that states none is unfiltered. Otherwise the prices of the rows decide, without
+        advertisements and products without a price. A price may be outside the range by up to a dollar, because the
+        platform's own filter has whole dollars.
         """
         if self.selected != (None, None):
             return not (_is_near(part.low, self.selected[0]) and _is_near(part.high, self.selected[1]))
@@ -168,19 +168,19 @@ Role = Literal["whole", "climb", "order", "check", "recount"]
 
 @dataclass
 class Reading:
-    """What was read of a slice. A slice has one of these roles.
+    """The data that was read of a slice. A slice has one of these roles.
 
     ``whole``: a listing in the platform's default order, which is read to its end or split. ``climb``: a listing sorted
     by ascending price, which ends where the next climb begins. ``order``: a listing in another sort order, to find
-    missing products. ``check``: the same, but read beyond its first page only if that page shows that products are
-    missing. ``recount``: only the first page, for its total.
+    missing products. ``check``: a listing in another sort order, read beyond its first page only if its stated total
+    shows that more products are missing than was known. ``recount``: only the first page, for its stated total.
     """
 
     part: Slice
     role: Role
     listing: Slice
-    """The ``whole`` slice to which the products belong: the slice itself, or the slice whose missing products it
-    searches for."""
+    """The ``whole`` slice to which the products belong: the slice itself, or the slice of which this one is a climb, or
+    in which it searches for missing products."""
     parent: Slice | None = None
     """For a ``whole`` slice: the ``whole`` slice of which it is a part."""
     total: int | None = None
@@ -195,8 +195,8 @@ class Reading:
     middle: int | None = None
     """The median of the prices on the first page."""
     wanted: int = 0
-    """Number of products that a check searches for. Before its first page: the number of products known to be
-    missing."""
+    """For a check: the number of products to search for. Before its first page: the number of products that are known
+    to be missing."""
     gained: int = 0
     """Number of products that were found first in this slice."""
     idle: int = 0
@@ -211,7 +211,7 @@ class Reading:
     repeated: bool = False
     """Whether any page contained only products of the slice's earlier pages."""
     looped: bool = False
-    """Whether the department filter lists a category that is above this one."""
+    """Whether the department filter lists a sub-category whose path contains a category twice."""
     ignored: bool = False
     failed: bool = False
     abandoned: bool = False
@@ -246,20 +246,20 @@ class Reading:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all pages were read, and the platform stated that the last one is the last."""
+        """Whether all pages were read completely, to a page that the platform stated to be the last."""
         return self.ended and not (self.repeated or self.failed or self.lost_rows)
 
 
 class Unit(NamedTuple):
-    """A part of a category that was not split further: its stated total, and the number of known products."""
+    """A part of a category that was not split further: its stated total, and the number of products that were read."""
 
     part: Slice
     total: int
     known: int
     is_sound: bool
-    """Whether it was read to an end that the platform stated."""
+    """Whether the part was read completely, to an end that the platform stated."""
 
     @property
     def gap(self) -> int:
-        """Number of stated products that are not known."""
+        """Number of stated products that were not read."""
         return max(0, self.total - self.known)

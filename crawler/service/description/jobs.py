@@ -122,11 +122,11 @@ class JobCoverage(Model):
     """The rows of listings that are known to be incomplete."""
 
     listings: int
-    """The number of these listings."""
+    """The number of listings that are known to be incomplete."""
     expected: int
-    """The rows that the platforms state. Listings without a stated number add 0."""
+    """The rows that these listings have, as the platforms state. Listings without a stated number add 0."""
     collected: int
-    """The rows that were collected."""
+    """The rows of these listings that were collected."""
 
 
 class JobDetail(Job):
@@ -197,7 +197,7 @@ class JobRetried(Model):
     retried: int
     """The number of these targets."""
     job: Job
-    """The job."""
+    """The job after the retry."""
 
 
 class RecordLine(Model):

@@ -32,14 +32,15 @@ class SourceThrottle(Throttle):
     """The budget of one source through an egress."""
 
     source: str
-    """The source."""
+    """The name of the source, which is one page or call of the platform."""
 
 
 class CircuitBreaker(Model):
     """The circuit breaker of one source through an egress."""
 
     source: str
-    """The source. `(connection)`: failures of the egress itself. `(platform)`: suspensions of the whole platform."""
+    """The name of the source. `(connection)`: failures of the egress itself. `(platform)`: suspensions of the whole
+    platform."""
     state: Literal["closed", "open", "trial"]
     """`closed`: requests are sent. `open`: no request is sent before `until`. `trial`: one request tries the source."""
     since: Time | None
@@ -54,7 +55,7 @@ class SourceWarnings(Model):
     """How often an optional source failed for one reason, or parts of a source's payload could not be read."""
 
     source: str
-    """The source."""
+    """The name of the source, which is one page or call of the platform."""
     code: str
     """The error code of the warning."""
     reason: str
@@ -67,7 +68,7 @@ class UnreadPath(Model):
     """How often a part of a source's payload could not be read."""
 
     source: str
-    """The source."""
+    """The name of the source, which is one page or call of the platform."""
     path: str
     """The path in the payload, as the project expects it. `…unknown`: the platform sent names that are not known."""
     count: int
@@ -108,7 +109,7 @@ class PlatformStatus(Outcomes):
     """The state of a platform. Its outcomes include those of targets that ended before they had an egress."""
 
     platform: str
-    """The platform."""
+    """The name of the platform, such as `retail`."""
     waiting: int
     """Synchronous calls in the platform's queue, and asynchronous calls that have not started."""
     in_flight: int
@@ -137,11 +138,11 @@ class ScraperEntry(Model):
     """A scraper in the catalogue."""
 
     name: str
-    """The scraper's name in the URL."""
+    """The scraper's name, as in the URL `/v1/scrapers/<name>`."""
     aliases: list[str]
     """Other names under which the scraper can be called."""
     platform: str
-    """The platform that it scrapes."""
+    """The name of the platform that the scraper belongs to."""
     summary: str
     """A description of the data that one call returns."""
     params_schema: dict[str, Any]

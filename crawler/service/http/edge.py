@@ -86,7 +86,8 @@ class CappedRequest(Request):
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """Pass the request to Twisted. Refuse an HTTP/1.1 request that lacks a Host header or has several (RFC 9112).
 
-        ``path`` may be a whole URL. Its host is ignored, as is the Host header: the service has only one site.
+        ``path`` may be a whole URL. The host in the URL is ignored, as is the Host header: the service has only one
+        site.
         """
         if version != b"HTTP/1.0" and len(self.requestHeaders.getRawHeaders(b"Host", [])) != 1:
             self.channel.refuse(ONE_HOST)
@@ -310,7 +311,7 @@ def scraper_of(path: bytes) -> str:
 
 
 class _RefusedConnection(Protocol):
-    """A connection above the maximum number of connections. It gets the response ``OVERLOADED``, and is closed."""
+    """A connection above the maximum number: the response is ``OVERLOADED``, and the connection is closed."""
 
     def __init__(self, message: str, service_url: str) -> None:
         self.message = message

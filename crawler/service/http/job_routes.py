@@ -102,7 +102,7 @@ class JobRoutes:
         self._reading = asyncio.Semaphore(MAX_UPLOADS)
         self._writing = asyncio.Semaphore(MAX_FILES)
         self._changes: set[asyncio.Task[Any]] = set()
-        """The running cancellations and removals. They continue if the client disconnects."""
+        """The running cancellations and removals of jobs, which continue if the client disconnects."""
 
     async def answer(self, request: Request, call: Call, holder: Holder, path: str) -> Answer:
         """Respond to a request whose path begins with ``PATH``.

@@ -71,7 +71,7 @@ class Supervisor:
         self.announce: Callable[[], None] | None = announce
         self.on_exit = on_exit
         self.terminating = False
-        # A fork shares the loaded modules. It is safe because this process has no other thread.
+        # A fork shares the loaded modules. Forking is safe, because this process has no other thread.
         self._processes = multiprocessing.get_context("fork")
         self._selector = selectors.DefaultSelector()
         self._workers: list[Worker] = []

@@ -55,7 +55,7 @@ class Listings:
         self._tasks = [asyncio.ensure_future(self._work(platform)) for platform in spiders()]
 
     def stop(self) -> None:
-        """End the crawls. Their pages in flight are completed, or released for other workers."""
+        """End the crawls. Targets in flight are completed, or released for other workers."""
         self._stopping = True
         self._tasks.append(asyncio.ensure_future(self.runner.stop()))
 

@@ -111,7 +111,7 @@ def put(session: Session, client: str, url: str, secret: str | None) -> str | No
 
 
 def drop(session: Session, client: str) -> None:
-    """Delete the webhook of a client. Its deliveries fail when their next try is due."""
+    """Delete the webhook of a client. The client's deliveries fail when their next try is due."""
     session.run(DROP_WEBHOOK, client_=client)
 
 
