@@ -46,7 +46,6 @@ expected result of a page.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, ClassVar, Literal, TypedDict
 
 from web_poet.exceptions import PageObjectAction
@@ -93,9 +92,8 @@ class ScrapeError(PageObjectAction):
 
     def as_dict(self, service_url: str = "") -> dict[str, Any]:
         """Return the object ``error`` of the envelope. ``service_url``: the setting ``SERVICE_URL``, "" if not set."""
-        upstream = None
-        if self.upstream_status is not None or self.reason:
-            upstream = {"status": self.upstream_status, "reason": self.reason}
+        is_known = self.upstream_status is not None or self.reason
+        upstream = {"status": self.upstream_status, "reason": self.reason} if is_known else None
         return {
             "code": self.code,
             "type": self.type,
@@ -392,18 +390,10 @@ def documented() -> list[type[ScrapeError]]:
     return list(below(ScrapeError))
 
 
-@cache
-def _by_code() -> dict[str, type[ScrapeError]]:
-    return {kind.code: kind for kind in documented()}
-
-
 def error_of(stored: Mapping[str, Any]) -> ScrapeError:
     """Restore an error from the object that ``as_dict()`` returned, as an instance of the class with its code."""
     upstream = stored["upstream"] or {"status": None, "reason": ""}
-    return _by_code()[stored["code"]](
-        stored["message"],
-        details=stored["details"],
-        retry_after=stored["retry_after"],
-        upstream_status=upstream["status"],
-        reason=upstream["reason"],
-    )
+    kind = next(kind for kind in documented() if kind.code == stored["code"])
+    error = kind(stored["message"], details=stored["details"], retry_after=stored["retry_after"])
+    error.upstream_status, error.reason = upstream["status"], upstream["reason"]
+    return error

@@ -123,7 +123,7 @@ class ThrottleMiddleware:
 
     ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request waits.
     Instead of waiting, it fails with ``CircuitOpen`` if its target has a deadline (as calls have), if its ``meta`` has
-    the key ``optional``, or if the breakers of other sources, which ``meta["fallbacks"]`` lists, are closed.
+    the key ``optional``, or if the breakers of one of its fallbacks (``meta["fallbacks"]``) are closed.
 
     The timeout of a download is at most the time until its target's deadline. The slots of a download are released when
     the transfer has ended, even if its target no longer waits for the response.

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class Command(CheckedCommand):
     """Create, list, revoke and export the endpoint's API keys, set quotas and webhooks, and print usage.
 
-    create: prints a new key, which cannot be printed again. list: prints the ids of all keys. revoke: revokes the key
-    with this id. export: prints the hashes of the valid keys, as a value for the setting API_KEYS. quota: limits the
-    billable calls of a client in a month, with all of its keys together; none removes the limit, and without a value
-    the limit is printed. usage: prints the calls of the last 31 days, of one or all clients. webhook: sends the events
-    of a client's jobs and asynchronous calls to a URL (docs/webhooks.md). For a client without a secret, it prints a
-    new one, which signs the events and cannot be printed again; none deletes URL and secret, and without a value the
-    URL is printed.
+    create: prints a new key, which cannot be printed again. list: prints all keys with their ids, clients and limits.
+    revoke: revokes the key with this id. export: prints the hashes of the valid keys, as a value for the setting
+    API_KEYS. quota: limits the billable calls of a client in a month, with all of its keys together; none removes the
+    limit, and without a value the limit is printed. usage: prints the calls of the last 31 days, of one or all clients.
+    webhook: sends the events of a client's jobs and asynchronous calls to a URL (docs/webhooks.md). For a client
+    without a secret, it prints a new one, which signs the events and cannot be printed again; none deletes URL and
+    secret, and without a value the URL is printed.
     """
 
     arguments = (

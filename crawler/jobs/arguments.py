@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 LIMITS = ("max_requests",)
-"""The spider arguments that are limits. A job is paused when it reaches one, and continues with a higher limit."""
+"""The spider arguments that are limits. When a limit is reached, the job is paused, until it gets a higher limit."""
 LISTING = ("max_pages", "exhaustive", "since")
 """The spider arguments that decide which pages of a listing are read."""
 OF_JOBS = (*LISTING, *LIMITS)
@@ -28,7 +28,7 @@ def needs_whole_roots(arguments: Mapping[str, str]) -> bool:
 
 
 def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return the errors of invalid ``-a`` arguments by name. The name is "" for an error of several arguments."""
+    """Return the message for each invalid ``-a`` argument by its name. The name is "" if several arguments conflict."""
     if not issubclass(spider, PlatformSpider):
         return {}
     try:
@@ -39,9 +39,9 @@ def argument_problems(spider: type[Spider], arguments: Mapping[str, str]) -> dic
 
 
 def problem_of(arguments: Mapping[str, str], scrapers: Iterable[str]) -> str | None:
-    """Return the first problem that a scraper of the job has with its arguments. None: they are valid for all.
+    """Return the first problem that one of a job's scrapers has with the job's arguments. None: there is no problem.
 
-    For example, the spider does not have an argument, or none of its listings is sorted by time.
+    For example, a scraper's spider does not have an argument, or has no listing that is sorted by time for ``since``.
     """
     for scraper in map(find_scraper, scrapers):
         of_platform = spider(scraper.platform)

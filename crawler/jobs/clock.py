@@ -9,34 +9,37 @@ from datetime import UTC, datetime
 from functools import partial
 
 JUMP_SECONDS = 2.0
-"""Seconds by which a wall clock may differ from the monotonic clock. A larger difference is a jump."""
+"""Maximum seconds by which the time between two readings may differ on the wall clock and on the monotonic clock.
+
+A larger difference means that the wall clock has jumped.
+"""
 
 OBSERVE_SECONDS = 1.0
-"""Interval in seconds at which the time of the database is read."""
+"""Seconds after which the next transaction reads the time of the database again."""
 
 
 lease_clock = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-"""Returns the time in seconds. The clock continues while the machine sleeps, because leases expire then, too."""
+"""Returns a monotonic time in seconds. The clock continues while the machine sleeps: leases expire then, too."""
 
 
 @dataclass
 class SteadyClock:
-    """Watches the database's wall clock for jumps.
+    """Compares the database's wall clock with the monotonic clock, to find jumps of the wall clock.
 
     After a jump forward, all leases seem to have expired, until their workers renew them. After an outage of the
     database, leases have expired because workers could not renew them. A process that has just started, or was
-    suspended, cannot exclude such a jump or outage. Therefore leases count as expired only after the clock was watched,
-    and was steady, for longer than the interval of renewals.
+    suspended, cannot exclude such a jump or outage. Therefore leases count as expired only after this process has read
+    the clock repeatedly, without a jump, for longer than the interval at which workers renew leases.
     """
 
     needed: float
-    """Seconds for which the clock must have been steady."""
+    """Seconds without a jump after which the clock counts as steady. A longer gap between readings is a jump, too."""
     monotonic: Callable[[], float] = lease_clock
     _last: tuple[float, float] | None = None
     _since: float = 0.0
 
     def is_steady(self, now: float) -> bool:
-        """Whether the clock has been steady for long enough. ``now``: the Unix time of the database."""
+        """Add a reading of the clock. Return whether the clock is steady. ``now``: the Unix time of the database."""
         here = self.monotonic()
         if self._last is None:
             self._since = here
@@ -51,14 +54,16 @@ class SteadyClock:
 class StoreTime:
     """The Unix time of the store's host, without jumps of its wall clock.
 
-    After a jump, it follows the monotonic clock until the wall clock has been steady for ``needed`` seconds. Processes
-    on several hosts have the same time, because PostgreSQL returns the time of its server.
+    After a jump, this time follows the monotonic clock until the wall clock has been steady for ``needed`` seconds.
+    Processes on several hosts have the same time, because PostgreSQL returns the time of its server.
     """
 
     def __init__(self, needed: float = 10.0, monotonic: Callable[[], float] = lease_clock) -> None:
         self.is_steady = False
-        """Whether the clock has not jumped for ``needed`` seconds. Otherwise, rows must not be deleted because of their
-        age."""
+        """Whether the wall clock was observed for ``needed`` seconds without a jump.
+
+        While it is False, rows must not be deleted because of their age.
+        """
         self._clock = SteadyClock(needed, monotonic)
         self._monotonic = monotonic
         self._offset: float | None = None
@@ -66,11 +71,11 @@ class StoreTime:
 
     @property
     def is_due(self) -> bool:
-        """Whether the time of the database should be observed."""
+        """Whether the next transaction should call ``observe()``."""
         return self._monotonic() >= self._observe_at
 
     def observe(self, now: float) -> None:
-        """Compare the time of the database with the monotonic clock."""
+        """Compare the time of the database with the monotonic clock. ``now``: the Unix time of the database."""
         here = self._monotonic()
         self._observe_at = here + OBSERVE_SECONDS
         self.is_steady = self._clock.is_steady(now)
@@ -78,16 +83,16 @@ class StoreTime:
             self._offset = now - here
 
     def now(self) -> float:
-        """Return the Unix time in seconds. Before the first observation, it is the time of this host."""
+        """Return the Unix time of the store's host in seconds. Before the first observation: the time of this host."""
         return time.time() if self._offset is None else self._monotonic() + self._offset
 
 
 STORE_TIME = StoreTime()
-"""The time of the store that this process uses. Its transactions observe it."""
+"""The time of the store that this process uses. Each ``Store`` updates it in its transactions."""
 
 
 def store_time() -> float:
-    """Return the Unix time of the store's clock. It continues steadily if that clock jumps."""
+    """Return the Unix time of the store's host in seconds, without the jumps of its wall clock."""
     return STORE_TIME.now()
 
 

@@ -1,4 +1,4 @@
-"""The counters of jobs, which change in the same transaction as the states of their targets, and their check."""
+"""The counters of jobs, which change in the same transaction as the states of the targets, and a check of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawler.jobs.store import Session
 
 
 def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
-    """Lock rows of jobs until the end of the transaction. Return the rows by id, without removed jobs."""
+    """Lock rows of jobs until the end of the transaction. Return the rows by id. Deleted jobs are left out."""
     return {row.id: row for row in session.execute(sql.LOCK_JOBS, {"jobs": sorted(set(jobs))}).fetchall()}
 
 
@@ -23,21 +23,22 @@ def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
 class Changes:
     """Collects changes of the counters of locked jobs, and assigns the sequence numbers of their outcomes.
 
-    A job is done when none of its targets is waiting, running or paused. It is paused when a target reaches a limit.
+    A job is done when none of its targets is waiting, running or paused. An open job is paused when one of its targets
+    is paused, because a limit or the client's quota was reached.
     """
 
     session: Session
     jobs: dict[int, Any]
-    """The locked rows."""
+    """Id of a job -> its locked row."""
     tallies: Counter[tuple[int, str, str]] = field(default_factory=Counter)
-    """(job, kind, name) -> difference."""
+    """(job, kind, name) -> the number to add to the tally."""
     states: dict[int, str] = field(default_factory=dict)
-    """Job -> its new state, if the state does not follow from its targets."""
+    """Id of a job -> the state to set. Instead of ``open`` or ``paused``, the targets' states may make the job done."""
     _counts: defaultdict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Job -> the differences of its counters."""
+    """Id of a job -> the numbers to add to its counters."""
 
     def move(self, job: int, *, out: str | None = None, to: str | None = None, n: int = 1) -> None:
-        """Count targets that change from the state ``out`` to ``to``. ``out=None``: new. ``to=None``: removed."""
+        """Count ``n`` targets that change from the state ``out`` to ``to``. ``out=None``: new. ``to=None``: deleted."""
         if out:
             self._counts[job][out] -= n
         if to:
@@ -49,9 +50,9 @@ class Changes:
         return int(self.jobs[job].seq + self._counts[job]["seq"])
 
     def store(self, now: float) -> None:
-        """Change the counters and the tallies, and store the events of jobs.
+        """Store the new counters, states and tallies of the jobs, and the events for their webhooks.
 
-        ``now``: the Unix time of the database, at which a job may end.
+        ``now``: the Unix time of the database, which becomes the end of jobs that end now.
         """
         changed = sorted(self._counts.keys() | self.states.keys())
         after = {job: self._after(self.jobs[job], self._counts[job], now) for job in changed}
@@ -83,7 +84,7 @@ class Changes:
 
 
 def check(session: Session, job: Job) -> list[str]:
-    """Return a sentence for each difference between the counters of a job and its rows."""
+    """Return a sentence for each difference between the counters of a job and the rows of its targets and records."""
     found = session.execute(sql.JOB, {"job": job.id}).fetchone()
     if found is None:
         return [f"The job {job.name!r} was removed."]

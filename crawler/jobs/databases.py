@@ -1,7 +1,7 @@
 """The databases of stores: SQLite and PostgreSQL.
 
-SQLAlchemy only compiles each statement, once. Drivers execute them: if SQLAlchemy did, this would take as much CPU time
-as all other work of a worker, 5 µs for each value, and 100 µs for each statement.
+SQLAlchemy creates the tables, and compiles each statement once. The drivers execute the statements: SQLAlchemy would
+take 100 µs for each statement and 5 µs for each value, in total as much CPU time as all other work of a worker.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from crawler.storage.sqlite import SqliteFile, transaction
 logger = structlog.get_logger(__name__)
 
 SCHEMA_LOCK = 7_403_812
-"""The number of the PostgreSQL advisory lock that is held while tables are created.
+"""The number of the PostgreSQL advisory lock that is held while tables are created or updated.
 
-Without it, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
+Without this lock, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
 """
 
 BUSY_SECONDS = 1.0
-"""Maximum seconds for which a transaction waits for the lock of another process."""
+"""Maximum seconds for which a statement waits for a lock that another transaction holds."""
 CONNECT_SECONDS = 3
 """Maximum seconds for connecting to PostgreSQL."""
 SCHEMA_SECONDS = 30.0
-"""Maximum seconds for which a process waits while another one creates or updates the tables."""
+"""Maximum seconds for which a process waits while another process creates or updates the tables in PostgreSQL."""
 STATEMENT_SECONDS = 5.0
-"""Maximum seconds for which PostgreSQL executes a statement."""
+"""Maximum seconds for which PostgreSQL executes a statement. Updates of the tables have no such limit."""
 IDLE_SECONDS = 10.0
-"""Seconds after which PostgreSQL ends an idle transaction: its process may be suspended while it holds locks."""
+"""Seconds after which PostgreSQL ends an idle transaction: a suspended worker must not hold locks for longer."""
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""SQLite's error codes for a file that is not a database."""
+"""SQLite's error codes for a damaged database, and for a file that is not a database."""
 
 
 Statement: TypeAlias = str | sa.Executable
@@ -75,7 +75,7 @@ class Compiled:
 
 
 def compiled(dialect: sa.Dialect, statement: sa.Executable, values: Mapping[str, Any]) -> Compiled:
-    """Return a compiled statement for values.
+    """Return a statement, compiled for the names of its values and the lengths of its lists.
 
     The length of a list is rounded up to a power of two, so that few different statements are compiled.
     """
@@ -118,7 +118,11 @@ class Connection:
     """The SQLAlchemy URL that names the dialect and the driver."""
 
     def __init__(self, driver: Any, schema: VersionedSchema) -> None:
-        """Create missing tables and columns. ``driver``: the connection of the driver."""
+        """Create or update the tables. ``driver``: the connection of the driver.
+
+        Raises:
+            StoreVersionError: this version of the project cannot use the tables.
+        """
         self.driver = driver
         self.close: Callable[[], None] = driver.close
         # With these options, SQLAlchemy begins and ends no transactions on the connection.
@@ -139,11 +143,11 @@ class Connection:
         raise NotImplementedError
 
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
-        """Begin a transaction, which ends with the ``with`` block."""
+        """Begin a transaction, which ends with the ``with`` block. ``write``: whether it changes data."""
         raise NotImplementedError
 
     def execute(self, statement: Statement, values: Values) -> Any:
-        """Run a statement and return its cursor. For a list of values, run it once for each entry."""
+        """Run a statement and return its cursor. If ``values`` is a list, run the statement once for each entry."""
         cursor = self.driver.cursor()
         if values == []:
             return cursor
@@ -156,7 +160,7 @@ class Connection:
         return cursor
 
     def now(self) -> float:
-        """Return the Unix time of the database. On PostgreSQL, it is the server's: clocks of hosts differ."""
+        """Return the Unix time of the database. With PostgreSQL, this is its server's: clocks of hosts differ."""
         raise NotImplementedError
 
     def run(self, sql: Statement, /, **values: Any) -> int:
@@ -174,16 +178,16 @@ class Database:
     name: str
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
-    """The exceptions that its operations raise while the database is unavailable."""
+    """The exceptions of the driver: those raised while the database is unavailable, ``refusals`` and ``conflicts``."""
     refusals: tuple[type[Exception], ...]
-    """The exceptions that the values of a statement cause. The same statement would fail again."""
+    """The exceptions caused by the values of a statement. The same statement with the same values would fail again."""
     conflicts: tuple[type[Exception], ...] = ()
     """The exceptions after which a transaction can be repeated at once."""
     losses: int = 0
-    """Number of times that this process found the stored data lost, and began with an empty database."""
+    """Number of times that this process found the stored data lost, and continued with another database."""
 
     def connect(self) -> Connection:
-        """Connect, and create missing tables and columns."""
+        """Connect, and create or update the tables. Exceptions: as for ``Connection()``."""
         raise NotImplementedError
 
     def discard_lost(self, connection: Connection | None) -> bool:
@@ -195,9 +199,10 @@ class Database:
 
 
 class SqliteDatabase(Database):
-    """An SQLite file. If it is deleted, replaced, emptied or damaged, the loss is logged, and a new file is created.
+    """An SQLite file. If it is deleted, replaced, emptied or damaged while it is in use, the loss is logged.
 
-    SQLite would continue to write to a deleted file without an error, and the data would be lost at the next start.
+    The process then continues with the file that has replaced it, or with a new, empty one. Without this check, SQLite
+    would continue to write to a deleted file without an error, and the data would be lost at the next start.
     """
 
     errors = (sqlite3.Error, OSError)
@@ -277,14 +282,14 @@ class _SqliteConnection(Connection):
 
 
 class PostgreSqlDatabase(Database):
-    """A PostgreSQL database. Its server keeps the data and reports damage, so this class does not look for losses."""
+    """A PostgreSQL database. Its server keeps the data and reports damage, so this class does not check for losses."""
 
     name = "postgresql"
 
     def __init__(self, url: str, schema: VersionedSchema, *, durable: bool) -> None:
         """``durable``: whether commits wait for the disk.
 
-        Otherwise, a crash of the server may lose the last commits.
+        If they do not, a crash of the server may lose the last commits.
         """
         import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
 

@@ -1,7 +1,8 @@
 """The events of clients' jobs and asynchronous calls, for their webhooks.
 
-An event is a row of the table ``deliveries``, stored in the transaction that causes it. So a committed event is sent
-even if processes are killed. The endpoint sends the events (``service/webhooks/dispatcher.py``).
+An event is a row of the table ``deliveries``. It is stored in the transaction that changes the job or call, so that the
+event of each committed change is sent, even if processes are killed. The endpoint sends the events
+(``service/webhooks/dispatcher.py``).
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
 LEFT: tuple[TargetState, ...] = ("waiting", "running", "paused")
-"""The states of targets without an outcome."""
+"""The states of targets that have no outcome yet."""
 
 
 def id_prefix(time: float) -> str:
-    """Return the first characters of the ids of deliveries made at a Unix time. The ids sort by time."""
+    """Return the first characters of the ids of deliveries made at a Unix time in seconds. The ids sort by time."""
     return f"msg_{round(time * 1000):012x}"
 
 
 def post(session: Session, client: str, event: str, data: dict[str, Any], now: float) -> str | None:
-    """Store an event of a client. Return the id of its delivery. None: the client has no webhook.
+    """Store an event for a client. Return the id of its delivery. None: the client has no webhook, nothing is stored.
 
-    ``data``: JSON data. ``now``: the Unix time of the database.
+    ``data``: the event's data, as JSON data. ``now``: the Unix time of the database.
     """
     if not session.rows(sql.HAS_WEBHOOK, client=client):
         return None
@@ -44,7 +45,8 @@ def post(session: Session, client: str, event: str, data: dict[str, Any], now: f
 def post_change(session: Session, before: Any, after: dict[str, Any], now: float) -> None:
     """Store the event of a client's job that has become done, cancelled or paused.
 
-    ``before``: its row. ``after``: the new values of its state, end and counters.
+    ``before``: the job's row before the change. ``after``: the new values of its state, end and counters. ``now``: the
+    Unix time of the database.
     """
     if before.kind != "job" or not before.owner or (event := _event(before, after)) is None:
         return
@@ -61,9 +63,9 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
 
 
 def _event(before: Any, after: dict[str, Any]) -> str | None:
-    """Return the event of a change, or None.
+    """Return the name of the event for a change of a job, or None.
 
-    A cancelled job ends with its last target. The removal of a job is not an event.
+    A cancelled job ends when its last running target has ended. The deletion of targets is not an event.
     """
     if after["state"] != "cancelled":
         return f"job.{after['state']}" if after["state"] in {"done", "paused"} - {before.state} else None

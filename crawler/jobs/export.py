@@ -1,8 +1,8 @@
 """Reads the outcomes of a job: pages, cursors, and parts of an export to files.
 
-Each page is read in a short transaction of its own. An outcome gets its number ``seq`` while its job is locked until
-the commit. So a reader that continues after the last ``seq`` gets all later outcomes, even while other processes store
-them.
+Each page is read in a short transaction of its own. The transaction that numbers an outcome (``seq``) holds a lock on
+the job until its commit, so that outcomes become visible in the order of their numbers. So a reader that continues
+after the last ``seq`` misses no outcome, even while other processes store outcomes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class InputId:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The outcome of a target."""
+    """A target of a job, with its outcome if it has one."""
 
     key: bytes
     row: int | None
@@ -44,12 +44,12 @@ class Line:
     state: str
     code: str | None
     outcome: dict[str, Any] | None
-    """None: the target is not finished."""
+    """The parts of the outcome other than the data. None: the target has no outcome."""
     seq: int | None
     record: Any
-    """The data. None: the target failed, has no new data, or is not finished."""
+    """The data. None: the target failed, has no new data, or has no outcome."""
     inputs: tuple[InputId, ...] = ()
-    """The input lines of the target. A target that was given more than once has several."""
+    """The input lines of the target. A target that was given more than once has several. A follow-up has none."""
 
     @property
     def is_failure(self) -> bool:
@@ -57,7 +57,7 @@ class Line:
         return self.state in {"failed", "dead"}
 
     def by_input(self) -> list[Line]:
-        """Return a copy for each input line of the target. A follow-up has no input line, and is returned unchanged."""
+        """Return one copy of this line for each input line of the target. A follow-up is returned unchanged."""
         return [replace(self, inputs=(each,)) for each in self.inputs] or [self]
 
 
@@ -85,9 +85,9 @@ class Cursor:
 
 
 async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int = LINES_PER_PAGE) -> list[Line]:
-    """Return the next outcomes after a cursor, in the order of their commits, up to ``seq = until``.
+    """Return the next outcomes after a cursor, in the order of their commits: at most ``limit``, up to ``seq = until``.
 
-    The next page begins at ``Cursor(job, lines[-1].seq)``. [] if no more outcomes are stored yet.
+    The next page begins at ``Cursor(job, lines[-1].seq)``. Return [] if no more outcomes are stored yet.
     """
     values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
 
@@ -102,7 +102,7 @@ async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int 
 
 
 async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncIterator[Line]:
-    """Yield a line for each input line of the outcomes after a cursor, in the order of their commits."""
+    """Yield the outcomes after a cursor, in the order of their commits: one line for each input line or follow-up."""
     while page := await by_seq(jobs, cursor, until=until):
         for line in page:
             for each in line.by_input():
@@ -113,7 +113,8 @@ async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> Asyn
 async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
     """Yield a line for each input line, in the order of the input, each followed by its target's follow-ups.
 
-    The follow-ups of a target that was given more than once follow its first line.
+    Targets without an outcome are included. The follow-ups of a target that was given more than once follow its first
+    line.
     """
     after = -1
     while True:
@@ -144,7 +145,7 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of an export: the outcomes with ``after < seq <= until``. A repeated upload writes the same lines."""
+    """A part of an export: the outcomes with ``after < seq <= until``, which become one file."""
 
     number: int
     after: int
@@ -156,8 +157,9 @@ async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None
 
     The range of outcomes in the part is stored before the upload, so that a repeated upload writes the same lines.
 
-    ``export``: the path or URL to which the parts are written. Return None if fewer than ``size`` outcomes are left and
-    the job is not done, or if all are uploaded.
+    ``export``: the path or URL to which the parts are written. Return None if all outcomes are uploaded, if fewer than
+    ``size`` are left and the job may get more (it is not done, and not cancelled without running targets), or if the
+    job was removed.
     """
     of_export = {"job_": job, "export_": export.encode()}
 
@@ -179,7 +181,7 @@ async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None
 
 
 async def uploaded(jobs: Jobs, job: int, export: str, part: Part) -> None:
-    """Store that a part was uploaded."""
+    """Record in the store that a part was uploaded."""
     values = {"job_": job, "export_": export.encode(), "number_": part.number}
     await jobs.writes.transact(lambda session: session.run(sql.UPLOADED, **values))
 

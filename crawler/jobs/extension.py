@@ -26,7 +26,7 @@ logger = structlog.get_logger(__name__)
 
 
 class JobWorker:
-    """Extension that replaces the spider's source with a job. Does nothing without ``-a job=``."""
+    """Extension that makes the targets of a job the spider's source of targets. Does nothing without ``-a job=``."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -41,14 +41,16 @@ class JobWorker:
         return extension
 
     async def spider_opened(self, spider: PlatformSpider) -> None:
-        """Replace the spider's source with the job.
+        """Make the job the spider's source of targets, and apply the spider arguments that the job stores.
 
         Raises:
-            CloseSpider: the job does not exist, is loading or cancelled, or the store is unavailable.
+            CloseSpider: the job does not exist, is loading or cancelled, was made with a different value of SANDBOX, or
+                the store is unavailable.
+            UsageError: the store cannot be used here, or PostgreSQL needs an extra that is not installed.
         """
         if spider.args.job is None:
             return
-        from crawler.jobs.job import ACCOUNT  # noqa: PLC0415  # crawls without a job need neither
+        from crawler.jobs.job import ACCOUNT  # noqa: PLC0415  # imported late: only crawls of a job need it
         from crawler.jobs.source import JobSource  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         account: Account | None = self.crawler.settings.get(ACCOUNT)
@@ -77,13 +79,13 @@ class JobWorker:
         return job
 
     def spider_closed(self) -> None:
-        """Set the stat ``job/taken``."""
+        """Set the stat ``job/taken`` to the number of targets that this crawl has taken from the job."""
         if self.source:
             assert self.crawler.stats is not None
             self.crawler.stats.set_value("job/taken", self.source.taken)
 
     async def engine_stopped(self) -> None:
-        """Store the last outcomes, and release the other targets."""
+        """Store the last outcomes, and release the claimed targets without an outcome."""
         if self.source is None:
             return
         from crawler.jobs.worker import WorkerStoppedError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s

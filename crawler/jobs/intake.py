@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs, Room
     from crawler.targets.files.source import FileSource
 
-LINES_PER_PUSH = 500
 READ_BYTES = 1 << 20
 NO_PLATFORM = ""
 """The platform of invalid lines, whose outcome is an error without a request."""
 
 
 def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
-    """Return the name of the job for these files. Equal contents and options always give the same name.
+    """Return the name of the job for the files at some locations: the first file's name and a hash.
+
+    The hash is computed from the contents of the files and from the options. So the name of a job shows whether the
+    same files were already given with the same options.
 
     Raises:
         TargetsUnavailableError: a file cannot be read.
@@ -54,36 +56,32 @@ async def push(
     room: Room | None = None,
     count: Callable[[Target | InvalidTarget], None] = lambda _: None,
 ) -> int:
-    """Add the targets in files to a job. Return the number of lines. ``count`` is called with each line.
+    """Add the targets in files to a job. Return the number of lines.
 
-    Targets beyond ``room`` are paused. A push that was killed can be repeated.
+    ``room``: as for ``Jobs.push()``. ``count`` is called with the target of each line. A push that was killed can be
+    repeated.
 
     Raises:
-        JobError: the job is cancelled or was removed.
+        JobError: the job is cancelled or was removed, or a line cannot be stored.
         TargetsUnavailableError: a file cannot be read.
     """
     begin = rows = await jobs.next_row(job)
     scrapers: set[str] = set()
-    chunk: list[InputLine] = []
-    async for each in _targets(sources):
-        chunk.append(_line(each, rows))
-        rows += 1
-        if isinstance(each, Target):
-            scrapers.add(each.scraper.name)
-        count(each)
-        if len(chunk) == LINES_PER_PUSH:
-            await jobs.push(job, chunk, room)
-            chunk = []
-    await jobs.push(job, chunk, room)
+
+    async def lines() -> AsyncIterator[InputLine]:
+        nonlocal rows
+        for source in sources:
+            await source.open()
+            async for each in source:
+                if isinstance(each, Target):
+                    scrapers.add(each.scraper.name)
+                count(each)
+                yield _line(each, rows)
+                rows += 1
+
+    await jobs.push(job, lines(), room)
     await jobs.describe(job, scrapers, [name for each in sources for name in each.own_columns])
     return rows - begin
-
-
-async def _targets(sources: Iterable[FileSource]) -> AsyncIterator[Target | InvalidTarget]:
-    for source in sources:
-        await source.open()
-        async for each in source:
-            yield each
 
 
 def _line(target: Target | InvalidTarget, row: int) -> InputLine:
@@ -103,10 +101,10 @@ def failed(claim: Claim) -> Finished:
 
 
 async def fail_invalid(jobs: Jobs, job: Job) -> None:
-    """Store the outcomes of the invalid lines.
+    """Store the outcomes of the invalid lines. While the store is unavailable, lines are left for the next call.
 
     Raises:
-        WorkerStoppedError: the store is unavailable for too long, or was lost.
+        WorkerStoppedError: the data of the store was lost.
     """
     worker = Worker(jobs.writes, lambda _: None, lambda _: None, lambda _: None, Holder(job=job.id))
     async with worker:

@@ -27,9 +27,9 @@ JobKind: TypeAlias = Literal["job", "calls", "removed"]
 Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
 AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
-"""Stores rows of the same targets in other tables, in the transaction that stores the outcomes."""
+"""Stores rows about finished targets in other tables, such as bills, in the transaction that stores the outcomes."""
 RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
-"""Gets the locked row of a job. Returns how many more targets of the job may wait; None if its owner has no quota."""
+"""Gets a job's locked row. Returns how many more of the job's targets may wait, or None if its owner has no quota."""
 
 ACCOUNT = "JOB_ACCOUNT"
 """The setting with the ``Account``, for a crawl that works on a client's job."""
@@ -48,7 +48,7 @@ def checked_name(what: str, text: str) -> str:
     """Return the name or the owner of a job.
 
     Raises:
-        JobError: it has a control character, such as NUL, or a lone surrogate, or is too long.
+        JobError: the text has a character that is not printable, such as NUL or a lone surrogate, or is too long.
     """
     if len(text) > MAX_NAME_LENGTH or not (text.isprintable() or not text):
         raise JobError(f"The {what} {text!r} must have printable characters only, at most {MAX_NAME_LENGTH}.")
@@ -65,12 +65,15 @@ class Job:
     kind: JobKind
     state: JobState
     whole_roots: bool
-    """Whether the same worker must scrape a target and all its follow-ups, because its spider keeps state."""
+    """Whether the same worker must scrape a target and all its follow-ups.
+
+    True if the spider keeps state between them, and for clients' jobs with spider arguments.
+    """
     options: dict[str, Any]
     created: float
     ended: float | None
     seq: int
-    """The number of stored outcomes."""
+    """The sequence number of the last stored outcome. The new outcome of a retried target has a new number."""
     counts: dict[str, int]
 
     @classmethod
@@ -89,9 +92,9 @@ class Account:
     also_store: AlsoStore
     """Stores the bills."""
     room: RoomOf
-    """Limits the follow-ups that may wait. Follow-ups beyond the limit are paused."""
+    """Limits the follow-ups of the job that may wait. Follow-ups beyond the limit are paused."""
     waits: bool = True
-    """Whether the crawl stays open until other workers have completed their targets, which may have follow-ups."""
+    """Whether the crawl stays open while other workers still scrape targets of the job, which may have follow-ups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +130,12 @@ class Claim:
     job: int
     key: bytes
     tries: int
-    exits: int
-    """Number of workers that exited, or were suspended for longer than their lease, while they held the target."""
     platform: str
     work: Any
     row: int | None
     """Position of the input line that led to the target."""
     root: bytes | None
-    """The key of the input line's target, in a job of whole roots."""
-    parent: bytes | None
+    """The key of the input line's target, in a job of whole roots. None in other jobs."""
     owner: str = ""
     """The owner of the job."""
     kind: JobKind = "job"
@@ -163,11 +163,13 @@ class Finished:
     """The data, as JSON data. None: the target failed, or succeeded without new data."""
     followups: tuple[Followup, ...] = ()
     note: Mapping[str, Any] | None = None
-    """State of the scraper after this target, for the worker that continues the root."""
+    """State of the spider after this target, for the worker that continues the root. With ``since=last``: the ids of
+    the page's entries."""
     tallies: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind, name) -> how much to add to the job's tally."""
     expires: float | None = None
-    """The time of the store at which the target is deleted. None: it is deleted with its job."""
+    """The time of the store at which a call and its outcome are deleted. None: the stored time stays. Targets of jobs
+    have no such time: they are deleted with their job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ class Stored:
 
     @classmethod
     def failure(cls, finished: Finished, message: str) -> Stored:
-        """Return the outcome ``INTERNAL_ERROR`` for a target whose result cannot be stored."""
+        """Return the outcome ``INTERNAL_ERROR`` for a target whose result cannot be stored, or which is dead."""
         error = ServiceError(message.encode(errors="backslashreplace").decode())
         failed = Finished(finished.claim, "failed", ServiceError.code, expires=finished.expires)
         return cls(failed, orjson.dumps({"error": error.as_dict()}), b"", None, ())

@@ -1,4 +1,4 @@
-"""The keys of targets in jobs. This module imports no store, so that targets outside jobs have keys, too."""
+"""The keys of targets. This module does not import the store, because targets outside of jobs have keys, too."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KEY_BYTES = 16
 
 
 def target_key(scraper: str, params: Mapping[str, Any]) -> bytes:
-    """Return the key of a target. Targets with equal params have the same key, in any order of the params."""
+    """Return the key of a target. Equal params of the same scraper give the same key, in any order of the params."""
     return _digest(orjson.dumps([scraper, params], option=orjson.OPT_SORT_KEYS))
 
 
 def followup_key(parent: bytes, part: str) -> bytes:
-    """Return the key of a follow-up. ``part``: the page or slice of the parent, such as ``page=2``."""
+    """Return the key of a follow-up. ``part``: text that differs for each follow-up of a parent, such as its params."""
     return _digest(parent + part.encode())
 
 

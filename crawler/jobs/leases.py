@@ -44,10 +44,10 @@ def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
 
 @dataclass(frozen=True)
 class Holder:
-    """What the transactions of a worker need to know of it.
+    """The properties of a worker that its transactions use.
 
-    ``worker``: its name. ``lease``: seconds of its leases. ``exits``: a target is dead when more workers than this have
-    exited while they held it.
+    ``worker``: the name of the worker. ``lease``: the duration of its leases in seconds. ``exits``: a target is dead
+    when more workers than this have exited while they held it.
     """
 
     worker: str = field(default_factory=process_name)
@@ -60,9 +60,9 @@ class Holder:
     also_store: AlsoStore | None = None
     """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
     room: RoomOf | None = None
-    """Limits the follow-ups of clients' jobs that may wait: further ones are paused."""
+    """Limits the follow-ups of clients' jobs that may wait. Follow-ups beyond the limit are paused."""
     turns: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
-    """Platform -> owner -> when the worker last claimed one of the owner's targets."""
+    """Platform -> owner -> when the worker last claimed one of the owner's targets, as a time of ``lease_clock()``."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Skipped:
 def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[str]:
     """Divide ``n`` free places among owners, so that each has the same number of running targets if possible.
 
-    ``turns``: owner -> when it had the last place. Of owners with equal numbers, the owner that has waited longest is
-    first.
+    ``running``: owner -> the number of its running targets. ``turns``: owner -> when it last got a place. Of owners
+    with equal numbers, the owner that has waited longest is first.
 
     >>> shares({"busy": 5, "new": 0, "other": 1}, 4, {}) == {"new": 3, "other": 1}
     True
@@ -97,7 +97,8 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
     """Claim at most ``n`` targets, first the targets of the owners with the fewest running targets on the platform.
 
-    In a job of whole roots, claim one root. An owner's calls are claimed before the targets of its jobs.
+    Of a job of whole roots, claim all waiting targets of one root, even if these are more than ``n``. An owner's calls
+    are claimed before the targets of its jobs.
     """
     if holder.job is not None:
         return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
@@ -124,18 +125,18 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
 
 
 def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
-    """Claim calls that have waited for too long, so that the worker can end them."""
+    """Claim at most ``n`` calls that have waited for too long, so that the worker can end them."""
     return _start(session, holder, session.execute(sql.LATE, {"limit": n, "now": store_time()}).fetchall())
 
 
 def _due() -> dict[str, float]:
-    """Return the values for the condition ``READY``. The time does not jump with the clock of the database."""
+    """Return the values for the condition ``READY`` of a statement."""
     now = store_time()
     return {"now": now, "far": now + MAX_HOLD_SECONDS}
 
 
 def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[Any]:
-    """Lock at most ``n`` waiting targets of jobs, in the order of the jobs, and return them."""
+    """Lock and return waiting targets of jobs, in the order of the jobs: at most ``n``, or more with a whole root."""
     found: list[Any] = []
     for job, whole_roots in jobs:
         if whole_roots:
@@ -155,7 +156,7 @@ def _free_root(session: Session, job: int, platform: str) -> list[Any]:
 
 
 def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
-    """Start targets that are locked, unless their job was closed or another worker has started their root."""
+    """Start locked targets, except those whose job is no longer open, or whose root another worker has started."""
     if not found:
         return []
     changes = Changes(session, lock_jobs(session, (row.job for row in found)))
@@ -174,8 +175,8 @@ def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
 
 def _claim_of(row: Any, changes: Changes, tries: int) -> Claim:
     job = changes.jobs[row.job]
-    own = (row.platform, orjson.loads(row.work), row.row, row.root, row.parent)
-    return Claim(row.job, row.key, tries, row.exits, *own, job.owner, job.kind)
+    own = (row.platform, orjson.loads(row.work), row.row, row.root)
+    return Claim(row.job, row.key, tries, *own, job.owner, job.kind)
 
 
 def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tuple[int, bytes, int]]:
@@ -193,7 +194,8 @@ def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tupl
 def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool]) -> int:
     """Put targets whose lease has expired back into their queues, or declare them dead. Return their number.
 
-    ``is_steady``: gets the time of the database, and returns whether its clock has not jumped.
+    Targets of cancelled jobs are cancelled instead. ``is_steady``: gets the time of the database, and returns whether
+    its clock is steady. If it is not, nothing is changed.
     """
     now = session.now()
     if not is_steady(now):
@@ -222,7 +224,10 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool])
 
 
 def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: float | None = None) -> None:
-    """Put claimed targets back into their queues. Their ``exits`` stay. ``ready``: when they can be claimed again."""
+    """Put claimed targets back into their queues. Targets that the worker no longer holds are not changed.
+
+    ``ready``: the time of the store from which they can be claimed again. None: at once.
+    """
     status = _statuses(session, holder, list(claims))
     held = [target for target, each in status.items() if each == "held"]
     if held:
@@ -234,7 +239,7 @@ def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: fl
 def _statuses(
     session: Session, holder: Holder, claims: Sequence[Claim]
 ) -> dict[Key, Literal["held", "already stored", "lost"]]:
-    """Lock claimed targets. Return the state of each claim, without removed targets."""
+    """Lock claimed targets. Return the state of each claim. Targets that were deleted are left out."""
     wanted = {each.target: each for each in claims}
     return {
         (row.job, row.key): _status(row, holder, wanted[row.job, row.key])
@@ -270,10 +275,10 @@ def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
 
 
 def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[list[Result], list[Claim]]:
-    """Store the outcomes, records and follow-ups of claimed targets. All are stored, or none.
+    """Store the outcomes, records and follow-ups of those targets of a batch that the worker still holds.
 
-    ``holder.also_store`` is called with the targets that are stored now. Return the result of each, and the follow-ups
-    that the worker holds, because they belong to its roots.
+    ``holder.also_store`` is called with these targets. Return the result for each target of the batch, and the
+    follow-ups that the worker now holds, because they belong to its roots.
     """
     status = _statuses(session, holder, [each.finished.claim for each in batch])
     mine = [each for each in batch if status.get(each.finished.claim.target) == "held"]
@@ -301,7 +306,7 @@ def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[l
 
 
 def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
-    """Add the new follow-ups of finished targets. Return the follow-ups that the worker holds."""
+    """Add the follow-ups of finished targets that are not stored yet. Return those that the worker now holds."""
     rows: dict[Key, dict[str, Any]] = {}
     for each in mine:
         claimed = each.finished.claim
@@ -326,8 +331,8 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         changes.move(row["job"], to=row["state"])
     return [
         Claim(
-            *(row["job"], row["key"], 1, 0, row["platform"], orjson.loads(row["work"]), row["row"], row["root"]),
-            *(row["parent"], changes.jobs[row["job"]].owner),
+            *(row["job"], row["key"], 1, row["platform"], orjson.loads(row["work"]), row["row"], row["root"]),
+            changes.jobs[row["job"]].owner,
         )
         for row in new
         if row["state"] == "running"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import orjson
+from scrapy.utils.asyncgen import as_async_generator
 
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, check, lock_jobs
@@ -26,15 +26,15 @@ PAGES_PER_VACUUM = 500
 MAX_ID = 2**63 - 1
 
 Room: TypeAlias = Callable[[Session], int]
-"""Returns how many more targets of a job's owner may wait, and locks the counted rows until the commit."""
+"""Returns how many more targets of the job's owner may wait. Locks the rows that it counts until the commit."""
 
 
 class TooManyJobsError(JobError):
-    """Raised when an owner has the maximum number of jobs that are not done."""
+    """Raised when an owner has the maximum number of jobs that are loading, open or paused."""
 
 
 class Jobs:
-    """The jobs of a store. Exports and downloads use the connection ``reads``, so that they do not wait for writes."""
+    """The jobs of a store. Reads have a connection of their own, ``reads``, so that they do not wait for writes."""
 
     def __init__(self, location: str) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL."""
@@ -63,7 +63,7 @@ class Jobs:
 
         Raises:
             TooManyJobsError: the owner already has ``most_open`` such jobs.
-            JobError: the name or the owner cannot be stored.
+            JobError: the name is empty, or the name or the owner cannot be stored.
         """
         values = {
             "name": checked_name("name of a job", name),
@@ -77,7 +77,7 @@ class Jobs:
         return await self.writes.transact(lambda session: _create(session, values, most_open))
 
     async def get(self, job: int) -> Job | None:
-        """Return a job, None if it was removed."""
+        """Return a job, or None if it was removed."""
         found = await self._list(sql.JOB, job=job)
         return found[0] if found else None
 
@@ -106,22 +106,22 @@ class Jobs:
         return await self.reads.transact(lambda session: _count_unfinished(session, owner), write=False)
 
     async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
-        """Return the jobs of all owners with ids greater than ``after``, in the order of their creation."""
+        """Return jobs of all owners with ids greater than ``after``, the oldest first, without standing jobs."""
         return await self._list(sql.LIST_JOBS, after=after, limit=limit)
 
     async def newest(self, owner: str, limit: int, before: int = MAX_ID) -> list[Job]:
-        """Return the jobs of an owner with ids less than ``before``, the newest first."""
+        """Return jobs of an owner with ids less than ``before``, the newest first, without loading and removed ones."""
         return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before)
 
     async def _list(self, statement: Statement, **values: Any) -> list[Job]:
         return [Job.of(row) for row in await self.read(statement, **values)]
 
     async def tallies(self, job: int) -> dict[tuple[str, str], int]:
-        """Return the tallies of a job: (kind, name) -> number."""
+        """Return a job's tallies, numbers such as those of outcomes with a code: (kind, name) -> number."""
         return {(kind, name.decode()): n for kind, name, n in await self.read(sql.TALLIES, job=job)}
 
     async def describe(self, job: Job, scrapers: Iterable[str], columns: Sequence[str]) -> None:
-        """Store which scrapers the targets of a job have, and the names of the user's own columns in a file."""
+        """Store which scrapers the targets of a job have, and the names of the user's own columns in its files."""
         named = [("scraper", name) for name in sorted(scrapers)]
         if columns:
             named.append(("columns", orjson.dumps(columns).decode()))
@@ -129,19 +129,21 @@ class Jobs:
         await self.writes.transact(lambda session: session.execute(sql.ADD_TALLIES, rows))
 
     async def described(self, job: Job) -> tuple[list[str], tuple[str, ...]]:
-        """Return the scrapers of a job's targets, and the names of the user's own columns, in the order of a file."""
+        """Return what ``describe()`` has stored: the scrapers in alphabetical order, and the names of the columns."""
         found = sorted(await self.tallies(job.id))
         columns = dict.fromkeys(each for kind, name in found if kind == "columns" for each in orjson.loads(name))
         return [name for kind, name in found if kind == "scraper"], tuple(columns)
 
     async def next_row(self, job: Job) -> int:
-        """Return the position of the first line to add to a job: 0 while it is loading."""
+        """Return the row of the next line to push: 0 while the job is loading, because a killed push is repeated."""
         if job.state == "loading":
             return 0
         rows = await self.read(sql.LAST_ROW, job=job.id)
         return 0 if rows[0][0] is None else int(rows[0][0]) + 1
 
-    async def push(self, job: Job, lines: Iterable[InputLine], room: Room | None = None) -> int:
+    async def push(
+        self, job: Job, lines: Iterable[InputLine] | AsyncIterator[InputLine], room: Room | None = None
+    ) -> int:
         """Add lines and their targets to a job. Return the number of new targets.
 
         A line that was pushed before is skipped, so that a push that was killed can be repeated. While the job is
@@ -151,18 +153,26 @@ class Jobs:
         Raises:
             JobError: the job is cancelled or was removed, or a line is not JSON data.
         """
-        left = iter(lines)
         added = 0
-        while rows := await asyncio.to_thread(lambda: _rows(job, itertools.islice(left, ROWS_PER_TRANSACTION))):
-            added += await self._paced(lambda session, rows=rows: _push(session, job, *rows, room=room))
+        piece: list[InputLine] = []
+        async for line in as_async_generator(lines):
+            piece.append(line)
+            if len(piece) == ROWS_PER_TRANSACTION:
+                added += await self._push(job, piece, room)
+                piece = []
+        return added + (await self._push(job, piece, room) if piece else 0)
+
+    async def _push(self, job: Job, lines: list[InputLine], room: Room | None) -> int:
+        rows = await asyncio.to_thread(_rows, job, lines)
+        added: int = await self._paced(lambda session: _push(session, job, *rows, room=room))
         return added
 
     async def open(self, job: Job) -> None:
-        """Let workers claim the targets of a job that was loading."""
+        """Let workers claim the targets of a job that was loading. A job in another state is not changed."""
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("loading",)))
 
     async def cancel(self, job: Job) -> None:
-        """Cancel a job and its waiting and paused targets. Its running targets end, and their follow-ups do not start.
+        """Cancel a job that is not done, and its waiting and paused targets. Running targets end, without follow-ups.
 
         A cancellation that was killed can be repeated.
         """
@@ -181,7 +191,7 @@ class Jobs:
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
     async def retry(self, job: Job, room: Room | None = None) -> int:
-        """Requeue the failed and dead targets of a job, at most ``room`` of them. Return their number.
+        """Requeue the failed and dead targets of a job, but no invalid lines, at most ``room``. Return their number.
 
         Raises:
             JobError: the job is cancelled or was removed.
@@ -191,7 +201,7 @@ class Jobs:
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
         """Hide a job from its owner until ``remove()`` has deleted it.
 
-        Return False, and change nothing, if the job's state is not in ``of``.
+        Return False, and change nothing, if the job's state is not in ``of``, or if the job was deleted.
         """
 
         def mark(session: Session) -> bool:
@@ -220,7 +230,7 @@ class Jobs:
     async def _sweep(
         self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
     ) -> int:
-        """Change the targets in one of ``states``, at most ``room``, in several transactions. Return their number."""
+        """Change the targets that are in ``states``, at most ``room``, in several transactions. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
@@ -241,7 +251,7 @@ class Jobs:
             total, after = total + len(rows), rows[-1].key
 
     async def _paced(self, work: Any) -> Any:
-        """Run one of many transactions, then pause, so that other callers' transactions can run."""
+        """Run one of many transactions, then pause, so that transactions of other callers can run."""
 
         def timed(session: Session) -> tuple[Any, float]:
             begin = time.monotonic()
@@ -284,8 +294,8 @@ def _set_state(session: Session, job: Job, to: JobState, of: tuple[JobState, ...
     return True
 
 
-def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | None:
-    """Return the rows of lines and of targets, None without lines."""
+def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of lines and of their targets."""
     inputs, targets = [], []
     for line in lines:
         try:
@@ -298,7 +308,7 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
         inputs.append(own)
         target = {"job": job.id, "key": line.key, "row": line.row, "platform": line.platform, "work": work}
         targets.append(target | {"state": "waiting"} | ({"root": line.key} if job.whole_roots else {}))
-    return (inputs, targets) if inputs else None
+    return inputs, targets
 
 
 def _push(
@@ -380,7 +390,7 @@ def _drop_rest(session: Session, job: Job) -> bool:
 
 
 def _vacuum(session: Session) -> bool:
-    """Return free pages of an SQLite file to the disk. Return whether there are further free pages."""
+    """Return some free pages of an SQLite file to the disk. Return whether another call can return more."""
     if session.dialect != "sqlite":
         return False
     ((before,),) = session.rows("PRAGMA freelist_count")

@@ -26,10 +26,11 @@ NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph
 
 
 def store_location(settings: BaseSettings) -> str:
-    """Return the path or URL of the store: ``STORE``, else a file in the project's ``.scrapy`` folder.
+    """Return the path or URL of the store: ``STORE``, or its former name ``SERVICE_STORE``, else ``default_file()``.
 
     Raises:
-        UsageError: the file would be on a network file system, or on Scrapy Cloud, where it is deleted with the job.
+        UsageError: the file would be on a network file system, or on Scrapy Cloud, where it is deleted with the job, or
+            there is no project folder.
     """
     location = str(settings["STORE"] or "")
     if not location and settings["SERVICE_STORE"]:
@@ -46,18 +47,24 @@ def store_location(settings: BaseSettings) -> str:
 
 
 def default_file() -> Path:
-    """Return the path of the store in the project's ``.scrapy`` folder. A file of version 0.2 is renamed to it."""
+    """Return the path of the store in the project's ``.scrapy`` folder. A store of version 0.2 is renamed to it.
+
+    Raises:
+        UsageError: there is no project folder.
+    """
     path = data_file("store.sqlite3", instead="the setting STORE")
     earlier = path.with_name("service.sqlite3")
     if earlier.exists() and not path.exists():
         with closing(sqlite3.connect(earlier)) as database:
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # otherwise its log would keep the old name
+            database.execute(
+                "PRAGMA wal_checkpoint(TRUNCATE)"
+            )  # otherwise the data in its log, which is not renamed, would be lost
         earlier.rename(path)
     return path
 
 
 def _file_system(path: str) -> str:
-    """Return the type of the file system of a path, "" if it is not known."""
+    """Return the type of the file system of a path, such as ``ext4``, or "" if it is not known."""
     try:
         with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:  # noqa: PTH123
             points = {fields[1]: fields[2] for fields in map(str.split, mounts)}
@@ -82,7 +89,7 @@ def job_options(settings: BaseSettings, arguments: dict[str, str]) -> dict[str, 
 
 
 def open_jobs(settings: BaseSettings) -> Jobs:
-    """Return the store that the settings name, with its jobs.
+    """Return the jobs of the store that the settings name.
 
     Raises:
         UsageError: the store cannot be used here, or PostgreSQL needs an extra that is not installed.
@@ -97,7 +104,7 @@ def open_jobs(settings: BaseSettings) -> Jobs:
 def prepare(location: str, *, must_open: bool = False) -> None:
     """Create the tables of a store, or bring them up to date.
 
-    If the store is unavailable, the first transaction does this, unless ``must_open``.
+    If the store is unavailable, nothing is raised, unless ``must_open``: a later transaction creates the tables.
 
     Raises:
         UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed. With

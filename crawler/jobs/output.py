@@ -46,7 +46,7 @@ FAILURES = "failures"
 
 
 class OutputError(ValueError):
-    """Raised when the name of an output is wrong. The message contains the remedy."""
+    """Raised when the records cannot be written as a ``Layout`` says. The message contains the remedy."""
 
 
 def format_of(path: str) -> str:
@@ -80,7 +80,7 @@ class Layout:
         """Check the layout, as far as this is possible without the job.
 
         Raises:
-            OutputError: the format cannot be used, or no file system supports the path.
+            OutputError: the format cannot be used, or not with this path, or no file system supports the path.
         """
         kind = format_of(self.path)
         if kind == "xlsx" and "%(scraper)s" in self.path:
@@ -94,7 +94,8 @@ class Layout:
         """Return the shapes of a job's rows by scraper.
 
         Raises:
-            OutputError: the scrapers of the job lack the list or the fields, or their columns do not fit into one file.
+            OutputError: as for ``check()``; or no scraper of the job has the list or one of the fields, or the columns
+                of the scrapers do not fit into one file.
         """
         self.check()
         scrapers, own = await jobs.described(job)
@@ -111,9 +112,10 @@ class Layout:
 
 
 class NewFile:
-    """A file that replaces the former one when it is complete, by a rename. A remote file is replaced by one upload.
+    """A file that replaces the former file of the same path only when it is complete.
 
-    The content of a remote file is first written to the local disk, so that an interrupted file is never uploaded.
+    A local file is replaced by a rename, a remote file by one upload. The content of a remote file is first written to
+    the local disk, so that an incomplete file is never uploaded.
     """
 
     def __init__(self, url: str) -> None:
@@ -132,7 +134,7 @@ class NewFile:
             self.content = cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=self._file, mtime=0))
 
     def commit(self) -> None:
-        """Replace the former file.
+        """Complete the file, and replace the former file by it.
 
         Raises:
             OSError: the file cannot be written. The former file stays.
@@ -163,19 +165,19 @@ class Output:
     store_empty: bool = True
     """Whether files without rows are written, too."""
     stream: IO[bytes] | None = None
-    """To which the rows are written instead of to files. The caller closes it."""
+    """A stream that the rows are written to, instead of to files. The caller closes the stream."""
     folder: Path | None = None
-    """The folder of a workbook's rows until it is complete. None: the system's folder of temporary files."""
+    """The folder for the temporary files of a workbook. None: the system's folder of temporary files."""
     _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
-    """Scraper, or the path of a file of all scrapers -> the exporter."""
+    """Name of a scraper or sheet; for JSON and JSON Lines, path of a file -> the exporter."""
 
     def __post_init__(self) -> None:
         self._kind = format_of(self.layout.path)
         self._has_lines = self._kind not in TABLES | {"xlsx"}
 
     def write(self, line: Line) -> None:
-        """Write the record of a finished target, or its failure to a workbook."""
+        """Write the record of a target. Failures are only written to workbooks."""
         if line.record is not None:
             given = record_line(line)
             shape = self.shapes.get(given["scraper"])
@@ -258,7 +260,7 @@ class Output:
 
 
 class Failures:
-    """A file of failures, as JSON Lines. Without failures, the file of an earlier run is removed."""
+    """A file of failures, as JSON Lines. If there are no failures, a local file of an earlier run is removed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -271,7 +273,7 @@ class Failures:
             JsonLinesExporter(self._file.content).export_item(failure_line(line))
 
     def close(self) -> list[str]:
-        """Complete the file, and return its path, if there is one."""
+        """Complete the file. Return a list with its path, or [] if there were no failures."""
         if self._file is not None:
             self._file.commit()
             return [self.path]
@@ -296,10 +298,12 @@ class JobFiles:
     async def write(
         self, layout: Layout | None, failures: str | None, after: Cursor | None = None
     ) -> tuple[list[str], Cursor]:
-        """Write the records, in the order of the input, and the failures to a file. None: they are not written.
+        """Write the records to files, in the order of the input, and the failures to another file.
 
-        ``after``: write only the outcomes after this position, in the order in which they were stored. Return the paths
-        of the written files, and the position at which the next export continues.
+        ``layout``: of the records. None: they are not written. ``failures``: the path of the failures. None: they are
+        not written. ``after``: write only the outcomes after this position, in the order in which they were stored.
+
+        Return the paths of the written files, and the position at which the next export continues.
 
         Raises:
             OutputError: the records cannot be written as ``layout`` says.
@@ -316,7 +320,7 @@ class JobFiles:
         return written, Cursor(self.job.id, max(seq, after.seq if after else 0))
 
     async def write_parts(self, layout: Layout, size: int) -> AsyncIterator[str]:
-        """Write the next records to files of ``size`` outcomes each. Yield the path of each file.
+        """Write the records that are not written yet to files of ``size`` outcomes each. Yield the path of each file.
 
         The path contains ``%(part)d``, the number of a part. A part's lines never change: a part that was interrupted
         is written again. The last part is written when the job has ended.
@@ -360,7 +364,7 @@ def part_path(path: str, job: Job, number: int) -> str:
     """Return the path of a part. The placeholder ``%(scraper)s`` is not replaced.
 
     Raises:
-        OutputError: the path has other placeholders, or a wrong format.
+        OutputError: the path has unknown placeholders, or a placeholder with a wrong format.
     """
     try:
         return path % {"part": number, "name": job.name, "scraper": "%(scraper)s"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], bool]) -> list[Job]:
-    """Return the open jobs that a worker can take.
+    """Return the open jobs of which ``is_wanted`` returns True.
 
     The jobs of the owner with the fewest running targets on the platform are first.
 
@@ -30,7 +30,7 @@ async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], boo
 
 
 async def first_waiting(jobs: Jobs, found: list[Job], platform: str) -> Job | None:
-    """Return the first of the jobs with waiting targets of a platform, or None."""
+    """Return the first job of a list that has waiting targets of a platform, or None."""
     for job in found:
         if job.counts["waiting"] and await jobs.has_waiting(job.id, platform):
             return job

@@ -19,11 +19,13 @@ from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Jobs
 async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
     """Make a new job from a job's done targets with an unread part. Return the new job, and the number of its lines.
 
-    The new job has the same options. Its name is ``<job>-unread-1``, or has the next free number. A call that was
-    killed can be repeated. None: no target has an unread part.
+    The new job has the same options. Its name is ``<job>-unread-1``, or has the next free number. In a job of whole
+    roots, the targets are scraped again with their whole root. A call that was killed can be repeated. Return None if
+    no target has an unread part.
 
     Raises:
-        JobError: the job has ``since=last``, so that the entries of its targets already count as seen.
+        JobError: the job has ``since=last``, so that the entries of its targets already count as seen, or the name of
+            the new job would be too long.
     """
     if job.options.get("arguments", {}).get("since") == "last":
         raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")

@@ -40,7 +40,7 @@ def new_entries(line: Line) -> frozenset[str] | None:
 
 
 def _identity(line: Line) -> dict[str, Any]:
-    """Return the fields that identify the target in a line. A follow-up has the columns of its input line's target."""
+    """Return the fields that identify the target in a line. A follow-up has the user's columns of its root."""
     work = line.work
     root = {} if work.get("root") is None else {"root": work["root"]}
     own_id, own = work["id"], work.get("columns")
@@ -59,7 +59,7 @@ class Shape:
     """The names of the user's own columns in targets files."""
     row_path: RecordPath | None = None
     sliced: bool = False
-    """Whether requested targets are split into slices. Then ``root`` contains the id of the requested target."""
+    """Whether requested targets are split into slices. Then the column ``root`` has the id of the requested target."""
     selection: Selection | None = None
 
     @property
@@ -91,10 +91,10 @@ class Shape:
 def shapes_of(
     job: Job, scrapers: Iterable[str], own: tuple[str, ...], explode: str | None, fields: str | None
 ) -> dict[str, Shape]:
-    """Return the shapes of a job's rows by scraper, of those that have the list ``explode`` and one of the ``fields``.
+    """Return the shapes of a job's rows by scraper, without scrapers that lack the list ``explode`` or all ``fields``.
 
     Raises:
-        ValueError: no scraper has the list, or one of the fields. The message contains the known ones.
+        ValueError: no scraper has the list, or no scraper has one of the fields. The message has the known names.
     """
     sliced = "exhaustive" in job.options.get("arguments", {})
     found: list[Shape] = []

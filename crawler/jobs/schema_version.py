@@ -20,32 +20,33 @@ from crawler.jobs.clock import utc_text
 logger = structlog.get_logger(__name__)
 
 DROPPED = ("calls", "idempotency")
-"""The tables of calls and of responses, whose columns have changed. The other tables are kept."""
+"""The tables of version 0.2 that are dropped: calls and responses, whose columns have changed."""
 UNFINISHED = (
     ("calls", "state <> 'done'", "asynchronous calls that are not completed", "NULL"),
     ("calls", "state = 'done' AND expires > {now}", "responses of asynchronous calls", "MAX(expires)"),
     ("idempotency", "expires > {now}", "responses of calls with an Idempotency-Key", "MAX(expires)"),
 )
-"""Table, condition, description of its rows, and the time at which the last of them expires."""
+"""Rows that prevent an update: table, condition, description, and SQL for the time at which the last row expires."""
 NOW = {"sqlite": "strftime('%s', 'now')", "postgresql": "extract(epoch FROM clock_timestamp())"}
 
 
 class StoreVersionError(Exception):
-    """Raised when a later version of this project has changed the tables of a store."""
+    """Raised when this version cannot use the tables of a store, which a later or a much earlier version has made."""
 
 
 @dataclass(frozen=True)
 class VersionedSchema:
-    """Tables with a version. ``create`` makes the tables of the newest version in an empty database.
+    """Tables with a version.
 
-    ``steps[0]`` changes the tables of version 1 to those of version 2, and so on.
+    ``create`` makes the tables of the newest version in a database that is empty, or of version 0.2. ``steps[0]``
+    changes the tables of version 1 to those of version 2, and so on.
     """
 
     create: Callable[[sa.Connection], None]
     steps: tuple[Callable[[sa.Connection], None], ...] = ()
 
     def version(self, connection: sa.Connection) -> int:
-        """Return the version of a database, 0 if it has no tables."""
+        """Return the version of a database, or 0 if it is empty, or of version 0.2 of this project."""
         if not sa.inspect(connection).has_table("schema_version"):
             return 0
         return int(connection.scalar(sa.text("SELECT version FROM schema_version")) or 0)
@@ -68,7 +69,7 @@ class VersionedSchema:
         """Bring a database to the newest version, within the caller's transaction.
 
         Raises:
-            StoreVersionError: as for ``is_current``.
+            StoreVersionError: as for ``is_current()``, or ``create`` raises it.
         """
         if self.is_current(connection):
             return
@@ -83,7 +84,7 @@ class VersionedSchema:
 
 
 def take_over(connection: sa.Connection) -> None:
-    """Convert the tables of a store of version 0.2 within the caller's transaction. The usage is kept.
+    """Convert the tables of a store of version 0.2 within the caller's transaction. Usage and quotas are kept.
 
     A copy of an SQLite file is kept as ``<file>.0.2``. A database without tables of version 0.2 is not changed.
 

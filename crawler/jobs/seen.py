@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 MAX_IDS_PER_LISTING = 2_000
-"""Number of newest ids that are stored for a listing. Those of one page are not enough, because they may be deleted."""
+"""Number of newest ids stored for a listing. The ids of one page would not suffice: its entries may be deleted."""
 NOTE = "seen"
 """The key under which a note contains the ids of a page's entries."""
 DIGEST_BYTES = 16
@@ -38,7 +38,7 @@ DIGEST_BYTES = 16
 
 @dataclass
 class _Listing:
-    """A listing in progress: what earlier runs have seen, and the entries of its pages so far."""
+    """A listing in progress: the ids that earlier runs have seen, and those of the pages read so far."""
 
     key: bytes
     seen: frozenset[str]
@@ -47,7 +47,7 @@ class _Listing:
 
 @dataclass
 class SeenByCrawls(ComparesEntries):
-    """The entries that crawls without a job have seen. These crawls share them with the jobs of the same store.
+    """The entries that crawls without a job have seen. Jobs of the same store without an owner share them.
 
     The entries of a listing are stored when its last page is completed. If a page fails, none of them is stored, so
     that the next run reads the listing again.
@@ -61,7 +61,7 @@ class SeenByCrawls(ComparesEntries):
 
     @classmethod
     def of(cls, settings: BaseSettings) -> SeenByCrawls:
-        """Return the entries in the store of the settings.
+        """Return the seen entries in the store that the settings name.
 
         Raises:
             UsageError: the store cannot be opened.
@@ -71,7 +71,10 @@ class SeenByCrawls(ComparesEntries):
         return cls(Store(location), settings.getbool("SANDBOX"))
 
     async def load(self, target: Target) -> None:
-        """Read which entries of a listing earlier runs have seen. None, if the store is unavailable."""
+        """Read which entries of a listing earlier runs have seen.
+
+        If the store is unavailable, the crawl continues as if no entry had been seen.
+        """
         if target.scraper.entries is not None and target.parent is None:
             key = _listing("", target.key, sandbox=self.sandbox)
             self._listings[target.id] = _Listing(key, await entries_seen(self.store, key))
@@ -81,7 +84,7 @@ class SeenByCrawls(ComparesEntries):
         return listing.seen if listing else frozenset()
 
     def completed(self, outcome: Outcome) -> None:
-        """Remember the entries of a page. After the last page of a listing, store those of all pages."""
+        """Remember the entries of a page. After the last page of a listing, store the entries of all its pages."""
         listing = self._listings.pop(outcome.target.id, None)
         if listing is None or outcome.data is None or not isinstance(outcome.target, Target):
             return
@@ -120,7 +123,7 @@ class StoredSeen(ComparesEntries):
     async def load(self, target: Target) -> None:
         """Read which entries of the target's listing earlier jobs have seen.
 
-        If the store is unavailable, the crawl continues as if none had been seen.
+        If the store is unavailable, the crawl continues as if no entry had been seen.
         """
         root = self.root_of(target.id)
         if target.scraper.entries is None or root is None:
@@ -134,14 +137,14 @@ class StoredSeen(ComparesEntries):
         self._seen.pop(outcome.target.id, None)
 
     def note(self, outcome: Outcome) -> dict[str, list[str]] | None:
-        """Return the note of a page. None: its scraper has no entries, or it has no data."""
+        """Return the note of a page's outcome. None: the scraper has no entries, or the page has no data."""
         target = outcome.target
         if outcome.data is None or not isinstance(target, Target) or target.scraper.entries is None:
             return None
         return {NOTE: entry_ids(target, outcome.data)}
 
     def store(self, session: Session, batch: Sequence[Stored]) -> None:
-        """Store the entries of the listings whose last pages are in a batch of outcomes, in their transaction."""
+        """Store the entries of each listing whose last page is in a batch, in the transaction that stores the batch."""
         for each in batch:
             finished, root = each.finished, each.finished.claim.root
             if root is None or finished.state != "done" or finished.followups or NOTE not in (finished.note or {}):
@@ -160,7 +163,7 @@ def _listing(owner: str, root: bytes, *, sandbox: bool) -> bytes:
 
 
 async def entries_seen(store: Store, listing: bytes) -> frozenset[str]:
-    """Return the entries that earlier runs have seen: none, if the store is unavailable, so that all pages are read."""
+    """Return the entries that earlier runs have seen. Return none if the store is unavailable: all pages are read."""
     try:
         rows = await store.transact(lambda session: session.rows(sql.SEEN, listing=listing), write=False)
     except StoreUnavailable as error:
@@ -170,7 +173,7 @@ async def entries_seen(store: Store, listing: bytes) -> frozenset[str]:
 
 
 def add_entries(session: Session, listing: bytes, new: Iterable[str]) -> None:
-    """Store that entries of a listing were seen. The newest ones are kept."""
+    """Store that entries of a listing were seen. Only the newest ``MAX_IDS_PER_LISTING`` ids are kept."""
     former = [entry for (ids,) in session.rows(sql.LOCK_SEEN, listing=listing) for entry in orjson.loads(ids)]
     ids = list(dict.fromkeys([*new, *former]))[:MAX_IDS_PER_LISTING]
     session.execute(sql.SET_SEEN, [{"listing": listing, "ids": orjson.dumps(ids)}])

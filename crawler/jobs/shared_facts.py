@@ -1,7 +1,7 @@
 """Facts in the store of jobs, through which processes share throttles, circuit breakers, refusals and API key limits.
 
 All decisions that a process makes at about the same time are one transaction. It locks the rows of their facts, so that
-decisions of different processes about the same fact are made one after the other. Times are those of the database.
+decisions of different processes about the same fact are made one after the other. All times are times of the database.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ T = TypeVar("T")
 ANSWER_SECONDS = 2.0
 """Maximum seconds for which a decision waits for the store."""
 OWN_SHARE_SECONDS = 5.0
-"""Seconds for which a process uses its own share of the limits after the store has failed. Then it tries the store
-again."""
+"""Seconds for which a process uses its own share of the limits after the store has failed. Then the process tries the
+store again."""
 VIEW_SECONDS = 1.0
-"""Interval in seconds at which a process reads which circuit breakers other processes have opened."""
+"""Seconds after which a process reads again what other processes have recorded, such as open circuit breakers."""
 SOON_SECONDS = 0.05
-"""Maximum seconds for which a decision whose result is not needed waits for further decisions."""
+"""Maximum seconds for which a decision whose result nobody awaits waits for further decisions."""
 MAX_OWED = 1_000
-"""Maximum number of decisions, such as releases of slots, that are repeated after an outage."""
+"""Maximum number of decisions, such as releases of slots, that are repeated after an outage: the last ones."""
 PURGE_SECONDS = 3_600.0
 CLOSE_SECONDS = 5.0
 
@@ -61,7 +61,7 @@ PURGE = sa.delete(limits).where(L.ends < param("now"))
 
 
 def scope_of(kind: type[Fact], name: str) -> str:
-    """Return the name of a fact's scope. ``Facts.refresh`` reads all facts of a scope: one kind and one platform."""
+    """Return the name of a fact's scope: its kind and its platform. ``Facts.refresh()`` reads all facts of a scope."""
     return f"{kind.kind}:{group_of(name)}"
 
 
@@ -72,7 +72,7 @@ def group_of(name: str) -> str:
 
 @dataclass(eq=False)
 class _Pending:
-    """A decision that was not yet stored."""
+    """A decision whose result is not stored yet."""
 
     kind: type[Fact]
     name: str
@@ -206,7 +206,7 @@ class SharedFacts(Facts):
                 self._learn(view.kind, name, msgspec.json.decode(data, type=view.kind))
 
     def _learn(self, kind: type[F], name: str, fact: F) -> None:
-        """Update this process's copy of a fact."""
+        """Update this process's copy of a fact to a stored fact."""
         known = self.known(kind, name)
         for each in kind.__struct_fields__:
             setattr(known, each, getattr(fact, each))
@@ -248,7 +248,7 @@ class SharedFacts(Facts):
             self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._start)
 
     async def _run(self) -> None:
-        """Make the pending decisions, and then the decisions whose results callers have requested meanwhile."""
+        """Make the pending decisions. Repeat this while callers wait for the results of new ones."""
         try:
             while self._pending:  # empty if the decisions were withdrawn since the start of the task
                 batch, self._pending, self._owed = self._owed + self._pending, [], []
@@ -295,7 +295,7 @@ class SharedFacts(Facts):
     def _owe(self, pending: _Pending) -> None:
         """Make a decision on this process's copy of the fact now, and on the stored fact after the outage."""
         self._decide_alone(pending)
-        self._owed = [*self._owed[-MAX_OWED:], pending]
+        self._owed = [*self._owed, pending][-MAX_OWED:]
 
 
 def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[dict[str, F], float]:

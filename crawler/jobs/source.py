@@ -1,4 +1,4 @@
-"""The target source of a job's worker: claims targets, and stores their outcomes."""
+"""The source of targets of a crawl that works on a job: claims targets, and stores their outcomes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 CLAIMED_AT_ONCE = 8
-"""Maximum number of targets that a worker claims at once. Other workers cannot take targets that wait in this
+"""Maximum number of targets that a worker claims at once. Other workers cannot take the targets that wait in this
 worker."""
 POLL_SECONDS = 0.5
-"""Interval in seconds at which the worker looks for new targets while other workers have the last targets."""
+"""Interval in seconds at which a worker tries to claim targets while none waits, but other workers still have some."""
 
 
 @dataclass
@@ -58,10 +58,14 @@ class JobSource(TargetSource):
     keeps_followups: ClassVar[bool] = True
     stores: ClassVar[bool] = True
     taken: int = 0
+    """The number of targets that the crawl has taken from the job."""
     seen: StoredSeen | None = field(default=None, init=False)
     """The seen entries of the job's listings, if it has the argument ``since=last``."""
     expected: int | None = None
-    """The number of targets without an outcome when this worker started. Other workers may take some of them."""
+    """The number of waiting and running targets of the platform when this worker started. None: not known.
+
+    Other workers may take some of these targets.
+    """
     _claims: dict[str, Claim] = field(default_factory=dict)
     """Id of a target in flight -> its claim."""
     _results: dict[Key, asyncio.Future[bool]] = field(default_factory=dict)
@@ -108,7 +112,7 @@ class JobSource(TargetSource):
         """Store the last outcomes, and release the targets without outcomes, so that other workers can take them.
 
         Raises:
-            WorkerStoppedError: the worker had stopped before, so that outcomes are not stored.
+            WorkerStoppedError: the worker has stopped because of an error, so that outcomes may not be stored.
         """
         try:
             await self.worker.close()
@@ -178,7 +182,7 @@ class JobSource(TargetSource):
             self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
 
     async def _paused(self, root: bytes) -> list[Target]:
-        """Return the targets of a root that wait for quota. The spider's state includes them."""
+        """Return the targets of a root that are paused, because they exceed the quota. The spider's state has them."""
         if self.account is None:
             return []
         rows = await self._read(sql.PAUSED_OF_ROOT, root)
@@ -186,7 +190,7 @@ class JobSource(TargetSource):
         return [each for each in loaded if isinstance(each, Target)]
 
     async def _read(self, statement: Statement, root: bytes) -> list[Any]:
-        """Return rows of a root, after an outage of the store if there is one."""
+        """Return rows of a root. During an outage of the store, wait for its end."""
         while True:
             try:
                 return await self.jobs.read(statement, job=self.job.id, root=root)
@@ -267,7 +271,7 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
 
 
 def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
-    """Return the numbers that an outcome adds to the tallies of its job."""
+    """Return the numbers that an outcome adds to the tallies of its job: (kind, name) -> number."""
     tallies: Counter[tuple[str, str]] = Counter()
     for each in outcome.warnings:
         if each.coverage is not None:

@@ -4,7 +4,8 @@ SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite ha
 no row locks: ``FOR UPDATE`` is left out there.
 
 On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in ascending order.
-Claims and clean-ups skip targets that other transactions have locked. This order prevents deadlocks.
+Claims, and the expiry of leases and calls, skip targets that other transactions have locked. This order prevents
+deadlocks.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def several(name: str) -> sa.BindParameter[Any]:
 
 
 def first(query: sa.Select[Any], *order: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a query for at most ``limit`` rows of another query, in an order."""
+    """Return a query for the first ``limit`` rows of another query, in an order."""
     return query.order_by(*order).limit(param("limit"))
 
 
@@ -57,7 +58,7 @@ NEWEST_JOBS_OF = first(
     sa.select(jobs).where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading"),
     J.id.desc(),
 )
-"""The jobs that an owner can see: those whose upload is complete."""
+"""The jobs that an owner can see: not standing jobs, and neither removed jobs nor those whose upload is incomplete."""
 OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
 COUNT_OPEN = sa.select(sa.func.count(J.id)).where(J.owner == param("owner"), OF_USERS, J.state.in_(several("states")))
 LOCK_JOBS = sa.select(jobs).where(J.id.in_(several("jobs"))).order_by(J.id).with_for_update()
@@ -108,7 +109,7 @@ JOBS_TO_CLAIM = (
 )
 """The open jobs, each with its number of running targets on a platform, and whether it has a target to claim."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
-_CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root, T.parent)
+_CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, _ON_PLATFORM, WAITING)
 TO_CLAIM = first(_FREE.where(*READY), T.row, T.key).with_for_update(skip_locked=True)
 _LATE = sa.select(*_CLAIMED).where(WAITING, T.expires <= param("now"))
@@ -129,7 +130,7 @@ RENEW = _HOLD.where(T.worker == param("worker_"), RUNNING).returning(T.key, T.tr
 _EXPIRED = sa.select(*_CLAIMED).where(RUNNING, T.lease_until < param("now"))
 EXPIRED = first(_EXPIRED, T.lease_until).with_for_update(skip_locked=True)
 SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values(lease_until=param("until"))
-"""Shortens leases that were renewed while the clock was ahead: they would hold their targets for too long."""
+"""Shortens leases that were taken while the clock was ahead, because they would end much too late."""
 HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
 _UPDATE = sa.update(targets).where(T.job == param("job_"), T.key == param("key_"))
 _END = _UPDATE.values(state=param("to"), lease_until=None, exits=T.exits + param("exits_"))

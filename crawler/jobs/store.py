@@ -38,13 +38,13 @@ RETRY_SECONDS = 5
 PATIENCE_SECONDS = 10.0
 """Maximum seconds for which ``transact_patiently()`` repeats a transaction."""
 PATIENT_SECONDS = 0.2
-"""Seconds between two of its tries."""
+"""Seconds between two tries of ``transact_patiently()``."""
 CONFLICT_TRIES = 5
 """Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
 
 T = TypeVar("T")
 Session: TypeAlias = Connection
-"""The connection, as the work of a transaction gets it."""
+"""The connection that the work of a transaction gets as its argument."""
 
 
 class StoreRefused(StoreUnavailable):
@@ -101,17 +101,19 @@ class Store:
 
     @property
     def losses(self) -> int:
-        """How often this process found that the stored data was lost."""
+        """Number of times that this store found the stored data lost, such as a deleted SQLite file."""
         return self._database.losses
 
     async def transact(self, work: Callable[[Session], T], *, seconds: float | None = None, write: bool = True) -> T:
         """Run ``work`` in a transaction, in the store's thread. The transaction ends even if the caller is cancelled.
 
-        ``seconds``: how long to wait. After that, the transaction is rolled back or not started. ``write``: whether the
-        work changes data. Work that only reads can be done while another process holds SQLite's write lock.
+        ``seconds``: the maximum time to wait, None: no limit. After that, the transaction is rolled back or not
+        started. ``write``: whether the work changes data. Work that only reads can be done while another process holds
+        SQLite's write lock.
 
         Raises:
             StoreUnavailable: the database is unavailable, or ``seconds`` have passed.
+            StoreRefused: the database rejects the values. This is not an outage.
         """
         job = _Job(work, write)
         if not self._thread.is_alive():
@@ -130,8 +132,8 @@ class Store:
     async def transact_patiently(self, work: Callable[[Session], T]) -> T:
         """Run ``work`` in a transaction, and repeat it for a time while the database is unavailable.
 
-        On a busy server, a transaction may have to wait for a lock for too long. ``work``: it can be done twice,
-        because the answer to a commit may be lost.
+        For example, a lock may be held for too long on a busy server. ``work`` must have the same effect if it is done
+        twice, because the response to a commit may be lost.
 
         Raises:
             StoreUnavailable: the database was unavailable for ``PATIENCE_SECONDS``, or rejects the values.
@@ -219,7 +221,7 @@ class Store:
                 connection.close()
 
     def disconnect(self) -> None:
-        """Close the connection, unless transactions are pending: then use ``close()``."""
+        """Close the connection at once. Only for a store whose thread does not run; otherwise call ``close()``."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,6 +1,6 @@
-"""The tables of the store: jobs, and the calls, the usage and the state of the endpoint.
+"""The tables of the store: jobs, shared limits, and the calls, the usage and the state of the endpoint.
 
-SQLAlchemy creates them in SQLite and in PostgreSQL.
+SQLAlchemy creates these tables in SQLite and in PostgreSQL.
 
 Texts from files and pages are stored as bytes: PostgreSQL refuses a whole batch if one of its texts has a NUL or a lone
 surrogate.
@@ -80,7 +80,7 @@ records = sa.Table(
     "records",
     metadata,
     sa.Column("job", sa.BigInteger, primary_key=True),
-    # The key is not the target's, so that rows are appended.
+    # The primary key ends with seq, not with the target's key, so that new rows are appended.
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )

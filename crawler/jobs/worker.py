@@ -23,21 +23,21 @@ T = TypeVar("T")
 BATCH = 32
 """Maximum number of outcomes that one transaction stores."""
 FLUSH_SECONDS = 0.25
-"""Maximum seconds for which an outcome waits for a full transaction."""
+"""Maximum seconds for which an outcome waits for others, to be stored in one transaction with them."""
 TEND_SECONDS = 1.0
-"""Interval in seconds at which the worker looks for expired leases of exited workers."""
+"""Maximum interval in seconds at which a worker looks for expired leases of other workers."""
 RETRY_SECONDS = 1.0
 """Seconds between two tries while the database is unavailable."""
 OUTAGE_SECONDS = 600.0
-"""Maximum seconds of an outage of the database. After a longer outage, the worker ends."""
+"""Maximum seconds of an outage of the database. In a longer outage, the worker stops."""
 CLOSE_SECONDS = 20.0
 """Maximum seconds for which ``close()`` tries to store outcomes and to release targets."""
 MAX_UNSTORED = 8 * BATCH
-"""A worker with this number of outcomes that are not stored yet claims no targets."""
+"""A worker with at least this number of outcomes that are not stored yet claims no targets."""
 
 
 class WorkerStoppedError(Exception):
-    """Raised when a worker cannot continue. The command prints the message, and ends with exit code 1."""
+    """Raised when a worker cannot continue. The message is logged. A command ends with exit code 1."""
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -61,11 +61,11 @@ class Worker:
     on_lost: Callable[[Claim], None]
     on_claimed: Callable[[list[Claim]], None]
     holder: Holder = field(default_factory=Holder)
-    """Its name, its limits, and which targets it claims."""
+    """The worker's name and limits, and which targets it claims."""
     held: dict[Key, Claim] = field(default_factory=dict)
     """The targets on which this worker has a lease."""
     failure: WorkerStoppedError | None = None
-    """Why the worker has stopped."""
+    """The error because of which the worker has stopped. None: it runs."""
     _unstored: dict[Key, Finished] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -88,7 +88,10 @@ class Worker:
         await self.close()
 
     async def claim(self, platform: str, n: int, skipped: Skipped | None = None) -> list[Claim]:
-        """Claim waiting targets of a platform. Return none while no target waits or the database is unavailable.
+        """Claim waiting targets of a platform.
+
+        Return none if no target waits, if the database is unavailable, if ``MAX_UNSTORED`` outcomes are not stored yet,
+        or if the worker is closing.
 
         ``n``: at least 1, and not more than can start within a third of the lease. In a job whose roots are claimed
         whole, the result may be longer.
@@ -99,7 +102,7 @@ class Worker:
         return await self._claimed(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
 
     async def claim_late(self, n: int) -> list[Claim]:
-        """Claim calls that have waited for too long, as with ``claim()``."""
+        """Claim at most ``n`` calls that have waited for too long. Result and exceptions: as for ``claim()``."""
         return await self._claimed(lambda session: leases.claim_late(session, self.holder, n))
 
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
@@ -131,6 +134,10 @@ class Worker:
         """Return targets that were not finished, so that other workers can take them. None: all held targets.
 
         ``ready``: the time of the store before which they cannot be claimed, at most ``MAX_HOLD_SECONDS`` from now.
+
+        Raises:
+            StoreUnavailable: the store is unavailable. The targets are still held.
+            WorkerStoppedError: the data of the store was lost.
         """
         async with self._lock:
             given = [
@@ -144,17 +151,17 @@ class Worker:
                 self.held.pop(each.target, None)
 
     def drop(self, claim: Claim) -> None:
-        """Drop a held target, because it was deleted or lost."""
+        """Stop holding a target that was deleted, or that another worker has taken."""
         if self.held.get(claim.target) is claim:
             del self.held[claim.target]
 
     async def close(self) -> None:
-        """Store the outcomes, and release the other targets.
+        """Store the outcomes, and release the held targets without an outcome.
 
         Targets whose outcomes are not stored are scraped again when their leases have expired.
 
         Raises:
-            WorkerStoppedError: the worker had stopped before.
+            WorkerStoppedError: the worker had stopped before, or stops now because the data of the store was lost.
         """
         self._closing = True
         for task in self._tasks:
@@ -240,7 +247,7 @@ class Worker:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        """Store one batch."""
+        """Store the oldest ``BATCH`` outcomes."""
         batch = list(self._unstored.values())[:BATCH]
         await self._store(await asyncio.to_thread(lambda: [Stored.of(each) for each in batch]))
 

@@ -39,7 +39,7 @@ LAST_FLUSH_SECONDS = 5.0
 """Maximum seconds for storing the usage counts, and then the state, when the service shuts down."""
 
 INTERNAL_CONNECTIONS = 100
-"""Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS``."""
+"""Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS`` per process."""
 
 OTHER_FILES = 512
 """File descriptors reserved for everything except the connections of clients."""

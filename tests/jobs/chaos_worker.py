@@ -45,7 +45,7 @@ def fails(key: bytes) -> bool:
 
 def outcome(claim: Claim) -> Finished:
     """The outcome of a target depends on its key only."""
-    keys = followups_of(claim.key) if claim.parent is None else []
+    keys = followups_of(claim.key) if "parent" not in claim.work else []
     found = tuple(Followup(key, "retail", {"parent": claim.key.hex()}) for key in keys)
     if fails(claim.key):
         return Finished(claim, "failed", "TARGET_NOT_FOUND", {"error": {"code": "TARGET_NOT_FOUND"}}, None, found)

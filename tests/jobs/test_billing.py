@@ -222,7 +222,9 @@ async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs)
 
     def paged(claim: Claim) -> Finished:
         found = done(claim, followups=5)
-        return replace(found, followups=tuple(replace(each, work={"scraper": SCRAPER}) for each in found.followups))
+        return replace(
+            found, followups=tuple(replace(each, work=each.work | {"scraper": SCRAPER}) for each in found.followups)
+        )
 
     async def scraped() -> None:
         process = Process(jobs, paged, {"also_store": billing.store_bills, "room": billing.room, "job": job.id})

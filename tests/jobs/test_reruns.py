@@ -22,11 +22,12 @@ OTHER = {"source": "feed", "code": "UPSTREAM_ERROR", "reason": "no_feed"}
 
 def warned(claim: Claim) -> Finished:
     """Every third line has an unread part, and every second line has another warning, and so has its second page."""
-    row = -1 if claim.row is None or claim.parent else claim.row
+    is_page = claim.work.get("id") == "page-2"
+    row = -1 if claim.row is None or is_page else claim.row
     warnings = [UNREAD] * (row % 3 == 0) + [OTHER] * (row % 2 == 0)
     made = done(claim, followups=row == 4)
     followups = tuple(replace(each, work={"id": "page-2"}) for each in made.followups)
-    return replace(made, outcome={"warnings": [UNREAD] if claim.parent else warnings}, followups=followups)
+    return replace(made, outcome={"warnings": [UNREAD] if is_page else warnings}, followups=followups)
 
 
 async def ids(jobs: Jobs, job: Any) -> list[tuple[str, Any, int | None]]:

@@ -37,7 +37,7 @@ async def new_job(jobs: Jobs, n: int, name: str = "job", owner: str = "", **opti
 
 def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
     """A record, and follow-ups for a target that is not a follow-up."""
-    parts = [f"page={page}" for page in range(2, 2 + followups)] if claim.parent is None else []
+    parts = [f"page={page}" for page in range(2, 2 + followups)] if "part" not in claim.work else []
     found = tuple(Followup(followup_key(claim.key, part), claim.platform, {"part": part}) for part in parts)
     record = {"of": claim.key.hex(), "text": "x" * 100}
     return Finished(claim, "done", "OK", {"warnings": []}, record, found, **values)

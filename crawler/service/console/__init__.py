@@ -1,7 +1,7 @@
 """The console: a web page at ``/`` that calls scrapers and shows their results (``docs/console.md``).
 
-The console uses only the public routes of the endpoint. No module imports this package: ``scrapy serve`` loads it by
-its name if it exists, and serves the console's files at the paths that ``pages()`` returns.
+The console uses only documented routes of the endpoint, as any client does. No module imports this package: ``scrapy
+serve`` loads it by its name if it exists, and serves the console's files at the paths that ``pages()`` returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POLICY = (
 def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     """Return the console's page and files, by their path in the service.
 
-    ``sandbox``: whether the service serves the simulated platforms, which have no images. Its API key is ``sandbox``.
+    ``sandbox``: whether the service serves the simulated platforms, which have no images and the API key ``sandbox``.
     """
     views = {
         name: file.read_bytes()

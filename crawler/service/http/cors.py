@@ -14,9 +14,9 @@ REQUEST_HEADERS = (
     *("Content-Type", "X-API-Key"),
     *sorted({each["name"] for each in PARAMETERS.values() if each["in"] == "header"}),
 )
-"""The request headers that pages may send: those that the service reads."""
+"""The request headers that pages may send: the documented headers of calls."""
 RESPONSE_HEADERS = tuple(sorted({"Location", *HEADERS}))
-"""The response headers that pages may read: those that the service describes."""
+"""The response headers that pages may read: the documented headers of responses."""
 MAX_AGE_SECONDS = 600
 """Seconds for which a browser may use the result of a preflight request."""
 

@@ -247,7 +247,7 @@ class Api(Resource):
     async def _serve_reserved(self, call: Call, client: str, quota: int, target: Target, serve: Serve) -> Served:
         """Reserve a part of the client's quota, and serve the target's data.
 
-        This is not called for replays of an ``Idempotency-Key``, which need no reservation.
+        Replays of an ``Idempotency-Key`` need no reservation, and do not call this method.
         """
         call.has_reservation = True
         await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
