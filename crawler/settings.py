@@ -62,7 +62,7 @@ class Settings(Described):
     ``bind``, ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
     this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
-    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If the egress is the cause
+    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause
     of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
     PLATFORM_IDS: setting_types.IdFiles = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags

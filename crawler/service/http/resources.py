@@ -141,7 +141,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and briefly until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # calls may become streams meanwhile
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
