@@ -95,9 +95,7 @@ class Scrubber:
         """
         pieces: list[str] = []
         end = 0
-        for part in _PART.finditer(
-            text.replace("\u0130", "i").lower()
-        ):  # lower() would make this letter two characters
+        for part in _PART.finditer(text.replace("\u0130", "i").lower()):  # lower() would lengthen the text here
             before = _BEFORE_PART.search(text, max(end, part.start() - 50), part.start())
             for start in range(before.start(), before.end("quote") + 1) if before else ():
                 if found := NAMED_VALUE.match(text, start):
