@@ -96,7 +96,7 @@ class Redirect(RedirectMiddleware):
     def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Return the request to the location of a redirect. A response that is no redirect is returned unchanged.
+        """Return the request to the location of a redirect. Other responses are returned unchanged.
 
         Raises:
             UpstreamError: the location is not a URL.
@@ -123,7 +123,7 @@ class ThrottleMiddleware:
 
     ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request waits.
     Instead of waiting, it fails with ``CircuitOpen`` if its target has a deadline (as calls have), if its ``meta`` has
-    the key ``optional``, or if the breakers of other sources, which ``meta["fallbacks"]`` lists, are closed.
+    the key ``optional``, or if the breakers of one of its fallbacks (``meta["fallbacks"]``) are closed.
 
     The timeout of a download is at most the time until its target's deadline. The slots of a download are released when
     the transfer has ended, even if its target no longer waits for the response.
@@ -224,7 +224,7 @@ class Retry(RetryMiddleware):
         middleware.closing = Closing(crawler)
         return middleware
 
-    # Scrapy awaits the results of these two methods, although its own methods are not coroutines.
+    # Scrapy awaits process_response() and process_exception(), although its own middlewares have no coroutines.
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         if response.status not in self.retry_http_codes:
             return response

@@ -4,8 +4,8 @@
 these settings when they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list
 them.
 
-An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
-is not valid JSON.
+An environment variable ``CRAWLER_<SETTING>`` overrides a setting. The value of the variable is decoded as JSON, or
+used as text if it is not valid JSON.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Settings(Described):
     ``bind``, ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
     this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
-    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If the egress is the cause
+    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause
     of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
     PLATFORM_IDS: setting_types.IdFiles = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
@@ -145,8 +145,8 @@ class Settings(Described):
     VIDEOSITE_ENRICH_MAX: Count = 100
     """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
     PHOTOAPP_PLAY_COUNTS: Switch = False
-    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. This loads a
-    second page per reel, which lists only the account's newest reels."""
+    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. Play counts
+    need a second page per reel, which lists only the account's newest reels."""
 
     # Downloads
 
@@ -168,7 +168,7 @@ class Settings(Described):
     DOWNLOAD_DELAY: Seconds = 0
     """0, because ``ThrottleMiddleware`` delays the downloads of all crawlers instead."""
     CONCURRENT_REQUESTS: Positive = 256
-    """So high that it has no effect: ``ThrottleMiddleware`` limits the downloads."""
+    """A limit so high that it has no effect: ``ThrottleMiddleware`` limits the downloads."""
     CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256
     """As for ``CONCURRENT_REQUESTS``."""
     CONCURRENT_ITEMS: Positive = 1
@@ -285,7 +285,7 @@ class Settings(Described):
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_STORE: Optional[Database] = None
-    """The name that ``STORE`` had in version 0.2. This setting is used, with a warning, if ``STORE`` is not set."""
+    """The name that ``STORE`` had in version 0.2. ``SERVICE_STORE`` is used, with a warning, without ``STORE``."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
     """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0

@@ -8,8 +8,9 @@ PLATFORM = Platform(
     concurrency=1,
     delay=3.0,
     scrapers=("microblog-profile", "microblog-profile-v4"),
-    # The platform allows 50 calls in 15 minutes, or one in 18 s. A margin is added, because the actual intervals vary.
     downloads=5,  # page, embed, token, user, timeline
+    # The platform allows 50 requests for timelines in 15 minutes, or one in 18 s. A margin is added, because the actual
+    # intervals vary.
     sources={"timeline": {"concurrency": 1, "delay": 21.0}},
     image_hosts=("*.twimg.com",),
 )

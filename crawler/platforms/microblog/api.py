@@ -36,11 +36,12 @@ class UserPage(ApiPage):
 
         Raises:
             TargetNotFound: the handle does not exist.
-            TargetRestricted: the account is suspended or withheld.
+            TargetRestricted: the account is suspended, withheld or protected.
             UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
             UpstreamRateLimited: the platform's rate limit is reached.
+            UpstreamError: the request failed.
             ExtractionFailed: the query id or the feature flags in the request are out of date, or the user object is
-                not recognised.
+                not recognised, or is another user's.
         """
         self.raise_for_failures()
         if isinstance(self._result, UnavailableUser):
@@ -77,12 +78,13 @@ class TimelinePage(ApiPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a page of the user's posts.
 
-        An empty page is valid: it follows the last post, and protected accounts have only empty pages.
+        An empty page is valid: such a page follows the last post, and protected accounts have only empty pages.
 
         Raises: TargetNotFound: the user does not exist. TargetRestricted: the user is suspended or withheld, or all
         posts on the page are withheld. UpstreamBlocked: guests may not use the query, or the platform rejected the
-        guest token. UpstreamRateLimited: the platform's rate limit is reached. ExtractionFailed: the query id or the
-        feature flags in the request are out of date, the timeline is missing, or no post can be read.
+        guest token. UpstreamRateLimited: the platform's rate limit is reached. UpstreamError: the request failed.
+        ExtractionFailed: the query id or the feature flags in the request are out of date, the timeline is missing or
+        another user's, or no post can be read.
         """
         self.raise_for_failures()
         result = self._result
@@ -193,8 +195,10 @@ class GuestTokenPage(PlatformPage):
         """Raise an error unless the response contains a guest token.
 
         Raises:
-            UpstreamBlocked: the platform issued no token.
+            UpstreamBlocked: the platform refused to issue a token.
             UpstreamRateLimited: too many guest tokens were requested.
+            UpstreamError: the request failed.
+            ExtractionFailed: the response is JSON without a token and without a list of errors.
         """
         if self.response.status == 429:
             raise rate_limited(self)

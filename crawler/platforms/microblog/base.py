@@ -132,7 +132,7 @@ class MicroblogPage(PlatformPage):
         """Raise an error if no post can be read, although the response has rows.
 
         Raises:
-            ExtractionFailed: all posts lack mandatory parts.
+            ExtractionFailed: rows were left out because they could not be read, and no post is left.
         """
         if not self.records:
             lost = [[each.path] for each in self.unread if each.loses_rows]
@@ -140,7 +140,7 @@ class MicroblogPage(PlatformPage):
                 raise missing_error("No post in the timeline could be read.", *lost[:10], reason="blind")
 
     def raise_for_other_profile(self, handle: str) -> None:
-        """Raise an error if the handle is not the requested one. An empty handle is accepted."""
+        """Raise ``ExtractionFailed`` if the handle is not the requested handle. An empty handle is accepted."""
         if self.requested_handle and handle and handle.casefold() != self.requested_handle.casefold():
             message = f"The response is for the profile {handle!r}, not {self.requested_handle!r}."
             raise mismatch_error(message, ["screen_name"], self.requested_handle)
@@ -181,7 +181,8 @@ _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
     )
     for code in codes
 }
-"""The error's class and reason for each error code of the platform, except those about rate limits and flags."""
+"""The error's class and reason for each known error code of the platform, except the codes for rate limits and for
+missing flags."""
 
 
 def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
@@ -207,8 +208,8 @@ class ApiPage(MicroblogPage):
     def raise_for_failures(self) -> None:
         """Raise an error for a failed response, by the platform's error code or the HTTP status.
 
-        Status 404 has two meanings here: with the message "Query not found" the query's id is out of date; with an
-        empty body the platform refuses the query, because it is not open to guests or the request lacks a signature.
+        Status 404 has two meanings here. With the message "Query not found" or the error code 34, the query's id is out
+        of date. Otherwise the platform refuses the query, because it is not open to guests or lacks a signature.
 
         Raises:
             ScrapeError: the response failed. The platform's error code or the HTTP status decides the error's class. If
@@ -325,9 +326,9 @@ class ApiPage(MicroblogPage):
             raise self._reported_error()
 
     def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
-        """Raise an error for missing data.
+        """Raise ``ExtractionFailed`` for missing data.
 
-        Its details list the contract's paths that could not be read, or the expected path if there are none.
+        The error's details list up to ten paths of the contract that could not be read, or ``path`` if there are none.
         """
         paths = [[each.path] for each in self.unread[:10]]
         raise missing_error(message, *(paths or [list(path)]), reason=reason)

@@ -45,8 +45,8 @@ class Contradictions:
         self._rows = 0
         self._lacking: Counter[tuple[str, str]] = Counter()
         self.present: set[str] = set()
-        """The names of the values, such as ``links``, that at least one part has. ``add_unless_present`` reports none
-        of them: the platform may leave out single ones, but a value that was renamed is missing in all parts."""
+        """The names of the values, such as ``links``, that at least one post has. A value of these is not reported by
+        ``add_unless_present``: a single post may lack the value, but a renamed value is missing in all posts."""
 
     def row(self) -> None:
         """Count a post or user."""
@@ -55,7 +55,11 @@ class Contradictions:
     def add(
         self, part: Part, name: str, cause: Cause = "contradiction", *, inside: str = "", loses_row: bool = False
     ) -> None:
-        """Count a missing value, by its attribute's name. ``inside``: the path of the part that lacks it."""
+        """Count a missing or unusable value, by its attribute's name.
+
+        ``inside``: the path from the post or user to the part that lacks the value. ``loses_row``: whether the post is
+        left out.
+        """
         parent = join(self._path, inside) if inside else self._path
         path = join(parent, path_of(part, name))
         self._found[path, cause, loses_row] += 1
@@ -77,7 +81,7 @@ class Contradictions:
 
 
 def path_of(part: Part, name: str) -> str:
-    """Return the declared path of an attribute, or its name if the format has no such value (embeds have no notes)."""
+    """Return the first declared path of an attribute, or its name if the format has no such value (notes in embeds)."""
     # The strict pass creates instances of subclasses of the contracts.
     kind = next(each for each in type(part).__mro__ if each.__module__.startswith("crawler.platforms"))
     return next((each.paths[0] for each in values(kind) if each.name == name), name)
@@ -87,7 +91,7 @@ def path_of(part: Part, name: str) -> str:
 
 
 def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
-    """Return the data model's profile fields of a user. A field is None if this form of payload lacks it."""
+    """Return the data model's profile fields of a user. A field is None if the payload's format lacks it."""
     found: dict[str, Any] = {name: getattr(user, name) for name in FIELDS}
     for name in COUNTS:
         found[name] = number(user, name, contradictions)
@@ -112,7 +116,7 @@ def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
 
 
 def number(row: Any, name: str, contradictions: Contradictions) -> int | None:
-    """Return a count of a user or post as an integer. If it is not a number, return None and report it."""
+    """Return a count of a user or post as an integer. If the value is not a count, return None and report the value."""
     value = getattr(row, name)
     if value is None or (type(value) is int and value >= 0):  # the usual case
         return value
@@ -220,9 +224,10 @@ def _common(
 
 
 def _unlisted(post: Post, present: set[str]) -> Sequence[str]:
-    """Return the names of the lists that lack a link or hashtag of the text. The text of a repost may be cut.
+    """Return the names of the post's lists that lack a link or hashtag of the text.
 
-    ``present``: the names of the lists that are not empty, and of the note, are added to it.
+    Reposts, whose text may be cut, and articles are not checked. The names of the lists that are not empty, and of the
+    note, are added to ``present``.
     """
     note = post.note
     links = note.links if note else post.links
@@ -237,8 +242,8 @@ def _caption(post: Post, contradictions: Contradictions) -> str:
     """Return a post's text. If the post is only the link to an article, return the article's title and text.
 
     A long text that ends with "…" is incomplete if the post has no note with the whole text. None of the 527 recorded
-    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f). But authors may write
-    such a text, so that it is reported only if no post of the payload has a note.
+    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f). But an author may end a
+    text in this way, so the missing note is reported only if no post of the payload has a note.
     """
     article = _article_of(post)
     if article:

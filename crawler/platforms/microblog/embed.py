@@ -2,8 +2,9 @@
 
 No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
 2026-09, and from a schema of 2024. The keys equal those of ``legacy`` objects in the API. Because nothing was counted,
-all values except the identities are ``sometimes``. The numbers that the schema and the descriptions agree on are
-expected in an object that has the others: the embed also sends numbers that are 0.
+all values of users and posts except the identities are ``sometimes``. ``COUNTS`` and ``USER`` are the values that the
+schema and the descriptions agree on. One of these values is reported as missing if the object has others of them: the
+embed also sends numbers that are 0.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ USER = (
     *("name", "created_at", "profile_image_url_https", "verified", "is_blue_verified"),
 )
 MIN_PRESENT = 3
-"""Number of values of ``USER`` from which on a user is a whole one."""
+"""If a user has at least this number of the values in ``USER``, the other values in ``USER`` are reported as missing.
+"""
 
 
 class EmbedUser(User):
@@ -136,7 +138,7 @@ _DATA_SCRIPT = re.compile(rf"<script\b[^<>]*\b{DATA_SCRIPT}\b")
 
 @attrs.define(slots=False)
 class EmbedPage(MicroblogPage):
-    """The embeddable timeline: the whole profile and up to a hundred posts, not always sorted by time.
+    """The embeddable timeline: the whole profile and about a hundred posts at most, not always sorted by time.
 
     The posts have no view counts and no bookmark counts.
     """
@@ -152,8 +154,10 @@ class EmbedPage(MicroblogPage):
         """Raise an error unless the response is the embeddable timeline of the requested profile.
 
         Raises:
-            TargetNotFound: the HTTP status is 404.
-            UpstreamBlocked: a login page or a challenge.
+            TargetNotFound: the HTTP status is 404 or 410.
+            UpstreamBlocked: a login page, a challenge, or a status that means a block.
+            UpstreamRateLimited: the platform's rate limit is reached.
+            UpstreamError: the request failed.
             ExtractionFailed: the response contains no data, another profile's data, or only posts that cannot be read.
         """
         self.raise_for_failures()

@@ -1,9 +1,9 @@
 """Microblog: sends the queries of the guest API with a guest token, and repeats them after errors with a remedy.
 
 The platform issues guest tokens to every visitor. All crawlers in a process share one token per egress. A token serves
-all targets until it expires or the platform rejects it. Only one request for a token is in flight; other targets wait
-for its response. After a refusal no token is requested until a pause is over. A rate-limited token is kept until its
-limit ends: a new token would evade the limit.
+all targets of its egress until the token expires or the platform rejects it. Only one request for a token is in flight;
+other targets wait for its response. After a refusal, no token is requested until a pause is over. A rate-limited token
+is kept until its limit ends: a new token would evade the limit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ LIMIT_WINDOW_SECONDS = 900.0
 
 @dataclass
 class SharedToken:
-    """A platform's guest token, which all targets share.
+    """The guest token of one egress, which all targets on this egress share.
 
     ``lifetime`` is the number of seconds for which a token is used. ``pause`` is the number of seconds without requests
-    for a token after the platform refused one. ``max_limit`` is the setting ``RETRY_AFTER_MAX``: if the platform states
-    a longer rate limit, the limit is assumed to end after this number of seconds.
+    for a token after the platform refused a token. ``max_limit`` is the setting ``RETRY_AFTER_MAX``: if the platform
+    states a longer rate limit, the limit is assumed to end after this number of seconds.
     """
 
     lifetime: float
@@ -59,7 +59,7 @@ class SharedToken:
         return self._value if time.monotonic() < self._until and self._refusal is None else ""
 
     async def get(self, fetch: Callable[[], Awaitable[str]]) -> str:
-        """Return the current token. If there is no valid token, await ``fetch`` for a new one.
+        """Return the current token. If there is no valid token, await ``fetch`` for a new token.
 
         Raises:
             ScrapeError: ``fetch`` failed. If the platform refused a token, every call raises the same error until the
@@ -80,13 +80,13 @@ class SharedToken:
             return self._value
 
     def keep(self, token: str, limit: UpstreamRateLimited) -> None:
-        """Keep a rate-limited token until its limit ends, unless another target has already replaced it."""
+        """Keep a rate-limited token until its limit ends, unless another target has already replaced the token."""
         if token and token == self._value and self._refusal is None:
             stated = LIMIT_WINDOW_SECONDS if limit.retry_after is None else limit.retry_after
             self._until = max(self._until, time.monotonic() + min(stated, self.max_limit))
 
     def invalidate(self, token: str) -> None:
-        """Discard a token that the platform rejected, unless another target has already replaced it."""
+        """Discard a token that the platform rejected, unless another target has already replaced the token."""
         if token == self._value and self._refusal is None:
             self._value, self._until = "", 0.0
 
@@ -101,7 +101,7 @@ class CurrentQueries:
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self.page_is_useful = True
-        """Whether a profile page may contain new ids, because none was read since an id became stale."""
+        """Whether a profile page may contain new ids: no page was read yet, or an id in the last page became stale."""
         self._named: dict[str, QueryForm] = {}
         self.stale_ids: set[str] = set()
         """The ids that the platform did not find."""
@@ -140,14 +140,13 @@ class CurrentQueries:
 
 @dataclass
 class GuestQuery:
-    """A query to the guest API. After an error, ``apply_remedy`` changes it if a changed query may succeed."""
+    """A query to the guest API. After an error, ``apply_remedy`` changes the query if it may then succeed."""
 
     page: type[ApiPage]
     """The class of the page object that reads the response."""
     page_params: dict[str, str]
     forms: list[QueryForm]
-    """The forms that the platform may accept, in the order in which they are tried. The platform now uses the first
-    form."""
+    """The forms that the platform may accept, in the order in which they are tried. The first form is in use."""
     user_id: str = ""
     missing_flags: list[str] = field(default_factory=list)
     """Flags that the platform required; they are sent as false."""
@@ -163,7 +162,7 @@ class GuestQuery:
 
         If the platform did not find the query's id, the next form is used. If flags are missing, they are added. If the
         token was rejected, a new token is needed. If the response was not recognised, the same query is sent again.
-        Each of these is done once, the first one once for each form.
+        Each remedy is applied once, but the next form is used until no form is left.
         """
         decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
         reason = error.reason if decided else "unrecognised"
@@ -195,7 +194,7 @@ class GuestClient:
 
     @property
     def _origin(self) -> str:
-        return self.spider.origin("api")  # the sandbox sets it when the spider is opened
+        return self.spider.origin("api")  # with the sandbox, the origin is only known once the spider is opened
 
     async def user(self, target: Target, first: First | None = None) -> Part:
         """Query a target's user, and return the item. ``first``: the response, if the query was the scheduled request.
@@ -209,10 +208,10 @@ class GuestClient:
     async def timeline(
         self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
     ) -> Part:
-        """Query a page of a user's posts, and return the item, with the key ``is_terminated``. See ``user``.
+        """Query a page of a user's posts, and return the item, with the additional key ``is_terminated``.
 
-        ``cursor``: the platform's cursor for the page, "" for the first page. ``optional``: fail at once if a circuit
-        breaker is open.
+        ``cursor``: the platform's cursor for the page, "" for the first page. ``first``: the response, if the query was
+        the scheduled request. ``optional``: fail at once if a circuit breaker is open.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
@@ -281,8 +280,7 @@ class GuestClient:
     async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
         """If all ids of a query are out of date, load the profile's page, and return whether it contains a new id.
 
-        Only targets for further pages of posts may need this: for the first page, the profile's page was already
-        loaded.
+        Targets for the first page of posts rarely need this, because they have already loaded the profile's page.
         """
         if error.reason != STALE_QUERY or not self.queries.page_is_useful:
             return False

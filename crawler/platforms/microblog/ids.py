@@ -15,8 +15,8 @@ from crawler.reading.json import decode
 from crawler.reading.values import text
 
 HANDLE, USER_ID, CURSOR = "$handle", "$user_id", "$cursor"
-"""Placeholders in a query's variables. A variable is omitted if its placeholder has no value, as the cursor for page
-1."""
+"""Placeholders in a query's variables. A variable is omitted if its placeholder has no value, such as the cursor for
+the first page."""
 QUERY_ID = r"[A-Za-z0-9_-]{10,40}"
 _STREAM_KEY = re.compile(rf"({QUERY_ID})(\{{.*\}})", re.DOTALL)
 
@@ -100,9 +100,9 @@ class Ids(IdsModel):
     def form_on_page(self, query: Query, named: QueryForm) -> QueryForm:
         """Return a query's form with the id that a profile page contains.
 
-        If the page has the same variables as the data file, or variables without the profile's handle or id, the file's
-        variables and flags are used. Otherwise the page's variables are used without flags, because the newer web
-        client sends no flags.
+        If the query on the page has variables with the same names as in the data file, or has no variable with the
+        profile's handle or id, the file's variables and flags are used. Otherwise the page's variables are used without
+        flags, because the newer web client sends no flags.
         """
         usual = {key for key, value in query.variables.items() if value != CURSOR}
         if named.variables.keys() - {"cursor"} == usual or not named.is_usable:

@@ -22,7 +22,8 @@ MAX_CHARACTERS = 500_000
 """Maximum number of characters in a page's scripts, to limit the time for parsing. Real pages have fewer than
 100,000."""
 MAX_ELEMENTS = 50_000
-"""Maximum number of elements in a page's scripts, such as ``name:"x",``. A real page's 47,838 characters have 3,452."""
+"""Number of elements in a page's scripts, such as ``name:"x",``, from which on the page is refused. The 47,838
+characters of a real page have 3,452."""
 
 _QUOTES = "\"'`"
 _STRING = "|".join(rf"{quote}[^{quote}\\]*+(?:{quote}|(?:\\.[^{quote}\\]*+)+{quote})" for quote in _QUOTES)
@@ -88,7 +89,8 @@ class Literals:
         {'a': [True, -1.5, '<b>'], 'c d': [True, -1.5, '<b>'], 'e': None}
 
         Raises:
-            ExtractionFailed: the page's scripts have more than ``MAX_CHARACTERS``, or ``MAX_ELEMENTS``.
+            ExtractionFailed: the page's scripts have more than ``MAX_CHARACTERS`` characters, or ``MAX_ELEMENTS``
+                elements or more.
         """
         self._characters += len(script)
         if self._characters > MAX_CHARACTERS:
@@ -118,7 +120,7 @@ class _Frame:
 
     kind: str
     container: Any = None
-    """The object or array that the bracket opens. None: it opens parentheses, or this is the script's top level."""
+    """The object or array that the bracket opens. None for a parenthesis, and for the script's top level."""
     key: str | None = None
     assigned_slots: list[str] | None = None
     """The numbers of the slots that the element's value is assigned to."""

@@ -42,8 +42,8 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
     ``seen`` are the ids of posts that earlier pages already returned. These posts are left out of this page.
     ``earlier`` is the number of posts on earlier pages, None if it is unknown.
 
-    If the timeline could not be fetched, or its cursor could not be read, the record's cursor requests the timeline
-    from its start. The later pages then omit the posts in this record.
+    If the timeline could not be fetched, or its cursor could not be read, and posts seem to be missing, the record's
+    cursor requests the timeline from its start. The later pages then omit the posts in this record.
 
     Raises:
         ExtractionFailed: no source contains the profile.
@@ -130,8 +130,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def representative_error(errors: list[ScrapeError]) -> ScrapeError:
-    """Choose the error of a target without data: a ``TargetError`` if there is one, else a retryable error, else the
-    first.
+    """Choose the error of a target without data: the first ``TargetError``, else a retryable error, else the first.
 
     ``errors`` are in the order in which the sources were tried. Among retryable errors, the error for an open circuit
     breaker is chosen last, because that source was not requested.

@@ -56,7 +56,7 @@ RECORD_KEYS = (
     *("article", "counts", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results"),
     *("reply_to_user_results", "url_entities", "views"),
 )
-"""Keys of all six recorded records of posts (capture 15e277c749c3)."""
+"""Keys that each of the six recorded records of posts has (capture 15e277c749c3)."""
 _KEYS = frozenset(
     step
     for root in (WebTimeline, WebUsers)
@@ -92,7 +92,9 @@ class ProfilePage(MicroblogPage):
         Raises:
             TargetNotFound: the handle does not exist.
             TargetRestricted: the account is suspended or withheld.
-            UpstreamBlocked: a login page or a challenge.
+            UpstreamBlocked: a login page, a challenge, or a status that means a block.
+            UpstreamRateLimited: the platform's rate limit is reached.
+            UpstreamError: the request failed.
             ExtractionFailed: the page contains no data, another profile's data, or only posts that cannot be read.
         """
         self.raise_for_failures()
@@ -147,7 +149,7 @@ class ProfilePage(MicroblogPage):
     def _only_handle(self) -> str:
         """The handle of the only user on the page, or "" if there are several.
 
-        ``owner`` falls back to it if nothing else on the page shows whose profile it is.
+        ``owner`` falls back to this handle if nothing else on the page shows whose profile the page is.
         """
         handles = {(user.screen_name or "").casefold() for user in self._users} - {""}
         return handles.pop() if len(handles) == 1 else ""
@@ -223,8 +225,8 @@ class ProfilePage(MicroblogPage):
     def _instructions(self) -> list[dict[str, Any]]:
         """The instructions of the profile's timeline.
 
-        A page with nested objects contains them. In a page with records, one record contains the list of entries and
-        the ids of pinned entries.
+        A page with nested objects contains the instructions themselves. From a page with records, the instructions are
+        rebuilt: one record contains the list of entries and the ids of pinned entries.
         """
         timelines = self._by_type.get("TimelineTimeline", [])
         own = [each for each in timelines if text(each.get("id")).startswith(OWN_TIMELINE)]
@@ -242,7 +244,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """The records of the timeline's entries, by entry id. If there are two, the one with content is used."""
+        """The records of the timeline's entries, by entry id. Of two records with an id, one with content is used."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._by_type.get("TimelineTimelineEntry", []):
             entry_id = text(each.get("entry_id"))
@@ -251,7 +253,7 @@ class ProfilePage(MicroblogPage):
         return found
 
     def _entry(self, ref: str) -> dict[str, Any]:
-        """Return the entry that a reference points to. Without content, its id contains the post's id."""
+        """Return the entry that a reference points to. If it has no content, the post is found by the entry's id."""
         entry_id = text((self._records.get(ref) or {}).get("entry_id")) or ref.rpartition(":")[2]
         found = self._entries.get(entry_id, {})
         kind, _, number = entry_id.partition("-")
@@ -304,7 +306,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:
-        """The profile fields in the link-preview tags, the last choice. Rounded numbers ("1.2K") are ignored."""
+        """The profile fields in the meta tags for link previews. Rounded numbers ("1.2K") are ignored."""
         labels = {self._meta.get(f"twitter:label{n}"): self._meta.get(f"twitter:data{n}") for n in (1, 2)}
         found: dict[str, Any] = dict.fromkeys(FIELDS)
         found["statuses_count"] = count(labels.get("Posts"))

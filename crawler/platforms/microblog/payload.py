@@ -53,9 +53,10 @@ class Media(Contract):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """All 86 recorded videos and animations have files, each with a bitrate (capture 8bf3576c7485).
+        """Find missing files of a video or animation: without a file that has a bitrate, ``files`` is missing.
 
-        All of these have the status "Available". According to other projects, videos with another status are withheld.
+        All 86 recorded videos and animations have such files (capture 8bf3576c7485), and the status "Available".
+        According to other projects, videos with another status are withheld.
         """
         if self.kind not in {"video", "animated_gif"} or self.status not in {None, "Available"}:
             return []
@@ -122,7 +123,11 @@ class Holder(Contract):
 
 
 class Post(Holder):
-    """A post in any format. The values with a path are the same in the API's responses and the newest web client's."""
+    """A post in any format.
+
+    The values that this class declares with a path have the same path in the API's responses and in the newest web
+    client's payloads.
+    """
 
     id: str
     author: User | UnavailableUser
@@ -161,8 +166,8 @@ class Post(Holder):
     def contradictions(self) -> Sequence[str]:
         """The names of values that are missing although other values of the object show that they exist.
 
-        All 95 recorded posts that can be expanded or not have a note. All 16 whose text is only a link to an article
-        contain the article (captures 8bf3576c7485, d8fcad0db39f).
+        All 95 recorded posts with a value for ``is_expandable`` have a note. All 16 recorded posts whose text is only a
+        link to an article contain the article (captures 8bf3576c7485, d8fcad0db39f).
         """
         lacks_note = self.is_expandable is not None and self.note is None
         return [*(["note"] if lacks_note else []), *(["article"] if self._lacks_article else [])]
@@ -206,7 +211,7 @@ class ApiPost(Post):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find values that are missing although other values show that they exist. In all 789 recorded posts, none is.
+        """Find values that are missing although other values show that they exist. The 789 recorded posts lack none.
 
         ``views.state`` is "EnabledWithCount" in the 716 posts with a count, and "Enabled" in the other 73. The 778
         posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier ones neither. In the
@@ -265,7 +270,7 @@ class PostItem(Contract, tag=("itemType", "TimelineTweet")):
 
 
 class TombstoneItem(Contract, tag=("itemType", "TimelineTombstone")):
-    """The placeholder for a post that is hidden, as readers of the platform describe it."""
+    """The placeholder for a post that is hidden, as other projects describe it."""
 
 
 class CursorItem(Contract, tag=("itemType", "TimelineTimelineCursor")):

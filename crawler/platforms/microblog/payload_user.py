@@ -16,7 +16,8 @@ Number = int | float | str
 class User(Contract):
     """A user in any format. The attributes have the names of the data model's fields.
 
-    The declared paths are those of the newest web client. The other formats override those that differ.
+    The declared paths are those of the newest web client. The contracts of other formats override the paths that
+    differ.
     """
 
     id: str | None = sometimes("rest_id")
@@ -53,8 +54,8 @@ class User(Contract):
     def contradictions(self) -> Sequence[str]:
         """The names of values that the object lacks, although all objects in its format have them.
 
-        All 408 recorded users with a square picture, and no other users, are businesses (captures 8bf3576c7485,
-        e992000b9ff4).
+        All 408 recorded users with a square picture, and no other users, have the ``verified_type`` "Business"
+        (captures 8bf3576c7485, e992000b9ff4).
         """
         return ["verified_type"] if self.shape == "Square" and not self.verified_type else []
 
@@ -86,7 +87,7 @@ class ApiUser(User, tag=("__typename", "User")):
     current_name: str | None = sometimes("core.screen_name")
     old_followers: Number | None = sometimes("legacy.followers_count")
     withheld_in: list[Any] | None = sometimes("legacy.withheld_in_countries")
-    """Only users until 2026-03 have it. These users have no keys for a banner and a website that they do not have."""
+    """Only users in responses until 2026-03 have this key. Without a banner or website, they lack its key, too."""
 
     @property
     def omits_empty(self) -> bool:

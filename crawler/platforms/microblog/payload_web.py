@@ -1,8 +1,8 @@
 """Microblog: the contracts of the newest web client's payloads: its API responses, and the data in its pages.
 
 The recorded pages are an excerpt of a page (capture 15e277c749c3), and two pages with real structure but other values
-(captures 968d30337932, 591342db3cda). These pages do not show which values are in every post, so all values except the
-identities are ``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
+(captures 968d30337932, 591342db3cda). These pages do not show which values are in every post, so all values of posts
+except the identities are ``sometimes``. Links, media, notes and articles have the same keys as in the API's responses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from crawler.platforms.microblog.payload_user import Number, UnavailableUser, Us
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 VIEWS_SINCE = 1_672_531_200_000
-"""The start of 2023 in Unix milliseconds. The platform counts views since 2022-12-15."""
+"""The time, in Unix milliseconds, from which on posts have a number of views: the start of 2023. The platform counts
+views since 2022-12-15."""
 COUNTS = ("likes", "replies", "reposts")
 
 
@@ -40,7 +41,7 @@ GROUPS = (
 
 
 def _lacking(user: User, group: Sequence[str]) -> list[str]:
-    """Return the values of a group that a user lacks. Return [] if the user has only the id of the group."""
+    """Return the values of a group that a user lacks. Return [] if the user has no value of the group but the id."""
     missing = [name for name in group if getattr(user, name) is None]
     return missing if {*group} - {*missing, "id"} else []
 
@@ -78,15 +79,17 @@ class WebPost(Post):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        """Find counts that the post lacks: all recorded posts of the web client have them (captures 15e277c749c3,
-        968d30337932). No repost is among them.
+        """Find counts that the post lacks, although it is not a repost.
+
+        All recorded posts of the web client have these counts (captures 15e277c749c3, 968d30337932). No repost is among
+        these posts.
         """
         missing = [name for name in COUNTS if getattr(self, name) is None] if self.reposted_result is None else []
         return [*super().contradictions, *missing]
 
     @property
     def lacks_views(self) -> bool:
-        """Whether the post has no number of views, although it is not a repost and is newer than these numbers."""
+        """Whether the post has no number of views, although it is not a repost and not older than ``VIEWS_SINCE``."""
         is_new = isinstance(self.created_at, int) and self.created_at >= VIEWS_SINCE
         return self.views is None and is_new and self.reposted_result is None
 
@@ -156,7 +159,7 @@ class WebInstruction(Contract):
 
 
 class WebProfile(WebUser, tag=("__typename", "User")):
-    """A user with a timeline. In some responses, it contains only the timeline."""
+    """A user with a timeline. In some responses, this object contains only the timeline."""
 
     instructions: list[WebInstruction] = sometimes(
         "profile_timeline_v2.timeline.instructions[]",

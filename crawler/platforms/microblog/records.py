@@ -1,4 +1,4 @@
-"""Microblog: nests the objects in a page. In some pages, they are flat records that refer to each other."""
+"""Microblog: nests the objects in a page. In some pages, the objects are flat records that refer to each other."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REF, _REFS = "__ref", "__refs"
 
 
 class Records:
-    """The page's objects. Records have an id (``__id``), by which other objects refer to them.
+    """The page's objects. An object with an id (``__id``) is a record, to which other objects refer by this id.
 
-    ``keys``: the keys that ``nested`` keeps.
+    ``keys``: the keys of objects that ``nested`` keeps.
     """
 
     def __init__(self, dicts: list[dict[str, Any]], keys: frozenset[str]) -> None:
@@ -39,7 +39,8 @@ class Records:
     def nested(self, value: Any, depth: int = 0) -> Any:
         """Return a value in which references to records are replaced by the records.
 
-        If the page lacks a post, it is replaced by an object with its id, if the reference contains the id.
+        A reference to a post that the page lacks is replaced by an object with the post's id and no post. Any other
+        reference to a missing record is replaced by None.
 
         Raises:
             ExtractionFailed: the value contains more objects than any real page.
@@ -65,7 +66,7 @@ class Records:
         return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}
 
     def get(self, record_id: str) -> dict[str, Any] | None:
-        """Return the page's record with this id, or None. A missing user record is rebuilt from its fields' records."""
+        """Return the page's record with an id, or None. A missing user record is rebuilt from its fields' records."""
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 

@@ -50,8 +50,8 @@ class ProfileParams(LinkParams):
         ``seen`` are the ids of posts that earlier pages already returned. ``posts`` is the number of all posts on
         earlier pages, None in cursors of earlier versions.
 
-        If ``cursor`` is empty, the first page of the timeline is meant. If ``user_id`` is empty, it must be queried
-        first.
+        An empty ``cursor`` stands for the first page of the timeline. An empty ``user_id`` is unknown, and must be
+        queried first.
 
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
@@ -93,7 +93,7 @@ class Demographics(Model):
     friends_count: int | None
     """Number of accounts that the account follows; null if no source exposes it."""
     listed_count: int | None
-    """Number of lists that include the account; null if no source exposes it, such as the newest API."""
+    """Number of lists that include the account; null if no source exposes it. The newest API does not."""
     media_count: int | None
     """Number of the account's posts with media; null if no source exposes it."""
     statuses_count: int | None
@@ -126,7 +126,7 @@ class VideoQualities(Model):
     high: str | None
     """URL of the file with the highest bitrate; null if the post has no video."""
     low: str | None
-    """URL of the file with the lowest bitrate; null if there is only one file."""
+    """URL of the file with the lowest bitrate; null if there are fewer than two files."""
     medium: str | None
     """URL of a file with a medium bitrate; null if there are fewer than three files."""
     watermarked: str | None
@@ -168,8 +168,9 @@ class Post(Model):
     )
 
     caption: str
-    """The whole text, even of a long post. For a repost, it is the text of the reposted post. Shortened links are
-    expanded. A link to the post's own media at the end is removed. Mentions at the start are kept."""
+    """The whole text, even of a long post. For a repost, it is the text of the reposted post; for a post that is only
+    the link to an article, the article's title and text. Shortened links are expanded. A link to the post's own media
+    at the end is removed. Mentions at the start are kept."""
     comment_count: int | None
     """Number of replies; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
     like_count: int | None
@@ -207,8 +208,8 @@ class Post(Model):
     reposted_post: InnerPost | None
     """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
     thumbnail_url: str | None
-    """URL of the first photo or of the first video's cover. On a repost, it is that of the reposted post. Null if there
-    is no media."""
+    """URL of the first photo or of the first video's cover; for an article, of its picture. On a repost, it is that of
+    the reposted post. Null if there is no media."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
     video_url: str | None
@@ -235,6 +236,7 @@ class Profile(Model):
 
     data: Content
     hasMore: bool  # noqa: N815  # the contract's spelling
-    """Whether a next page exists. Also true if the timeline could not be fetched; the cursor then requests it again."""
+    """Whether a next page exists. Also true if the timeline or its cursor could not be read, and posts seem to be
+    missing: the cursor then requests the timeline from its start."""
     nextCursor: str  # noqa: N815  # the contract's spelling
     """Opaque value of the param ``cursor`` for the next page. "" at the end."""

@@ -19,7 +19,7 @@ _FIRST_TIMED_ID = 29_700_859_247
 """The first post id that contains a time stamp. Older ids are sequence numbers."""
 
 PLATFORM_MS = range(1_142_899_200_000, 4_102_444_800_000)
-"""The Unix milliseconds since the platform's first post, 2006-03-21. Seconds are smaller."""
+"""The Unix milliseconds from the platform's first post, 2006-03-21, to 2100. Times in Unix seconds are smaller."""
 
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]++(?!…|\.\.)")  # a cut link is not listed
@@ -48,7 +48,9 @@ def seconds(value: object) -> int | None:
 
 
 def date_text(value: object) -> str | None:
-    """Convert Unix milliseconds or an ISO 8601 date to the platform's date format. For any other value, return None.
+    """Convert Unix milliseconds (also as text) or an ISO 8601 date to the platform's date format.
+
+    A date without an offset is read as UTC. For any other value, return None.
 
     >>> date_text(1386995755000), date_text("2013-12-14T04:35:55.000Z"), date_text("soon")
     ('Sat Dec 14 04:35:55 +0000 2013', 'Sat Dec 14 04:35:55 +0000 2013', None)
@@ -83,7 +85,7 @@ def id_seconds(post_id: str) -> int | None:
 
 
 def moment(created_at: str | int | None, post_id: str) -> int | None:
-    """Return when a post was published, in Unix seconds: from its date, or else from its id."""
+    """Return when a post was published, in Unix seconds: from its date, or else from its id, or else None."""
     milliseconds = count(created_at)
     if milliseconds is not None and milliseconds in PLATFORM_MS:
         return milliseconds // 1000
@@ -156,9 +158,9 @@ def _expanded(raw: str, links: Sequence[Link]) -> list[Replacement]:
 def _dropped(raw: str, links: Sequence[Link], *, has_media: bool, shown_end: int | None) -> list[Replacement]:
     """Return the edits that remove the links to media at the end of a text.
 
-    Payloads list such a link in different ways or not at all. Therefore it is recognised by its position: it is at the
-    end, it begins after the displayed part of the text, and its destination is a media page or not listed. If the whole
-    text is displayed, as for another post's video, it is the last link.
+    Payloads list such a link in different ways or not at all. Therefore such a link is recognised by its position: it
+    is at the end of the text, it begins after the displayed part, and its destination is a media page or not listed. If
+    the whole text is displayed, as for another post's video, only the last link of a post with media is removed.
     """
     at_end = _links_at_end(raw)
     if not at_end:

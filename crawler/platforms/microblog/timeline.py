@@ -42,7 +42,8 @@ BOTTOM = "cursor-bottom"
 """Id prefix of the entries with the cursor for the next page. All 16 recorded cursor entries have this prefix."""
 
 MIN_WITHOUT_VIEWS = 3
-"""Number of posts from which on a number of views that all of them lack is missing. A very new post may lack it."""
+"""If at least this number of posts lack a number of views, and no post has one, the number is reported as missing. A
+single very new post may lack it."""
 
 PARTS = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry"}
 """The types of the instructions that add posts, each with the key that contains the posts."""
@@ -86,9 +87,9 @@ class Timeline:
     is_terminated: bool = False
     """Whether the platform states that the timeline ends with this page."""
     has_empty_parts: bool = False
-    """Whether an instruction that adds posts contains no entry, which is valid if its list is empty."""
+    """Whether an instruction that adds posts contains no entry. This is valid only if its list is present and empty."""
     unread: list[Unread] = field(default_factory=list)
-    """The instructions that could not be read."""
+    """The instructions of unknown types, and the modules without items."""
 
 
 def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timeline:
@@ -125,9 +126,9 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
 
 
 def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
-    """Return the keys for posts that are missing in a payload's instructions. An empty list is not missing.
+    """Return the keys with posts that are missing in a payload's instructions. An empty list is not missing.
 
-    All 29 recorded instructions of the API have them (captures e992000b9ff4, 62d44ffe2538).
+    All 29 recorded instructions of the API that add posts have these keys (captures e992000b9ff4, 62d44ffe2538).
     """
     keys = Counter(
         key
@@ -142,7 +143,7 @@ def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
 
 
 def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
-    """Return the posts in an entry, which may be a module with several items. Skip advertisements and users."""
+    """Return the rows in an entry, which may be a module with several items. Skip advertisements and users."""
     content = entry.content
     if isinstance(content, (Item, WebItem)):
         return _rows_of_items(entry.id, (content.content,), pinned=pinned)
@@ -164,7 +165,7 @@ def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = F
 
 
 def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:
-    """Return the cursor for the next page if the entry contains it. In threads, it is an item of an entry."""
+    """Return the cursor for the next page if the entry contains it. In threads, the cursor is an item of an entry."""
     content = entry.content.content if isinstance(entry.content, Item) else entry.content
     if isinstance(content, (Cursor, CursorItem, WebCursor)):
         return content if content.kind == "Bottom" or entry.id.startswith(BOTTOM) else None
@@ -184,8 +185,9 @@ def records_of(rows: list[Row], owner: str, contradictions: Contradictions) -> l
 
     Each post is returned once. Other authors' posts in conversations are left out.
 
-    All 576 posts since 2023 that are not reposts have a number of views in the API's responses (capture 8bf3576c7485).
-    The web client's have no state that says so: if several of them lack the number, and no other has it, it is missing.
+    In the API's responses, all 576 posts since 2023 that are not reposts have a number of views (capture 8bf3576c7485).
+    Posts in the web client's payloads do not state whether they have such a number: if several of these posts lack the
+    number, and none has it, the number is reported as missing.
     """
     web = [row.post for row in rows if isinstance(row.post, WebPost)]
     without_views = [post for post in web if post.lacks_views]

@@ -169,7 +169,7 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # Also after the client has disconnected. A target that still waits is then not started.
+            # After the client has disconnected, too. A target that still waits is then not started.
             del self._calls[target.id]
             self.source.discard(target.id)
 
