@@ -51,7 +51,8 @@ _MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
 class XlsxBook:
     """A workbook with any number of tables, in constant memory: rows are moved to temporary files one by one.
 
-    After 1,048,576 rows of a table, another sheet with the same header follows.
+    A sheet has at most 1,048,576 rows, including the header. Further rows of a table are in another sheet with the same
+    header.
     """
 
     def __init__(self, file: IO[bytes], created: datetime | None = None, folder: Path | None = None) -> None:
