@@ -78,8 +78,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     kind of response share the name. Each source has a circuit breaker of its own for each egress."""
 
     token_reasons: ClassVar[frozenset[str]] = frozenset()
-    """Reasons of errors that mean that a token was rejected. The spider gets a new token, and does not count the error
-    as a block."""
+    """Reasons of errors that mean that a token was rejected. The spider gets a new token. Such an error does not count
+    as a block, unless the new token is rejected, too."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -213,7 +213,7 @@ def missing_error(message: str, *paths: Sequence[str | int], reason: str) -> Ext
 
 
 def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:
-    """Create the error for a payload with too many unread parts. The error's details name the paths of these parts."""
+    """Create the error for a payload that cannot be used because of its unread parts. The details name their paths."""
     details: list[Detail] = [
         {"loc": list(each.path.split(".")), "msg": str(each), "type": each.cause} for each in unread
     ]

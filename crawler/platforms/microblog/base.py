@@ -263,7 +263,7 @@ class ApiPage(MicroblogPage):
 
     @property
     def _is_web(self) -> bool:
-        """Whether the response is for the newest web client's query."""
+        """Whether the response has a key in ``_WEB_ROOT``, so that the contract for it is ``WebResponse``."""
         return _WEB_ROOT.search(self.response.body, 0, ROOT_BYTES) is not None
 
     @property

@@ -103,8 +103,8 @@ class EmbedPost(Post):
     def contradictions(self) -> Sequence[str]:
         """Find values that are missing although other values show that they exist, as for posts in the API's responses.
 
-        In the API's responses, the same 230 posts have the quoted post's id and the link to it (captures 8bf3576c7485,
-        d8fcad0db39f).
+        In the API's responses, 230 posts have both the quoted post's id and the link to it, and no post has only one of
+        them (captures 8bf3576c7485, d8fcad0db39f).
         """
         missing = [name for name in COUNTS if getattr(self, name) is None]
         names = [*super().contradictions, *(missing if len(missing) < len(COUNTS) else [])]

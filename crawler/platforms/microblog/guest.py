@@ -197,7 +197,9 @@ class GuestClient:
         return self.spider.origin("api")  # with the sandbox, the origin is only known once the spider is opened
 
     async def user(self, target: Target, first: First | None = None) -> Part:
-        """Query a target's user, and return the item. ``first``: the response, if the query was the scheduled request.
+        """Query the user of a target, and return the item.
+
+        ``first``: the response, if the query was the target's scheduled request.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
@@ -211,7 +213,7 @@ class GuestClient:
         """Query a page of a user's posts, and return the item, with the additional key ``is_terminated``.
 
         ``cursor``: the platform's cursor for the page, "" for the first page. ``first``: the response, if the query was
-        the scheduled request. ``optional``: fail at once if a circuit breaker is open.
+        the target's scheduled request. ``optional``: fail at once if a circuit breaker is open.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.

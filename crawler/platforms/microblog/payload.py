@@ -26,7 +26,7 @@ class Link(Contract):
     short: str | None = always("url")
     destination: str | None = often("expanded_url")
     start: int | None = always("indices[0]")
-    """The position in the text, in code points."""
+    """The link's position in the text, in code points."""
 
 
 class VideoFile(Contract):
@@ -215,9 +215,10 @@ class ApiPost(Post):
 
         ``views.state`` is "EnabledWithCount" in the 716 posts with a count, and "Enabled" in the other 73. The 778
         posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier ones neither. In the
-        101 replies, the conversation's id is that of another post. The same 104 posts have the handle and the id of the
-        user that they reply to. The 149 posts that are marked as quotes and are not reposts have the quoted post's id.
-        The same 241 posts have the list of all media and the list of the first one.
+        101 replies, the conversation's id is that of another post. 104 posts have both the handle and the id of the
+        user that they reply to, and no post has only one of them. The 149 posts that are marked as quotes and are not
+        reposts have the quoted post's id. 241 posts have both lists of media (``media`` and the list that
+        ``first_media`` is from), and no post has only one of them.
         """
         names = list(super().contradictions)
         if self.views is None and self.views_state == "EnabledWithCount":

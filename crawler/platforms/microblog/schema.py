@@ -111,7 +111,7 @@ class Demographics(Model):
     profile_banner_url: str
     """URL of the banner, without a size; "" if the account has no banner or no source exposes it."""
     profile_image_url_https: str
-    """URL of the account's picture in the platform's default size (``_normal``)."""
+    """URL of the account's picture, usually in the platform's default size (``_normal``); "" if unknown."""
     screen_name: str = Field(min_length=1)
     """Handle in the upper and lower case that the platform shows, without @. Never empty."""
     url: str

@@ -51,13 +51,11 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        The error code in a JSON body counts like the HTTP status.
-
-        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id, or the body is a 404 page.
-        UpstreamBlocked: the status means a block, the body is empty, or the response is the cookie consent page.
-        UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic. UpstreamError:
-        any other status that is not a success, or any other error code. ExtractionFailed: the body begins like a JSON
-        error, but is not valid JSON.
+        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id; or the error code in the body is
+        404, or the body is a 404 page. UpstreamBlocked: the status or the error code means a block, the body is empty,
+        or the response is the cookie consent page. UpstreamRateLimited: the status or the error code is 429, or the
+        response is the CAPTCHA page for unusual traffic. UpstreamError: any other status that is not a success, or any
+        other error code. ExtractionFailed: the body begins like a JSON error, but is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -153,7 +151,7 @@ class ListPage(VideositePage):
 
     @cached_property
     def kind(self) -> str:
-        """The tab that the items belong to."""
+        """The name of the tab that the items belong to, such as ``videos``; "" if it is unknown."""
         return self.requested_tab
 
     @cached_property
