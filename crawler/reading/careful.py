@@ -261,7 +261,7 @@ class _Walk:
         if kind.tag is not None and type(data) is dict:
             key, _ = kind.tag
             if key not in data:
-                # The object is read as one of the first kind.
+                # The object is read by the first contract of the union.
                 self._note(join(path, key), "missing", _Place(path), loses_row=False)
             elif (found := _tagged(value).get(str(data[key]))) is None:
                 unknown = _Place(path)

@@ -121,7 +121,7 @@ Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
-    """Check the objects of the payload, level by level."""
+    """Whether no object of the payload lacks a part that types cannot require. Objects are checked level by level."""
     waiting: list[Level] = [(kind, [value], ())]
     empty: Counter[tuple[Step, ...]] = Counter()
     for contract, rows, keys in waiting:
@@ -186,15 +186,15 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether the place is an object on the path of an identity."""
+    """Whether the place is an object on the path of an identity, or the identity itself."""
     keys: dict[str, _Node] = field(default_factory=dict)
-    """The children of an object."""
+    """If the place is an object: the places under its keys."""
     entry: _Node | None = None
-    """Each entry of a list."""
+    """If the place is a list: the place of each of its entries."""
     member: _Node | None = None
-    """The value under any key of an object."""
+    """If the place is an object with any keys (``ANY``): the place under each of them."""
     leaf: Any = None
-    """The type of the value that ends here."""
+    """The type of the value whose path ends here."""
 
     def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, is_identity: bool = False) -> None:
         """Add the path of a value below this node."""
