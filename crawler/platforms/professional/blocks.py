@@ -12,8 +12,8 @@ from crawler.errors import TargetNotFound, UpstreamBlocked
 HEADING = "top-card-layout__title"
 """The CSS class of a heading that every profile page and no other page has."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
-"""Texts of which a profile page, or a saved part of one, contains at least one. The not-found page contains the
-third."""
+"""Texts of which a profile page, or a saved part of one, contains at least one. The not-found page also contains
+``public_profile_v3``."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
 # Each pattern identifies a block, whatever the HTTP status.
@@ -31,7 +31,7 @@ BLOCK_PATHS = {
     "checkpoint": "challenge",
 }
 OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First path segments of other kinds of pages, to which a profile's URL may redirect."""
+"""First path segments of pages other than profiles, to which a profile's URL may redirect."""
 
 BLOCKED_STATUS = 999
 """The platform's own HTTP status for blocked visitors, whichever member they request."""

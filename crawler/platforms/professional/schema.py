@@ -138,8 +138,8 @@ class Profile(Model):
     data_availability: DataAvailability
     """Which fields the platform showed and which it withheld."""
     education: list[schema_rows.Education]
-    """Schools, in page order. In a masked list, the first row with years or with the logo of ``current_school``, and
-    all rows after it, count as schools."""
+    """Schools, in page order. In a masked list, the first row with years, or with the name or logo of
+    ``current_school``, and all rows after it, count as schools."""
     experience: list[schema_rows.Experience]
     """Positions, in page order."""
     first_name: str = Field(alias="firstName")
@@ -191,7 +191,7 @@ class MemberItem(content.ContentItem):
     """Name of the author. "" for another person's post in the layout with a list, which does not name its author."""
     author_username: str
     """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list, it is
-    the name in the post's link. "" if the link has none."""
+    the name in the post's link. "" if the link has no name."""
     caption: str
     """The article's title, or the post's text, which may be shortened with "…" in the layout with a list."""
     comment_count: int | None

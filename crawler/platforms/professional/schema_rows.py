@@ -21,7 +21,7 @@ class Activity(Model):
     link: str
     """URL of the post."""
     text: str
-    """The post's text: complete in the layout with tabs, shortened with "…" in the layout with a list."""
+    """The post's text: complete in the layout with tabs; may be shortened with "…" in the layout with a list."""
 
 
 class Article(Model):
@@ -192,13 +192,13 @@ class Education(Model):
     field_of_study: str
     """The subject, "" if not shown or masked."""
     grade: str
-    """The grade, "" if not shown."""
+    """The grade, "" if not shown or masked."""
     end_date: int | None
     """The last year at the school, null if not shown."""
     start_date: int | None
     """The first year at the school, null if not shown."""
     masked: bool
-    """Whether the platform replaced the name or degree by asterisks. Masked fields are empty here."""
+    """Whether the platform replaced the name, degree, subject or grade by asterisks. Masked fields are empty here."""
     school_image: str | None
     """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     school_name: str
@@ -218,7 +218,7 @@ class Experience(Model):
     """Where the name was read. "page": in the row itself. "json_ld": in the linked data. "top_card": the row is masked,
     but the section at the top of the profile shows its company, with URL and logo. "masked": the name is masked."""
     company_slug: str
-    """The employer's name as it occurs in URLs; "" if the employer has no page."""
+    """The employer's name as it occurs in URLs; "" if masked, or if the employer has no page."""
     company_url: str
     """URL of the employer's page, "" if absent or masked."""
     date_range: str
