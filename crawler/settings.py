@@ -138,7 +138,7 @@ class Settings(Described):
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
-    """Seconds to wait after a failed request for a guest token before the next such request."""
+    """Minimum seconds until the next request for a guest token after the platform has refused one (block or rate limit)."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
@@ -195,8 +195,8 @@ class Settings(Described):
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
     BROWSER_QUIET: PositiveSeconds = 9.0
-    """Seconds without a new response after which the session on a browser page ends. Before the first response, the
-    session waits three times as long."""
+    """Seconds without a new captured response after which the session on a browser page ends. Before the first captured
+    response, the session waits three times as long."""
     BROWSER_SCROLL_PAUSE: Seconds = 1.0
     """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
     BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
@@ -237,8 +237,8 @@ class Settings(Described):
     MONITORS_RUNS: Positive = 10
     """Number of previous runs that a run is compared with."""
     MONITORS_MAX_FAILED: setting_types.Share = 0.1
-    """Highest share of targets that may be invalid or fail with the same upstream or internal error. A higher share is
-    reported (docs/monitors.md)."""
+    """Highest share of targets that may fail with the same error code, except for ``TARGET_NOT_FOUND`` and
+    ``TARGET_RESTRICTED``. A higher share is reported (docs/monitors.md)."""
     MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
     """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
