@@ -347,8 +347,8 @@ class ProfilePage(PlatformPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section.
-        Any other section may be absent. For example, a member can turn off the list of other members.
+        Other unread parts are added to ``unread``. All seven whole recorded pages (2024 to 2026-07) have the top
+        section. Any other section may be absent. For example, a member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
