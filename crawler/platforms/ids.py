@@ -57,7 +57,7 @@ def shipped_ids(kind: type[Ids]) -> Ids:
 
 
 def check_platform_ids(settings: BaseSettings) -> None:
-    """Check all files that the setting ``PLATFORM_IDS`` names. This runs before the first request.
+    """Check all files that the setting ``PLATFORM_IDS`` names. The check runs when a command starts.
 
     Raises:
         ValueError: the setting names an unknown platform, or a file cannot be read or does not match its model.

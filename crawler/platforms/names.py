@@ -195,7 +195,7 @@ class PayloadNames:
 
 
 def check_payload_names(settings: BaseSettings) -> None:
-    """Check the file that ``PAYLOAD_NAMES`` names. This runs when a command starts.
+    """Check the file that ``PAYLOAD_NAMES`` names. The check runs when a command starts.
 
     Raises:
         WrongNamesError: the file cannot be read, or is wrong.

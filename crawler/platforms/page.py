@@ -1,7 +1,7 @@
 """The base class of all page objects: their inputs, and the errors for HTTP failures and missing data."""
 
 # No "from __future__ import annotations" here: the injector needs classes, not strings, as the annotations of inputs.
-# It could not resolve strings for subclasses in modules that do not import these classes.
+# The injector could not resolve strings for subclasses in modules that do not import these classes.
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
@@ -83,7 +83,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        """Whether this class can read a saved response. ``body``: its text. Its URL is unknown."""
+        """Whether this class can read a saved response. ``body``: the text of the response. The URL is unknown."""
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     def _validate_input(self) -> None:
         """Run ``validate_input`` before the first field is read, and not again after it has passed.
 
-        This overrides a private method, because web-poet 0.24 has no public hook for it. The original method caches its
+        This method overrides a private method, because web-poet 0.24 has no public hook. The original method caches its
         result with ``cached_method``, which stores a bound method on the page object. That reference cycle would keep
         megabytes of payload in memory until the next garbage collection.
         """

@@ -1,4 +1,4 @@
-"""The static description of a platform. It is available before the platform's page objects and spider are loaded."""
+"""The static description of a platform, which is available before the platform's page objects and spider are loaded."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin
 FIELDS = tuple(Demographics.model_fields)
-"""The data model's profile fields. They are named after the keys in the oldest format, which embeds still have."""
+"""The data model's profile fields. The fields have the names of the keys in the platform's oldest format, which embeds
+still have."""
 COUNTS = Demographics.entity.history
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 

@@ -92,7 +92,7 @@ class SharedToken:
 
 
 class CurrentQueries:
-    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share them.
+    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share one object.
 
     The id in the profile page that was read last is tried first, then the ids in the data file. Ids that the platform
     did not find are tried last.

@@ -80,7 +80,7 @@ class Ids(IdsModel):
     user: Query
     """The query for a user by handle."""
     timeline: Query
-    """The query for a user's posts. It must have a variable for the cursor."""
+    """The query for a user's posts. This query must have a variable for the cursor."""
     features: dict[str, bool]
     """The feature flags that are sent with both queries."""
 

@@ -87,7 +87,7 @@ class Timeline:
     is_terminated: bool = False
     """Whether the platform states that the timeline ends with this page."""
     has_empty_parts: bool = False
-    """Whether an instruction that adds posts contains no entry. This is valid only if its list is present and empty."""
+    """Whether an instruction that adds posts has no entry. Such an instruction is valid only if its list is present."""
     unread: list[Unread] = field(default_factory=list)
     """The instructions of unknown types, and the modules without items."""
 

@@ -1,4 +1,4 @@
-"""Video site: base classes of the page objects. They find JSON data and lists, and detect blocks and errors."""
+"""Video site: base classes of the page objects, which find JSON data and lists, and detect blocks and errors."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class ListPage(VideositePage):
 
     @field
     def more(self) -> bool:
-        """Whether the list continues. This is known even if the token for the next page cannot be read (PA-1).
+        """Whether the list has a next page, whose token may be unreadable (PA-1).
 
         A row in an unknown format counts as the row that leads to the next page if its key begins with
         "continuationItem". This key changed in 2026, from ``continuationItemRenderer`` to
@@ -252,9 +252,10 @@ class ListPage(VideositePage):
     def _report_unread_views(self) -> None:
         """Report numbers of views in an unknown format (PA-9).
 
-        These are the texts with a number and the word "views". If a page with ten items or more has neither such texts
-        nor a number of views in a known format, they are all texts with a number that is not known to be another
-        number. On each recorded page with ten items or more, at least one item states its number of views.
+        A text with a number and the word "views" is reported. If a page with ten items or more has neither such a text
+        nor a number of views in a known format, every text with a number is reported, unless its words show that the
+        number is not one of views. On each recorded page with ten items or more, at least one item states its number of
+        views.
         """
         rows = [texts for texts, item in self._stated() if item["view_count"] is None]
         unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]

@@ -70,7 +70,7 @@ def _channel(page: Channel, person: Any) -> dict[str, Any]:
 
 
 def _other_channel(page: OtherChannel) -> dict[str, Any]:
-    """Build a generated channel (games, sports) or an age-restricted one. Their pages never show a badge."""
+    """Build a generated channel (games, sports) or an age-restricted channel. Pages of such channels show no badges."""
     game, topic, gate = page.game, next(iter(page.topics), None), age_gate(page)
     subtitle = _subtitle(page)
     subscribers = stated_count(subtitle, SUBSCRIBERS)
