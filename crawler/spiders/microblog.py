@@ -202,9 +202,9 @@ class MicroblogSpider(PlatformSpider):
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
         """Warn if the timeline stops with fewer posts than the profile states, and the platform did not mark its end.
 
-        ``earlier``: number of posts on earlier pages, None if this number is unknown. The end of a timeline is marked by
-        the instruction ``TimelineTerminateTimeline`` with the direction "TopAndBottom" (capture 15e277c749c3). With the
-        direction "Top" (capture 8bf3576c7485), the instruction does not mark the end.
+        ``earlier``: number of posts on earlier pages, None if this number is unknown. The platform marks the end of a
+        timeline with the instruction ``TimelineTerminateTimeline`` and the direction "TopAndBottom" (capture
+        15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not mark the end.
         """
         part, stated = parts.get("timeline"), profile_of(parts)["statuses_count"]
         if part is None or part["next_cursor"] != "" or part["is_terminated"] or None in {earlier, stated}:

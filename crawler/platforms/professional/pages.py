@@ -93,7 +93,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def services(self) -> list[str]:
-        return []  # public pages have no such section
+        return []  # public pages have no section with services
 
     skills = _listed("skills")
     volunteer_experience = _listed("volunteer_experience")
@@ -108,7 +108,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # on public pages, its button opens the sign-in window
+        return {}  # on public pages, the button for contact data opens the sign-in window
 
     @field
     def country(self) -> str:
