@@ -138,7 +138,7 @@ class Settings(Described):
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
-    """Minimum seconds until the next request for a guest token after the platform has refused one (block or rate limit)."""
+    """Minimum seconds until the next request for a guest token after the platform has refused one."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
