@@ -328,7 +328,7 @@ def _tagged(value: Value) -> dict[str, type[Contract]]:
 
 @per_contract
 def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return a contract's values, identities first: if an object lacks its identity, only this is reported of it."""
+    """Return a contract's values, identities first: of an object without its identity, nothing else is reported."""
     return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
 
 

@@ -5,8 +5,8 @@ keys of an ``identity`` or ``always`` value with one path are required fields, s
 values. The Struct of a contract is a subclass of the contract. The Struct has a field for each value whose only path is
 a single key, and a property for each other value.
 
-The strict pass returns an instance if the payload is exactly as declared, else None. In the second case, ``careful.py``
-finds the differences.
+The strict pass returns an instance if the payload has all that is declared, with the declared types, else None. Keys
+that are not declared are ignored. If the pass returns None, ``careful.py`` finds the differences.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class _Check:
     """The checks of the decoded objects of one contract."""
 
     lacks_one: Getter | None
-    """Returns whether an object lacks a required value with several paths. Such a value cannot be a required field.
-    None: the contract has no such value."""
+    """A function that returns whether an object lacks a required value with several paths. Such a value cannot be a
+    required field. None: the contract has no such value."""
     often: tuple[Getter, ...]
-    """Return the ``often`` values."""
+    """The getters of the ``often`` values."""
     one_of: tuple[Getter, ...]
-    """Return the values of which each object has at least one. Empty for a contract without ``one_of``."""
+    """The getters of the values of which each object has at least one. Empty for a contract without ``one_of``."""
     inside: tuple[tuple[Getter, bool, tuple[type[Contract], ...], tuple[Step, ...]], ...]
     """The values that contain objects which need checks. For each such value: its getter, whether it is a list, the
     contracts of the objects, and the keys of the objects. Entries of a list have no keys."""

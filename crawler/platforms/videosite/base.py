@@ -142,7 +142,8 @@ class ListPage(VideositePage):
     """Base class for responses that contain a list of items."""
 
     rows_path: ClassVar[str]
-    """The path of the list in the payload. The paths of all unread parts in the list begin with it."""
+    """The path of the list in the payload, with which the paths of the list's unread parts begin. A continuation page
+    may contain its list at other paths."""
 
     @cached_property
     def rows(self) -> list[Placed]:

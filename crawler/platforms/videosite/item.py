@@ -133,7 +133,7 @@ def _views(texts: list[str]) -> int | None:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """Return the first value that is not None, or None."""
+    """Return the first value that is not None. If there is no such value, return None."""
     return next((value for value in values if value is not None), None)
 
 
