@@ -209,7 +209,7 @@ def empty(model: type[Model]) -> dict[str, Any]:
 def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
     """Return a model's data without values, and for each field with a list or an object, a function that makes it.
 
-    These values are made anew for each record, because the record's code may change them in place.
+    These values are made anew for each record, because the code that builds the record may change them in place.
     """
     data: dict[str, Any] = {}
     makers: dict[str, Callable[[], Any]] = {}

@@ -57,7 +57,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     """
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """If this is a list, each contract that is read is appended with its data, for ``scrapy extract --suggest``."""
+    """If this is a list, each contract that is read is added to it with its data, for ``scrapy extract --suggest``."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 

@@ -56,7 +56,7 @@ def read_plain(kind: type[C], data: object) -> Reading[C]:
     """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
     Raises:
-        ExtractionFailed: the data has more rows than any real page, or is nested too deeply.
+        ExtractionFailed: the data has more than ``MAX_ROWS`` rows of one kind, or is nested too deeply.
     """
     value, walk = _walked(kind, data)
     return Reading(value, walk.unread())

@@ -30,8 +30,8 @@ OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 REPOST_MARK = "RT @"
 CUT_MARK = "…"
 LONGEST_CUT = 270
-"""If only the beginning of a long text is given, it has at least about this number of characters: up to 280 without
-links."""
+"""Minimum number of characters of a text that may be only the beginning of a longer text. Such beginnings have up to
+280 characters, not counting links."""
 
 Part = User | Post | Media
 
