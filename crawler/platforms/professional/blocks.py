@@ -10,7 +10,7 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The CSS class of a heading that every profile page and no other page has."""
+"""The CSS class of a heading that every profile page has. Company pages have it, too (capture 64c005d46817)."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
 """Texts of which a profile page, or a saved part of one, contains at least one. The not-found page also contains
 ``public_profile_v3``."""
@@ -61,7 +61,9 @@ def raise_for_blocks(response: HttpResponse) -> None:
 
 
 def has_heading(response: HttpResponse) -> bool:
-    """Whether the response is a profile page. The bytes are searched first, because decoding them is slow."""
+    """Whether the response has the heading of a profile or company page, and is therefore neither a block nor the
+    not-found page. The bytes are searched first, because decoding them is slow.
+    """
     return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
 
 
@@ -72,7 +74,7 @@ def _block_reason(response: HttpResponse) -> str | None:
     if first in BLOCK_PATHS:
         return BLOCK_PATHS[first]
     if has_heading(response):
-        return None  # the page is a profile, and the member's texts may contain any of the patterns
+        return None  # the texts of a profile may contain any of the patterns
     return next((reason for pattern, reason in BLOCK_PATTERNS if pattern.search(response.text)), None)
 
 

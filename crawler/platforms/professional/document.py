@@ -80,9 +80,10 @@ def shown_count(text: str) -> Count | None:
 def sorted_counts(texts: list[str], *, known_followers: str, number: int | None) -> tuple[str, str] | None:
     """Return the text about followers and the text about connections, or None if they cannot be distinguished.
 
-    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+". It
-    is about followers if the number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
-    number of followers elsewhere. Otherwise it is about connections if the page states another number of followers.
+    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+",
+    and about followers if its number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
+    number of followers elsewhere. Otherwise, a single text is about connections if the page states another number of
+    followers.
 
     Args:
         texts: the texts with numbers.
@@ -113,7 +114,7 @@ def sorted_counts(texts: list[str], *, known_followers: str, number: int | None)
 
 @dataclass
 class Head:
-    """The top section. Values that the page lacks are "" or None."""
+    """The data in the top section of a profile page. Values that the page lacks are "" or None."""
 
     exists: bool = False
     name: str = ""

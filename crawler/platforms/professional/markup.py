@@ -119,7 +119,7 @@ def check_selector(css: str) -> None:
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:
-    """Remove the buttons inside texts, and insert a line break before each ``<br>``."""
+    """Remove the buttons inside texts, and insert the character ``_LINE`` before each ``<br>``."""
     for each in reversed(tree.css(FURNITURE)):  # inner elements first: removing an element frees the elements in it
         if each.tag == "br":
             each.insert_before(_LINE)

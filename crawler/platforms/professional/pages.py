@@ -93,7 +93,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def services(self) -> list[str]:
-        return []  # public pages have no such section
+        return []  # public pages have no section with services
 
     skills = _listed("skills")
     volunteer_experience = _listed("volunteer_experience")
@@ -108,7 +108,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # on public pages, its button opens the sign-in window
+        return {}  # on public pages, the button for contact data opens the sign-in window
 
     @field
     def country(self) -> str:
@@ -347,8 +347,8 @@ class ProfilePage(PlatformPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section.
-        Any other section may be absent. For example, a member can turn off the list of other members.
+        Other unread parts are added to ``unread``. All seven whole recorded pages (2024 to 2026-07) have the top
+        section. Any other section may be absent. For example, a member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]

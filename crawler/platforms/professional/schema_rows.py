@@ -45,7 +45,7 @@ class Award(Model):
     date: str
     """Date as text ("Jun 2019"), "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Certification(Model):
@@ -91,7 +91,7 @@ class Organization(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Project(Model):
@@ -104,7 +104,7 @@ class Project(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     contributors: list[str]
     """Names of the other contributors."""
 
@@ -121,7 +121,7 @@ class Publication(Model):
     url: str
     """URL of the publication, "" without a link."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     contributors: list[str]
     """Names of the other authors."""
 
@@ -141,7 +141,7 @@ class SameName(Model):
     """Another member with the same name."""
 
     name: str
-    """The name."""
+    """That member's name."""
     headline: str
     """That member's headline, "" if not shown."""
     location: str
@@ -166,7 +166,7 @@ class VolunteerExperience(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Affiliation(Model):
@@ -188,7 +188,7 @@ class Education(Model):
     degree: str
     """The degree, "" if not shown or masked."""
     description: str
-    """Activities, societies and the member's description; "" if absent."""
+    """Activities, societies and the member's text about this school; "" if absent."""
     field_of_study: str
     """The subject, "" if not shown or masked."""
     grade: str
@@ -224,7 +224,7 @@ class Experience(Model):
     date_range: str
     """Dates as text ("Jul 2020 - Present"), "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     duration: str
     """Duration as text ("6 years 1 month"), "" if not shown."""
     employment_type: str
@@ -245,17 +245,17 @@ class RelatedProfile(Model):
     """Another member from the list "people also viewed"."""
 
     followers: str
-    """The platform's text ("17K followers"), "" if not shown."""
+    """The platform's text about that member's followers ("17K followers"), "" if not shown."""
     location: str
-    """Location as text, "" if not shown."""
+    """That member's location as text, "" if not shown."""
     name: str
-    """The name."""
+    """That member's name."""
     summary: str
     """The line under the name, "" if absent."""
     image: str | None
-    """URL of the photo, null if absent."""
+    """URL of that member's photo, null if absent."""
     link: str
-    """URL of the profile."""
+    """URL of that member's profile."""
 
 
 class Website(Model):
