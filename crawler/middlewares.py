@@ -97,7 +97,7 @@ class Redirect(RedirectMiddleware):
     def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Return the request to the location of a redirect. A response that is not a redirect is returned unchanged.
+        """Return the request to the location of a redirect. Other responses are returned unchanged.
 
         Raises:
             UpstreamError: the location is not a valid URL.
@@ -226,7 +226,7 @@ class Retry(RetryMiddleware):
         middleware.closing = Closing(crawler)
         return middleware
 
-    # Scrapy awaits the results of the next two methods, although those of its own middleware are not coroutines.
+    # Scrapy awaits process_response() and process_exception(), although its own middlewares have no coroutines.
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         if response.status not in self.retry_http_codes:
             return response

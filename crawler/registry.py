@@ -42,7 +42,7 @@ def spider(platform: str) -> type[PlatformSpider]:
 
 
 def spiders() -> dict[str, type[PlatformSpider]]:
-    """Return the spider classes of all platforms, by the platforms' names. This imports all platforms."""
+    """Import all platforms, and return their spider classes by the names of the platforms."""
     return {name: spider(name) for name in platforms()}
 
 
@@ -66,7 +66,7 @@ def find_scraper(name: str) -> Scraper:
 
 @cache
 def scrapers() -> dict[str, Scraper]:
-    """Return all scrapers by name and by alias. This imports all platforms."""
+    """Import all platforms, and return all scrapers by name and by alias."""
     return {name: find_scraper(name) for name in scraper_names()}
 
 

@@ -4,8 +4,8 @@
 these settings when they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list
 them.
 
-An environment variable ``CRAWLER_<SETTING>`` overrides a setting. Its value is decoded as JSON, or used as text if it
-is not valid JSON.
+An environment variable ``CRAWLER_<SETTING>`` overrides a setting. The value of the variable is decoded as JSON, or
+used as text if it is not valid JSON.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Settings(Described):
     ``bind``, ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
     this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
-    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If the egress is the cause
+    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause
     of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
     PLATFORM_IDS: setting_types.IdFiles = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
@@ -138,15 +138,15 @@ class Settings(Described):
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
-    """Seconds to wait after a failed request for a guest token before the next such request."""
+    """Minimum seconds until the next request for a guest token after the platform has refused one."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
     VIDEOSITE_ENRICH_MAX: Count = 100
     """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
     PHOTOAPP_PLAY_COUNTS: Switch = False
-    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. This loads a
-    second page per reel, which lists only the account's newest reels."""
+    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. Play counts
+    need a second page per reel, which lists only the account's newest reels."""
 
     # Downloads
 
@@ -168,7 +168,7 @@ class Settings(Described):
     DOWNLOAD_DELAY: Seconds = 0
     """0, because ``ThrottleMiddleware`` delays the downloads of all crawlers instead."""
     CONCURRENT_REQUESTS: Positive = 256
-    """So high that it has no effect: ``ThrottleMiddleware`` limits the downloads."""
+    """A limit so high that it has no effect: ``ThrottleMiddleware`` limits the downloads."""
     CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256
     """As for ``CONCURRENT_REQUESTS``."""
     CONCURRENT_ITEMS: Positive = 1
@@ -195,8 +195,8 @@ class Settings(Described):
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
     BROWSER_QUIET: PositiveSeconds = 9.0
-    """Seconds without a new response after which the session on a browser page ends. Before the first response, the
-    session waits three times as long."""
+    """Seconds without a new captured response after which the session on a browser page ends. Before the first captured
+    response, the session waits three times as long."""
     BROWSER_SCROLL_PAUSE: Seconds = 1.0
     """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
     BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
@@ -237,8 +237,8 @@ class Settings(Described):
     MONITORS_RUNS: Positive = 10
     """Number of previous runs that a run is compared with."""
     MONITORS_MAX_FAILED: setting_types.Share = 0.1
-    """Highest share of targets that may be invalid or fail with the same upstream or internal error. A higher share is
-    reported (docs/monitors.md)."""
+    """Highest share of targets that may fail with the same error code, except for ``TARGET_NOT_FOUND`` and
+    ``TARGET_RESTRICTED``. A higher share is reported (docs/monitors.md)."""
     MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
     """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
@@ -285,7 +285,7 @@ class Settings(Described):
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_STORE: Optional[Database] = None
-    """The name that ``STORE`` had in version 0.2. This setting is used, with a warning, if ``STORE`` is not set."""
+    """The name that ``STORE`` had in version 0.2. ``SERVICE_STORE`` is used, with a warning, without ``STORE``."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
     """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0

@@ -41,7 +41,7 @@ def descendants(root: int) -> dict[int, str]:
         try:
             parents[int(entry.name)] = int(_field(entry, "PPid"))
         except (OSError, ValueError, StopIteration):
-            continue  # it has just exited
+            continue  # the process has just exited
     found: dict[int, str] = {}
     waiting = [root]
     while waiting:
@@ -56,7 +56,7 @@ def descendants(root: int) -> dict[int, str]:
 
 
 def chromium_tree(root: int) -> list[int]:
-    """The process ids of a process's browser, the browser itself first."""
+    """The ids of the Chromium processes that a process has started, the browser's main process first."""
     tree = [(pid, line) for pid, line in descendants(root).items() if "chrom" in line.split(" ")[0] and alive(pid)]
     return [pid for pid, _ in sorted(tree, key=lambda each: "--type=" in each[1])]
 

@@ -1,6 +1,6 @@
 """Simulated platforms in whose payloads one declared value changes after some pages.
 
-Commands under test import this module. The expected records do not change.
+Commands under test import this module. The sandbox's truth does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.contracts.responses import Payload
 from tests.probe.changes import replaced
 
 BEFORE = 10
-"""Number of pages with the payload before it changes."""
+"""Number of pages that still contain the value unchanged. All later pages contain it changed."""
 
 
 class Change(NamedTuple):
@@ -38,9 +38,9 @@ class Change(NamedTuple):
     keys: list[str]
     """The keys of the value's path up to the changed one."""
     further: list[str]
-    """The keys that replace them. If they are the same keys, the value is put into a list."""
+    """The keys that replace ``keys``. If both are equal, the value stays in its place, inside a new list."""
     neighbour: str = ""
-    """A new key in the same object, with different values of the same type and form."""
+    """A key that is added to the object that contained the value, with a different value of the same form, or ""."""
 
     @property
     def is_retyped(self) -> bool:
@@ -83,7 +83,7 @@ def _read(page: PlatformPage) -> None:
 
 
 def changed(body: bytes, change: Change) -> bytes:
-    """Return the body of a response after the change, or the same body if it contains no objects of the contract."""
+    """Return the body of a response after the change, or the same body if no object of the contract has the value."""
     kind = contracts_of(change.platform)[change.contract]
     pairs = []
     for payload in payloads(change.platform, body):
@@ -118,7 +118,7 @@ def _apply(row: Any, change: Change) -> bool:
 
 
 class ChangedSite:
-    """A site whose pages change. Targets with the fault ``flaky`` get their data with the first request."""
+    """A site whose pages change. Its targets with the fault ``flaky`` get their data with the first request."""
 
     def __init__(self, site: FakeSite, change: Change) -> None:
         self._site, self._change = site, change
@@ -152,7 +152,10 @@ class RecordingSite(ChangedSite):
 
 
 def install(platform: str, change: list[Any] | str) -> None:
-    """Change the simulated platform of this process, or record its pages in a folder."""
+    """Change a simulated platform of this process, or record its pages.
+
+    ``change``: the arguments of ``Change``, or the folder to which the bodies of the pages are written.
+    """
     build = Sandbox._build  # the sandbox has no hook for other sites
 
     def built(self: Sandbox, name: str) -> FakeSite:

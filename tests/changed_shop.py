@@ -1,7 +1,7 @@
 """A shop whose payload changes in flight. Commands under test import this module.
 
-On the pages of the search ``basket``, a key is renamed in every row; on those of ``kettle``, there are rows of a new
-type; on those of ``pillow``, both.
+On the pages of the search ``basket``, a key is renamed in every row. The pages of ``kettle`` have two rows of new
+types. The pages of ``pillow`` have both changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from crawler.sandbox.retail.site import Site
 
 RENAMED, TILES, CHANGED = "basket", "kettle", "pillow"
 BEFORE = "import tests.changed_shop as shop; shop.install()"
-"""For ``forks.run(before=...)`` and ``running(before=...)``."""
+"""Python code that changes the shop, for the arguments ``before`` of ``forks.run()`` and ``running()``."""
 
 ITEMS = "props.pageProps.initialData.searchResult.itemStacks[].items[]"
 RATING = f"{ITEMS}.averageRating"
@@ -22,7 +22,7 @@ UNKNOWN = f"{ITEMS}.…unknown"
 ROWS = re.compile(rb'"items":\[(?={"__typename":"Product")')
 """Matches the start of a list of products."""
 NEW_TILES = rb'{"__typename":"NewTile"},{"__typename":"Tile\u001b[2J"},'
-"""Two more rows. The name of the second type would clear a terminal."""
+"""Two rows of unknown types. The name of the second type would clear a terminal."""
 
 
 def changed(body: bytes, query: str) -> bytes:

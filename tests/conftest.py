@@ -1,4 +1,4 @@
-"""For all tests: blocks connections to other machines, ignores the developer's settings, starts PostgreSQL servers."""
+"""Hooks and fixtures of all tests: no connections to other machines, no settings of the developer, PostgreSQL."""
 
 import gc
 import itertools
@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 LOOPBACK_NAMES = {"", "localhost"}
 QUICK = {"contracts", "fixtures", "platforms", "reading"}
-"""Folders with tests that start no processes."""
+"""Folders with tests that, with few exceptions, start no processes."""
 
 # The same examples in every run, so that failures in CI can be reproduced. No deadline: timing is not asserted.
 hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
@@ -78,13 +78,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run test files that start no processes last: they are short, so all workers finish at about the same time."""
+    """Run the tests in the folders ``QUICK`` last: they are short, so all workers finish at about the same time."""
     items.sort(key=lambda item: not QUICK.isdisjoint(item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Disable garbage collection while tests are collected, and exclude the objects from then in later collections."""
+    """Disable garbage collection while pytest collects tests. The objects that exist then are never collected."""
     gc.disable()
     try:
         return (yield)
@@ -94,7 +94,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """Skip the last garbage collection: when the process exits, libraries would report objects that it cannot free."""
+    """Undo ``gc.freeze()``: otherwise, libraries would report objects that cannot be freed when the process exits."""
     gc.unfreeze()
 
 
@@ -174,6 +174,6 @@ def postgresql_store(postgresql: str) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite_store", "postgresql_store"])
 def location(request: pytest.FixtureRequest) -> str:
-    """The location of an empty store."""
+    """The location of an empty store. A test that uses it runs twice: with SQLite and with PostgreSQL."""
     found: str = request.getfixturevalue(request.param)
     return found

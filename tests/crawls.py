@@ -1,4 +1,4 @@
-"""Runs crawls as users do, in separate processes, against a sandbox in another process."""
+"""Runs crawls as users do, in separate processes. The sandbox runs in the crawl's process or in one of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK = ("-s", "RETRY_BACKOFF_BASE=0.05", "-s", "DOWNLOAD_TIMEOUT=5", "-s", "BRE
 
 @contextlib.contextmanager
 def sandbox(*options: str) -> Iterator[dict[str, Any]]:
-    """Run the simulated platforms. Yields the settings of a crawl that uses them without delays."""
+    """Run the simulated platforms in a process. Yields the settings of a crawl that uses them without delays."""
     command = [sys.executable, "-m", "scrapy", "sandbox", *options]
     with forks.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -53,7 +53,7 @@ def lines(*files: Path) -> list[Any]:
 def crawl(
     tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail"
 ) -> tuple[int, list[Any], list[Any], str]:
-    """Run a crawl. Return its exit code, the objects of its feed and its failures feed, and its log."""
+    """Run a crawl with ``SANDBOX=1``. Return its exit code, the objects of its feed and failures feed, and its log."""
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     run = forks.run(
         [
@@ -75,7 +75,7 @@ def crawl(
 def crawl_each(
     tmp_path: Path, spider: str, targets: dict[str, dict[str, Any]], *arguments: str
 ) -> tuple[dict[str, str], list[Any]]:
-    """Crawl targets, given as id -> params, of which some fail. Return id -> code, and the lines with data."""
+    """Crawl targets, given as id -> params, of which at least one fails. Return id -> code, and the lines with data."""
     file = tmp_path / "targets.jsonl"
     file.write_text("".join(json.dumps({"id": name, **params}) + "\n" for name, params in targets.items()))
     status, out, failures, log = crawl(tmp_path, "-a", f"targets={file}", *arguments, spider=spider)
@@ -86,7 +86,7 @@ def crawl_each(
 
 
 def comparable(record: Any) -> Any:
-    """A record without its cursors, which are not part of expected records."""
+    """A record without its cursors, which the sandbox's expected records do not contain."""
     if isinstance(record, dict):
         return {key: comparable(value) for key, value in record.items() if key not in {"cursor", "nextCursor"}}
     return [comparable(each) for each in record] if isinstance(record, list) else record

@@ -1,4 +1,4 @@
-"""Checks commands in the documentation without running them: programs, options, arguments, files."""
+"""Checks the commands in the documentation without running them: programs, options, arguments, files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_block(text: str) -> list[str]:
     """Check the commands of a block. Return them, each as one line.
 
     Raises:
-        AssertionError: a command, or one of its options or arguments, does not exist.
+        AssertionError: a program, an option, a setting, an argument or a file does not exist.
     """
     new: set[str] = set()
     found = commands(text)

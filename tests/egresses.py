@@ -30,11 +30,11 @@ class Stage:
     requests: Path
 
     def seen(self) -> list[Any]:
-        """The requests that the sandbox has received."""
+        """The requests in the sandbox's log, which a test may empty."""
         return lines(self.requests)
 
     def clients(self) -> Counter[str]:
-        """Number of received requests by egress."""
+        """The number of received requests by the name of the egress."""
         names = {source: name for name, source in self.proxies.sources.items()}
         return Counter(names[each["client"]] for each in self.seen())
 
@@ -62,7 +62,7 @@ def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def at(shared_stage: Stage) -> Iterator[Stage]:
-    """The shared proxies and sandbox, with an empty request log and without faults."""
+    """The stage of all tests of a module, with an empty request log. After each test, the faults are removed."""
     shared_stage.requests.write_text("")
     for relay in shared_stage.proxies.relays.values():
         relay.accepted = 0
@@ -145,7 +145,7 @@ def queries(number: int) -> list[dict[str, Any]]:
 
 
 def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
-    """The clients that requested each value of a query parameter."""
+    """Value of the query parameter ``key`` -> the addresses (of proxies) from which it was requested."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for each in at.seen():
         for value in parse_qs(urlsplit(each["uri"]).query).get(key, []):
@@ -154,18 +154,21 @@ def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
 
 
 PARTS = {"shortvideo": "/search/photo"}
-"""The path of the requests that count for the budget, if only some do: a browser page also requests scripts.
+"""Platform -> start of the paths that count for its budget, if not all paths do: a browser page also requests scripts.
 """
 
 
 def starts(at: Stage, name: str) -> list[float]:
-    """The times at which downloads through an egress reached the sandbox."""
+    """The times (in seconds) at which the downloads through an egress that count for a budget reached the sandbox."""
     own = [each for each in at.seen() if each["client"] == at.proxies.sources[name]]
     return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
 
 
 def check_budget(at: Stage, delay: float, *, all_used: bool = True) -> None:
-    """Assert that no egress has started more requests than its budget allows. Delays may vary by half."""
+    """Assert that the downloads through each egress started, on average, at least half of ``delay`` seconds apart.
+
+    The throttle varies each delay by up to half. ``all_used``: each egress must also have been used.
+    """
     for name in at.proxies.relays:
         times = starts(at, name)
         assert times or not all_used, f"{name} was not used"

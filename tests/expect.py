@@ -1,7 +1,8 @@
 """Writes the missing expected outputs of fixtures that ``tests.transcribe`` made: ``python -m tests.expect``.
 
-An expected output is computed by the small readers in ``tests/field_maps``, which follow the notes on the platform, not
-by the page object. It is committed before the page object reads the fixture, and is never overwritten.
+An expected error is listed in ``FAILURES``. Expected data is computed not by the page object, but by the small readers
+in ``tests/field_maps``, which follow notes on the platform that are not part of the repository. An expected output is
+committed before the page object reads the fixture, and is never overwritten.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ FAILURES = {
     ("videosite", "browseid-malformed-http-400"): ("TargetNotFound", "invalid_id"),
     ("videosite", "resolve-url-of-an-unknown-handle-http-404"): ("TargetNotFound", "not_found"),
 }
-"""The expected errors for captures of failures and their reasons, from the tables of failures in the notes. Without a
-reason, only the fixture is a failure."""
+"""(Platform, name of the fixture) -> class and reason of the expected error, from the tables of failures in the notes.
+With the reason "", only the fixture must raise the error: its capture is not tested."""
 
 
 def expected(entry: transcribe.Entry, body: str) -> dict[str, Any] | None:
-    """Return what must be extracted from the body of a fixture or of its capture; None if no field map covers it."""
+    """Return the data that the body of a fixture or of its capture must give; None if no field map covers the body."""
     fields = import_module(f"tests.field_maps.{entry.platform}")
     if transcribe.is_json(body):
         payload = json.loads(body)

@@ -14,7 +14,7 @@ from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail.site import Site
 
 Respond = Callable[[str, dict[str, str]], FakeResponse | None]
-"""Maps a path and its query to a response. None: the request gets no response."""
+"""Maps a path and its query to a response. None: the request gets no response until ``release`` is set."""
 CONDITION_TIMEOUT_SECONDS = 240.0
 """Seconds after which ``wait_until`` fails: far longer than any condition should take."""
 
@@ -29,7 +29,7 @@ class HangingPlatform:
     robots: bytes | None = None
     """Content of robots.txt; None: 404."""
     release: threading.Event = field(default_factory=threading.Event)
-    """When it is set, the pending requests get their pages."""
+    """Once it is set, the requests that got no response get their pages."""
     requested_paths: list[str] = field(default_factory=list)
     """Path and query of each request."""
     open_connections: int = 0
@@ -43,7 +43,7 @@ class HangingPlatform:
         return f"http://127.0.0.1:{self.port}"
 
     def page(self, path: str, args: dict[str, str]) -> FakeResponse:
-        """The page of the sandbox."""
+        """The sandbox's page at a path, or the response for robots.txt."""
         if path == "/robots.txt":
             return (404, {}, b"") if self.robots is None else (200, {"Content-Type": "text/plain"}, self.robots)
         return self.site.page(FakeRequest(path, args))
@@ -90,7 +90,7 @@ class HangingPlatform:
         return True
 
     def wait_until(self, condition: Callable[[HangingPlatform], bool]) -> None:
-        """Wait until a condition holds; fail if it does not hold in time."""
+        """Wait until a condition holds; fail if it does not hold within ``CONDITION_TIMEOUT_SECONDS``."""
         end = time.monotonic() + CONDITION_TIMEOUT_SECONDS
         while not condition(self):
             assert time.monotonic() < end, (self.open_connections, self.unanswered, self.requested_paths)
@@ -99,7 +99,7 @@ class HangingPlatform:
 
 @contextmanager
 def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> Iterator[HangingPlatform]:
-    """Run the server in a thread. By default, queries that begin with ``hang`` get no response."""
+    """Run the server in a thread. By default, searches whose words begin with ``hang`` get no response."""
     platform = HangingPlatform(Site(light=light), respond)
     if respond is None:
         platform.respond = lambda path, args: (

@@ -1,4 +1,4 @@
-"""A slow parser of script literals that reads one token at a time, with which ``microblog.js_literals`` is compared."""
+"""A slow parser of script literals, which reads one token at a time. Tests compare ``js_literals`` with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Container = dict[str, Any] | list[Any]
 
 @dataclass
 class Literals:
-    """The values in a page's scripts, in the structure of ``js_literals.Literals``."""
+    """The values in a page's scripts, with the attributes of ``crawler.platforms.microblog.js_literals.Literals``."""
 
     containers: list[Container] = field(default_factory=list)
     """Every object and array that was read to its closing bracket, in the order of the opening brackets."""

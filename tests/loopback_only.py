@@ -1,6 +1,6 @@
 """When a process imports this module, its connections and name lookups beyond loopback are refused and recorded.
 
-``LOOPBACK_LOG`` names the file to which the refused hosts are written.
+The environment variable ``LOOPBACK_LOG`` names the file to which the refused hosts are written.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
 plugin replays fixtures, with one test per field. No expectation is written by the page object: the cases of
-``fixture_sources`` state the errors by hand, and the data is the sandbox's truth. Recorded pages are other people's
-data: they become fixtures only with invented content (``tests.transcribe``). This program does not change those
-fixtures. Run it after a change of the sandbox's pages or of the cases, and review the difference.
+``fixture_sources`` state the errors by hand, and their data is the sandbox's truth, with a few values set by hand.
+Recorded pages are other people's data: they become fixtures only with invented content (``tests.transcribe``). This
+program does not change those fixtures. Run it after a change of the sandbox's pages or of the cases, and review the
+difference.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TRANSCRIBED = "transcribed-"
 """Prefix of the fixtures that ``tests.transcribe`` writes."""
 
 Failure = tuple[type[ScrapeError], str]
-"""The class and the reason of a typed error."""
+"""The class and the reason of an expected error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,8 @@ class Case:
     body: bytes
     page_params: dict[str, Any]
     expected: Failure | dict[str, Any] | None = None
-    """An error, or an item. None: data that becomes no fixture, because transcriptions have its form, and the tests of
-    the platform compare it with the sandbox's truth for many seeds."""
+    """An error, or an item. None: any item, but no error. Such a case is not saved as a fixture: transcribed fixtures
+    have its format, and the tests of the platform compare its data with the sandbox's truth for many seeds."""
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -67,7 +68,7 @@ class Case:
         """Check the page object's result.
 
         Raises:
-            SystemExit: the page object gives another result than the expected one.
+            SystemExit: the page object does not give the expected result.
         """
         result: Failure | dict[str, Any]
         try:
@@ -79,7 +80,7 @@ class Case:
             raise SystemExit(f"{self.page.__name__} {self.name}: expected {expected}, found {result}")
 
     def save(self) -> None:
-        """Write the case with its expected result as a fixture. The reason of an error is written as its message."""
+        """Write the case as a fixture with its expected result. The message of an error in a fixture is its reason."""
         error = self.expected[0](self.expected[1]) if isinstance(self.expected, tuple) else None
         item = self.expected if self.has_data else None
         folder = TESTS / "fixtures" / get_fq_class_name(self.page)
@@ -97,7 +98,10 @@ def cases(platform: str = "*") -> Iterator[Case]:
 
 
 def main() -> None:
-    """Replace the sandbox's fixtures, of all platforms or of the given ones, if all cases give the expected results."""
+    """Replace the sandbox's fixtures, of all platforms or of the given ones.
+
+    The fixtures of a platform are replaced only after all its cases have given the expected results.
+    """
     for platform in sys.argv[1:] or ("*",):
         found = list(cases(platform))
         for case in found:

@@ -41,26 +41,26 @@ def request_for(site: Site, source: str, handle: str, cursor: str = "") -> FakeR
 
 
 def answer(site: Site, source: str, handle: str, cursor: str = "") -> tuple[int, dict[str, str], bytes]:
-    """The response of the platform, with the handle's fault."""
+    """The response of the simulated platform, with the fault that the handle selects."""
     request = request_for(site, source, handle, cursor)
     fault = site.fault(request)
     return site.page(request) if fault is None else site.damaged(fault, request)
 
 
 def page_of(source: str, body: bytes, *, status: int = 200, **params: Any) -> MicroblogPage:
-    """The page object of a response."""
+    """The page object for a response's body. ``params``: the page params of its request."""
     headers = {"Content-Type": "text/html; charset=utf-8"}
     response = HttpResponse("https://x.com/", body, status=status, headers=headers)
     return PAGES[source](response=response, page_params=PageParams(params))
 
 
 def joined(*pages: MicroblogPage) -> dict[str, Any]:
-    """The validated record of some pages."""
+    """The validated record that the spider joins from some pages."""
     return validated(Profile, asyncio.run(MicroblogSpider.join(pages)))
 
 
 def read(site: Site, handle: str, *sources: str) -> dict[str, Any]:
-    """The first page of an account's record, from some sources."""
+    """The record of the first page of an account's posts, from the given sources only."""
     return joined(
         *(
             page_of(source, body, status=status, username=handle)
@@ -80,7 +80,7 @@ def same(data: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def timeline_with(*posts: dict[str, Any]) -> bytes:
-    """The API's response with posts."""
+    """The API's response that contains these posts."""
     entries = [
         {
             "entryId": f"tweet-{number}",
@@ -95,13 +95,13 @@ def timeline_with(*posts: dict[str, Any]) -> bytes:
 
 
 def timeline_of(*instructions: dict[str, Any]) -> bytes:
-    """The API's response with instructions."""
+    """The API's response that contains these instructions of a timeline."""
     timeline = {"timeline": {"instructions": instructions}}
     return orjson.dumps({"data": {"user": {"result": {"__typename": "User", "timeline": timeline}}}})
 
 
 def web_timeline_with(*posts: dict[str, Any]) -> bytes:
-    """The response with posts to the newest web client."""
+    """The response to the newest web client that contains these posts."""
     entries = [
         {
             "entry_id": f"tweet-{number}",
@@ -124,7 +124,7 @@ def posts_in(body: bytes) -> list[dict[str, Any]]:
 
 
 def profile_in(user: dict[str, Any]) -> dict[str, Any]:
-    """The profile in the API's response with a user."""
+    """The profile that is read from the API's response with this user."""
     body = orjson.dumps({"data": {"user": {"result": user}}})
     profile: dict[str, Any] = asyncio.run(page_of("user", body).to_item())["profile"]
     return profile

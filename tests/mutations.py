@@ -1,4 +1,4 @@
-"""Makes changed copies of responses: every name renamed, every part removed, in one row or in all rows.
+"""Makes changed copies of responses: each name renamed, each key removed or set to null, in one row or in all rows.
 
 A platform may rename any key, class, element or variable of its pages. These functions find all such names in the
 sandbox's responses (``tests.fixture_sources``), and determine by trial which of them a page object depends on: those
@@ -36,12 +36,12 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of a page object: an item or an error, and the errors for the parts that the item lacks."""
+    """The result of a page object: an item or an error, and the errors and unread parts that it reports for an item."""
 
     item: Any
     error: ScrapeError | None
     skipped: frozenset[str]
-    """The reason and details of each of these errors, and each unread part, as text."""
+    """The reason and details of each error of a skipped part, and each unread part, as text."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ _PLACES: dict[Sort, re.Pattern[bytes]] = {
     "attribute": re.compile(rb'\s(?!version=|encoding=)(?P<name>[a-z][\w:-]*)(?==")'),
     "variable": re.compile(rb"(?:var |window\[[\"'])(?P<name>" + _NAME + rb")(?=(?:[\"']\])?\s*=)"),
 }
-"""Patterns for each sort of name, which do not match content."""
+"""A pattern for each sort of name. The patterns do not match content."""
 
 
 def _sorts(body: bytes) -> list[Sort]:
@@ -161,7 +161,7 @@ def field_map(fixture: PageFixture) -> tuple[Name, ...]:
 
 
 def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
-    """Return the names without which the page object has no data."""
+    """Return the names whose renaming makes the page object raise an error."""
     return tuple(name for name, is_mandatory in _needs(fixture).items() if is_mandatory)
 
 
@@ -271,7 +271,10 @@ def _block(start: int, text: bytes) -> Block | None:
 
 
 def _changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
-    """Return the response with a change at each occurrence of the key below a place (the block's number, then keys)."""
+    """Return the response with a change at each occurrence of the key below a place.
+
+    A place is the number of a JSON document in the response, then keys and indexes. () is the whole response.
+    """
     for number, block in reversed(list(enumerate(blocks(body)))):
         if place and place[0] != number:
             continue
@@ -345,7 +348,7 @@ def _kind(element: Any) -> tuple[Any, str, str]:
 # Differences between items
 
 EMPTY: tuple[Any, ...] = (None, "", [], {}, False)
-"""The values of fields whose part is missing. (False is that of ``has_about`` and similar fields.)"""
+"""The values that fields have if their part of the page is missing. ``has_about`` and similar fields have False."""
 
 
 class Difference(NamedTuple):
@@ -358,7 +361,7 @@ class Difference(NamedTuple):
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[Difference]:
-    """Return the differences between two items. Rows are aligned, so that one lost row is one difference."""
+    """Return the differences between two items. Their rows are aligned, so that one lost row is one difference."""
     if before == after:
         return []
     if isinstance(before, dict) and isinstance(after, dict):
@@ -394,11 +397,12 @@ def violations(
     one_row: bool = False,
     stated: bool = False,
 ) -> list[str]:
-    """Return the violations of the rules for changed pages in the result for a changed copy of a response.
+    """Read a changed copy of a response, and return the rules for changed pages that the result breaks.
 
     The rules: the error, if any, is an ``ExtractionFailed`` with paths. No value is invented, and no row is lost
-    without an entry in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost. With
-    ``stated``, the response itself states that the parts are missing, so that no entry is required.
+    without a new entry in ``skipped``. With ``one_row``, there is no error, and at most one row of each list is lost.
+    With ``stated``, the response itself states that the parts are missing: any error is allowed, and no entry is
+    required.
 
     ``alternatives`` are regular expressions for paths whose value may come from another part of the page.
     """

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the service, which tests share, because building it takes a quarter of a second."""
+"""The OpenAPI document of the service, built once for all tests of a process: it takes a quarter of a second."""
 
 from crawler.service.description.openapi import document
 

@@ -1,4 +1,7 @@
-"""Components as users write them. Each one appends its name to the file that ``OWN_LOG`` names."""
+"""Components as users write them. Their methods append a line to the file that the variable ``OWN_LOG`` names.
+
+The add-on ``Disabling`` and the classes with wrong or changed behaviour append nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from crawler.pipelines import ValidationPipeline
 
 
 def ran(name: str) -> None:
-    """Note that a component was called."""
+    """Append the name of a component that was called to the file."""
     with Path(os.environ["OWN_LOG"]).open("a") as log:
         log.write(f"{name}\n")
 

@@ -31,7 +31,10 @@ def written(page: str, platform: str) -> str:
 
 
 def sandbox_tables(platform: str) -> str:
-    """Return the tables of the targets and faults of a simulated platform, its own faults first."""
+    """Return the tables of the targets and faults of a simulated platform.
+
+    The platform's own faults come before the faults that all platforms share.
+    """
     module = import_module(f"crawler.sandbox.{platform}.site")
     catalogue = module.Site().catalogue()
     faults: dict[str, dict[str, Any]] = catalogue["faults"]
@@ -55,7 +58,7 @@ def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def arguments(params: dict[str, str]) -> str:
-    """Return params as the arguments of a crawl."""
+    """Return params in the form of a crawl's arguments."""
     return " ".join(f"`{name}={value}`" for name, value in params.items())
 
 

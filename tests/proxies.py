@@ -23,10 +23,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "operator", "hunter2-of-the-proxies"
 SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "Proxy-Authorization")
-"""Texts that no output may contain."""
+"""Texts that no output of a command may contain."""
 Fault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
 RESET_AFTER_BYTES = 6_000
-"""A connection is reset after this many bytes of response: after the TLS handshake, in the middle of a page."""
+"""The fault ``reset`` resets a connection after this many response bytes: in the middle of a page, after the TLS
+handshake."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Relay:
     _loop: asyncio.AbstractEventLoop | None = None
 
     def set(self, fault: Fault) -> None:
-        """Set the fault, and close the open connections, so that it applies to all further requests."""
+        """Set the fault, and close the open connections, so that the fault applies to all further requests."""
         assert self._loop
         asyncio.run_coroutine_threadsafe(self._change(fault), self._loop).result()
 
@@ -121,7 +122,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limi
 
 @dataclass
 class Proxies:
-    """Running proxies: the value of EGRESSES, and the relays by the names of the egresses."""
+    """Running proxies, as the value of EGRESSES. The dictionaries have the names of the egresses as keys."""
 
     egresses: list[dict[str, Any]]
     relays: dict[str, Relay]

@@ -1,4 +1,7 @@
-"""A plugin of proxy.py that connects from the address in ``PROXY_SOURCE``. The sandbox logs this address."""
+"""A plugin of proxy.py, whose connections then start at the address in the environment variable ``PROXY_SOURCE``.
+
+The sandbox logs this address, so tests can tell the proxies of requests apart.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ def _connect(address: tuple[str, int], *_arguments: object, **_options: object) 
 
 
 class FromOwnAddress(HttpProxyBasePlugin):  # type: ignore[misc]  # proxy.py has no types here
-    """Makes proxy.py import this module. (proxy.py does not call the hook ``resolve_dns`` for numeric destinations.)"""
+    """An empty plugin: proxy.py imports this module because of it, and the module replaces proxy.py's function.
+
+    The hook ``resolve_dns`` could choose the address, but proxy.py does not call it for numeric destinations.
+    """
 
 
 server.new_socket_connection = _connect

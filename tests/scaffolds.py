@@ -43,7 +43,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def content(project: Path) -> dict[str, bytes]:
-    """Return the files of the copy by their paths, without caches."""
+    """Return path -> content of each file of the copy, without ``__pycache__``."""
     return {
         str(path.relative_to(project)): path.read_bytes()
         for path in project.rglob("*")
@@ -56,7 +56,7 @@ def failed(tested: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def check_format(folder: Path, files: Files) -> None:
-    """Write generated files in the way the commands do, and check their formatting."""
+    """Write generated files into a folder as ``newscraper`` and ``newplatform`` do, and check their formatting."""
     shared = ("pyproject.toml", "tests/__init__.py", "tests/crawls.py", "tests/make_fixtures.py")
     packages = {
         f"{Path(path).parent}/__init__.py": '"""A package."""\n' for path in files if path.startswith("crawler/")

@@ -39,7 +39,7 @@ class Shop:
         return status, headers | self.headers, self.alter(body)
 
     def reprice(self, cents: Callable[[int], int]) -> None:
-        """Change every price. The site is replaced by a copy, because a site caches its pages."""
+        """Change every price by a function of its cents. The site, which caches its pages, is replaced by a copy."""
         self.site = copy(self.site)
         self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
 
@@ -64,7 +64,7 @@ class Shop:
         )
 
     def crawl(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run a crawl. It has a failures feed only if the settings name one."""
+        """Run a crawl of the shop. The crawl has a failures feed only if the settings name one."""
         return self.scrapy("crawl", "retail", *arguments, **({"FAILURES_FEED": ""} | settings))
 
 

@@ -13,7 +13,7 @@ Parameters = dict[str, str | int | bool]
 
 
 def parse_list(text: str) -> list[tuple[str, Parameters]]:
-    """Parse a list of items with parameters (section 4.2.1).
+    """Parse a list of items with parameters (section 4.2.1 of RFC 9651).
 
     Raises:
         ValueError: the text is not a valid list.

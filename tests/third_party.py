@@ -19,7 +19,10 @@ class Shelf:
 
 
 class Mixed:
-    """Returns a dict, None, another item class or a non-item; or drops the item, raises an exception, or is slow."""
+    """Returns a dict, None, another item class, a non-item, the changed or the same item; or drops the item, or fails.
+
+    The query ``slow`` delays the item by five seconds.
+    """
 
     async def process_item(self, item: Any) -> Any:
         match ItemAdapter(item)["query"]:

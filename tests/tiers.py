@@ -1,4 +1,4 @@
-"""Slow tests that run on both stores: the fast tier runs them on one of the stores, the soak tier on both."""
+"""Marks for slow tests of a store: the fast tier runs them on SQLite or on PostgreSQL, the soak tier on both."""
 
 import pytest
 

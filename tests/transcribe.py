@@ -2,7 +2,7 @@
 
 A transcribed fixture has the structure of a real response (keys, nesting, types, order, null and missing parts, markup,
 script wrappers) with made-up content. ``tests/transcription/captures.json`` lists the recorded responses ("captures")
-by the names that ``scripts/captures.py`` gives them. A capture is a JSON value, markup, or a list of responses.
+by the names that ``scripts/captures.py`` gives them. A capture is a JSON value, markup, or a JSON list of responses.
 
 Only the inputs are written. The expected results (``output.json``, ``exception.json``) are written by ``tests.expect``
 from the platforms' field maps or by hand, and are never overwritten.
@@ -30,7 +30,7 @@ from tests.transcription.invent import Inventor
 
 TESTS = Path(__file__).parent
 PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
-"""URL paths of the fixtures of those platforms whose page objects would take the home page for a block."""
+"""Platform -> path of its fixtures' URL, for the platforms whose page objects take the path ``/`` for a block."""
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -75,7 +75,7 @@ def captured() -> leaves.Content:
 
 
 def transcribe(entry: Entry, seen: set[str]) -> str:
-    """Return the body of an entry's fixture. ``seen``: kinds of rows that the platform's other fixtures have."""
+    """Return the body of an entry's fixture. ``seen``: the kinds of rows in the platform's earlier fixtures."""
     body = body_of(entry)
     inventor = Inventor(entry.platform, hashlib.sha256(body.encode()).digest(), captured().parts)
     if entry.platform == "photoapp":
@@ -92,7 +92,7 @@ def is_json(body: str) -> bool:
 
 
 def _codes(inventor: Inventor, body: str) -> dict[str, str]:
-    """Return shortcode -> new shortcode for the photo app, where a shortcode encodes the id of its post."""
+    """Return shortcode -> new shortcode for the photo app, whose shortcodes encode the ids of posts."""
     ids = set(re.findall(r"(?<!\d)\d{15,20}(?!\d)", body))
     pairs = ((_code(int(each)), _code(int(inventor.digits(each)))) for each in ids)
     return {before: after for before, after in pairs if before in body}
@@ -107,7 +107,7 @@ def _code(number: int) -> str:
 
 
 def write(entry: Entry, body: str) -> None:
-    """Write only the inputs of a fixture."""
+    """Write the inputs of a fixture, but not its expected result."""
     inputs = entry.folder / "inputs"
     shutil.rmtree(inputs, ignore_errors=True)
     inputs.mkdir(parents=True)
@@ -125,7 +125,7 @@ def structure(body: str) -> set[str]:
 
 
 def coverage() -> Iterator[tuple[str, int, int, int]]:
-    """Yield each platform with its numbers of fixtures, of key paths in captures, and of those in fixtures."""
+    """Yield each platform with its number of fixtures, of key paths in captures, and of these paths in fixtures."""
     found: dict[str, tuple[list[Entry], set[str], set[str]]] = {}
     for entry in entries():
         listed, captured, covered = found.setdefault(entry.platform, ([], set(), set()))

@@ -43,7 +43,10 @@ def fake_request(request: Request) -> FakeRequest:
 
 
 class Stub(VideositeSpider):
-    """The real spider with a simulated site as its network. ``requests``: all of them; ``change``: alters responses."""
+    """The real spider with a simulated site as its network.
+
+    ``requests``: the requests that the spider has sent. ``change``: returns the response to use in place of the site's.
+    """
 
     def __init__(
         self, site: Site, change: Callable[[FakeRequest, FakeResponse], FakeResponse] | None = None, **settings: Any
@@ -62,12 +65,12 @@ class Stub(VideositeSpider):
 
     @property
     def tracker(self) -> Any:
-        """A replacement for the tracker that only collects warnings."""
+        """A stub of the tracker that only appends warnings to ``self.warnings``."""
         return SimpleNamespace(warn=lambda _target, warning: self.warnings.append(warning))
 
     @property
     def limits(self) -> list[tuple[str, int, int]]:
-        """Code, number of posts left out and total number of posts of each warning about a limit."""
+        """Code, number of posts without the limited source, and number of all posts, of each warning about a limit."""
         parts = [(each.code, each.unread) for each in self.warnings if each.reason == LIMIT]
         return [(code, part.rows, part.of) for code, part in parts if part is not None]
 
@@ -123,7 +126,7 @@ def scrape(stub: Stub, **params: Any) -> dict[str, Any]:
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace our cursor in a record by the platform's token, which the simulated site's expected records have."""
+    """Replace the service's cursor in a record by the platform's token, as in the simulated site's records."""
     cursor = record["pagination"]["cursor"]
     token = continuation_of(cursor).token if cursor else ""
     return {**record, "pagination": {**record["pagination"], "cursor": token}}

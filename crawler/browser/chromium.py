@@ -33,7 +33,7 @@ DRIVER_HINT = (
     "Minimal installations of Debian lack a library that it needs: apt-get install libatomic1."
 )
 CONTAINED = (
-    # WebRTC would send UDP packets past the proxies of the contexts.
+    # Without these, WebRTC would send UDP packets past the proxies of the contexts.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
@@ -42,10 +42,10 @@ NO_PROXY = {"server": "socks5://127.0.0.1:9", "bypass": "<-loopback>"}
 """The proxy for connections that belong to no context. Nothing listens on its port, so Chromium makes no connections
 of its own. For a SOCKS5 proxy, Playwright also starts Chromium with options that disable its name resolution."""
 NO_SANDBOX = "No usable sandbox"
-"""Part of Chromium's message when the host does not allow its sandbox."""
+"""Part of Chromium's message if the host does not allow Chromium's sandbox."""
 KILLED = re.compile(r"exitCode=137\b|signal=SIGKILL\b")
-"""Matches Playwright's message when the browser was killed during its start, for example by the kernel because memory
-was short. The exit code is that of a shell script, with which Debian starts the headless shell."""
+"""Matches Playwright's message if the browser was killed during its start, for example by the kernel because memory was
+short. The exit code is that of a shell script, with which Debian starts the headless shell."""
 NO_SANDBOX_AS_ROOT = "Chromium has no sandbox as root. Run this process as another user."
 STEP_TIMEOUT_SECONDS = 15.0
 """If the browser takes more seconds than this to open or close a context, or to open a page, it is replaced."""

@@ -13,7 +13,7 @@ from types import TracebackType
 
 
 def _discard_output() -> None:
-    """Discard further output. Otherwise, Python would fail again when it flushes the output at exit."""
+    """Discard further output, because Python would fail again when it flushes the output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

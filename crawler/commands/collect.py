@@ -236,7 +236,7 @@ async def created(jobs: Jobs, name: str, options: dict[str, Any], remedy: str) -
     """Return the job with this name, which is created if there is none. ``remedy``: the end of the error message.
 
     Raises:
-        UsageError: there is a job with this name and different options. A difference in limits alone is no error.
+        UsageError: there is a job with this name and different options. Different limits are not an error.
     """
     job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
     if unlimited(job.options) != unlimited(options):

@@ -36,7 +36,7 @@ MAX_SHOWN_ROWS = 10
 class Command(CheckedCommand):
     """Check targets files, and retry failed targets of crawls.
 
-    check: reads targets files (a path, glob or URL, as in -a targets=) without requests to the platforms. It prints the
+    check: reads targets files (a path, glob or URL, as in -a targets=) without requests to the platforms. Prints the
     number of targets by scraper, the first rows that are not targets, and about how long a crawl takes. retry:
     prints the targets of a failures feed whose errors are retryable, as a targets file.
 

@@ -38,7 +38,7 @@ class Command(CheckedCommand):
         parser.add_argument("--drain", action="store_true", help="end when no open job has targets left")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs it when the process is made
+        from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs the reactor when it makes the process
 
         assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # the class for the asyncio reactor
         self.process = self.crawler_process

@@ -39,8 +39,8 @@ class Lanes:
     lanes: tuple[Lane, ...]
     refusals: Refusals
     on_completed: Callable[[Outcome, str], None] | None = None
-    """Called with each outcome of a valid target, and the name of the target's egress. The name is "" if the platform has
-    several egresses and the target got none of them."""
+    """Called with each outcome of a valid target, and the name of the target's egress. The name is "" if the platform
+    has several egresses and the target got none of them."""
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))

@@ -24,10 +24,10 @@ TIMEOUT = httpx2.Timeout(130.0, connect=10.0)
 POLL_SECONDS = 10
 """Seconds for which the endpoint holds each request for the response of an asynchronous call, if there is none yet."""
 POLL_PAUSE = 0.2
-"""Seconds between such a request and the next, because the endpoint may respond immediately."""
+"""Seconds between two requests for the response of one call, because the endpoint may respond immediately."""
 POLL = {"Prefer": f"wait={POLL_SECONDS}"}
 RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds to wait before each retry of such a request that has failed."""
+"""Seconds to wait before each retry, if a request for the response of an asynchronous call has failed."""
 CANCEL_SECONDS = 5.0
 """Maximum seconds for cancelling an asynchronous call."""
 

@@ -16,7 +16,7 @@ from rich.text import Text
 class Bar(rich.progress.Progress):
     """The progress bars of all crawls in this process, on stderr. The crawls' lines of text are below all bars.
 
-    They are redrawn only when a crawl refreshes its bar.
+    Bars and lines are redrawn only when a crawl refreshes its bar.
     """
 
     shared: ClassVar[Bar | None] = None
@@ -66,7 +66,7 @@ class Bar(rich.progress.Progress):
             Bar.shared = None
 
     def start(self) -> None:
-        """Show the bars, and make log handlers print above them. Without this, their lines would break the bars."""
+        """Show the bars, and make log handlers print above them. Otherwise, log lines would break the bars."""
         super().start()
         for handler in logging.root.handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.__stderr__:

@@ -72,7 +72,8 @@ class CodeChange(ShareChange):
     """The share of targets with one outcome code."""
 
     limit: float
-    """Share of targets that may be invalid, or fail with an upstream or internal error. A higher share is reported."""
+    """Maximum share of targets that may end with this code, unless its frequency depends on the choice of targets
+    (``_TARGET_CODES``)."""
 
     @property
     def risen(self) -> bool:
@@ -131,7 +132,10 @@ class Report:
 
     @property
     def missing(self) -> list[str]:
-        """The vanished fields, and the paths at which extraction failed. Empty unless the extraction has changed."""
+        """The vanished fields, and the 20 most frequent paths at which extraction failed.
+
+        Empty unless a field has vanished or extraction fails more often.
+        """
         paths = self.run.not_understood if self._extraction_changed else {}
         names = [f"{each.path} of {each.scraper}" for each in self.vanished]
         return names + [path for path, _ in Counter(paths).most_common(20)]
@@ -151,7 +155,7 @@ class Report:
 
 
 def compare(run: Run, last: list[Run], *, max_failed: float) -> Report:
-    """Compare a run with the sums over the last runs."""
+    """Compare a run with the sums over the last runs. ``max_failed``: see ``CodeChange.limit``."""
     codes = [CodeChange(each.name, each.before, each.now, max_failed) for each in _shares(run, last, lambda r: r.codes)]
     sources, unread = _shares(run, last, lambda r: r.failed_sources), _shares(run, last, lambda r: r.unread)
     return Report(run, last, list(_fields(run, last)), codes, list(sources), list(unread))
@@ -200,4 +204,4 @@ def _deviations(more: FieldCount, less: FieldCount) -> float:
 
 
 _TARGET_CODES = {each.code for each in documented() if issubclass(each, TargetError)}
-"""Error codes whose frequency depends on the choice of targets. They are reported only if it rises significantly."""
+"""Error codes whose frequency depends on the choice of targets. Only a significant rise of their share is reported."""

@@ -43,7 +43,7 @@ class Monitors:
 
         Raises:
             NotConfigured: ``MONITORS`` is not set, or this is a crawler of the endpoint.
-            RuntimeError: the extra or the folder is missing. It ends the crawl with exit code 1.
+            RuntimeError: the extra or the folder is missing. The command ends with exit code 1.
         """
         if not crawler.settings.getbool("MONITORS") or cast("PlatformSpider", crawler.spider).on_demand:
             raise NotConfigured
@@ -59,7 +59,7 @@ class Monitors:
         return extension
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """Store the reason for which the spider was closed."""
+        """Record the reason for which the spider was closed."""
         self.run.reason = reason
 
     def engine_stopped(self) -> None:

@@ -50,7 +50,7 @@ class Progress:
         self._task: TaskID
         self._calls: list[LoopingCall | AsyncioLoopingCall] = []
         self._completed: deque[tuple[float, int]] = deque()
-        """Pairs of a time and the number of targets that were completed at this time."""
+        """Pairs of a time, and the number of targets that had been completed by then."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -63,7 +63,7 @@ class Progress:
         """Start the progress bar, or the log lines."""
         self._completed.append((time.monotonic(), sum(self.counts().values())))
         if self.on_terminal:
-            from crawler.monitoring.bar import Bar  # noqa: PLC0415  # rich takes a twentieth of a crawl's start
+            from crawler.monitoring.bar import Bar  # noqa: PLC0415  # importing rich takes a twentieth of a crawl's start
 
             self._bar, self._task = Bar.join(self.spider.name)
             self._every(REFRESH_INTERVAL, self._refresh)
@@ -71,7 +71,7 @@ class Progress:
             self._every(self.interval, self._log)
 
     def spider_closed(self) -> None:
-        """Show the final state of the progress bar, and log it."""
+        """Show the final progress on the bar, or log it."""
         for call in self._calls:
             call.stop()
         if self._bar:
@@ -102,7 +102,7 @@ class Progress:
         return None if rows is None else rows + self.spider.tracker.pushed
 
     def rate(self) -> float:
-        """Return the number of targets completed per second, averaged over the last minute."""
+        """Return the number of targets completed per second, averaged over the last ``RATE_WINDOW`` seconds."""
         now, done = time.monotonic(), sum(self.counts().values())
         self._completed.append((now, done))
         while len(self._completed) > 2 and now - self._completed[1][0] >= RATE_WINDOW:

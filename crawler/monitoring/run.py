@@ -32,7 +32,8 @@ class Run(BaseModel):
     codes: Counter[str] = Field(default_factory=Counter)
     """Outcome code -> number of targets."""
     failed_sources: Counter[str] | None = None
-    """Optional source -> number of targets for which it failed. None in runs of versions that did not count this."""
+    """Source -> number of targets for which this optional source failed, or whose listing from it is incomplete. None
+    in runs of versions that did not count this."""
     unread: Counter[str] | None = None
     """Unread path with its source -> number of targets. None in runs of versions that did not count this."""
     fields: dict[str, dict[str, FieldCount]] = Field(default_factory=dict)
@@ -97,7 +98,7 @@ class History:
         return found[::-1]
 
     def add(self, run: Run, reports: dict[str, str]) -> Path:
-        """Write a run and its reports, and delete the oldest runs. Return the path of the run's file.
+        """Write a run and its reports, and delete the runs beyond ``MAX_RUNS``. Return the path of the run's file.
 
         ``reports``: suffix of the report's file -> its text.
         """

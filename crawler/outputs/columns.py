@@ -1,7 +1,8 @@
 """Column types, which describe the data models, and from which the columns of Parquet, CSV and SQL are made.
 
-A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Data without a fixed type is
-stored as JSON text (``json``): a list of any values, an object with arbitrary keys, or a model that contains itself.
+A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Values without one fixed type
+are stored as JSON text (``json``): values of any or of several types, objects with arbitrary keys, and models that
+contain themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ColumnType = Scalar | ListOf | Struct
 
 @dataclass(frozen=True)
 class RecordPath:
-    """The path in the data at which objects of one type are found."""
+    """A path in the data, and the type of the objects at this path."""
 
     path: tuple[str, ...]
     """The keys that lead to the objects. If a key contains a list, the path continues in each of its entries."""

@@ -37,7 +37,8 @@ class UnusableFileError(Exception):
 
 
 class CsvExporter(CsvItemExporter):
-    """Writes a table whose columns are the fields of the data model, followed by other keys of the first item.
+    """Writes a table. Its columns are those of the target (in a batch), the fields of the data model, and other keys of
+    the first item.
 
     The fields of nested objects are columns with dotted names. A list is JSON in one cell. Text that a spreadsheet
     would evaluate as a formula is escaped. In contrast, Scrapy's ``CsvItemExporter`` writes only the columns of the
@@ -54,7 +55,13 @@ class CsvExporter(CsvItemExporter):
         bom: bool = False,
         **kwargs: Any,
     ) -> None:
-        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too."""
+        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too.
+
+        ``escape``: escape formulas. ``bom``: begin a new file with a byte order mark.
+
+        Raises:
+            UnusableFileError: the file has other columns.
+        """
         self.fields = fields or Struct({})
         self.escape = escape
         named = kwargs.get("fields_to_export")  # the option ``fields`` of the feed

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
-"""Name of Scrapy's stat that counts errors when a feed is written."""
+"""Name of the stats that count errors when feeds are written. Scrapy itself counts those of each kind of storage."""
 logger = structlog.get_logger(__name__)
 
 

@@ -1,7 +1,7 @@
 """The feed format ``parquet``, whose columns have the types of the data models. Needs the extra ``parquet``.
 
-A file has one row per target, or with ``-a explode=`` one row per entry of the list. It can be read only after the feed
-is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines instead.
+A file has one row per record, or with ``-a explode=`` one row per entry of the list. The file can be read only after
+the feed is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines instead.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from crawler.spiders.base import PlatformSpider
 
 ROWS_PER_BATCH = 1_000
-"""Number of rows that are converted to columns at once. A conversion blocks the crawl for a few milliseconds."""
+"""Maximum number of rows that are converted to columns at once. Each time, the crawl pauses for some milliseconds."""
 FIRST_ROWS = 16
+"""Number of rows of the first batch, whose size in bytes determines the number of rows of the next one."""
 BATCH_BYTES = 1024 * 1024
 """Rows are converted in batches of about this many bytes. As Python objects, they take ten times as much memory."""
 ROW_GROUP_BYTES = 4 * 1024 * 1024

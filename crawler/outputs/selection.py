@@ -28,9 +28,9 @@ WARNINGS = ListOf(
 )
 """The type of the column ``warnings``.
 
-The values from ``path`` to ``names`` are null unless a part of a payload was unread. The values from ``expected`` on
-are null unless a listing is incomplete. ``suggestion`` is null unless a line of ``PAYLOAD_NAMES`` would make the part
-readable.
+The values from ``path`` to ``names`` are null unless a part of a payload was unread, or a limit excluded rows.
+``expected``, ``collected`` and ``reasons`` are null unless a listing is incomplete. ``suggestion`` is null unless a
+line of ``PAYLOAD_NAMES`` would make the part readable.
 """
 
 
@@ -126,7 +126,7 @@ class Selection:
         ``row_path``: the list whose entries are the rows. None: the rows are whole records.
 
         Raises:
-            ValueError: no field has one of the names. The message contains the nearest name.
+            ValueError: no field has one of the names. The message contains the nearest name, or all fields.
         """
         (selection,) = cls.of_tables(text, [(scrapers, row_path)], sliced=sliced)
         return selection
@@ -140,7 +140,7 @@ class Selection:
         ``tables``: for each table, its scrapers, and the list whose entries are its rows.
 
         Raises:
-            ValueError: no table has one of the names. The message contains the nearest name.
+            ValueError: no table has one of the names. The message contains the nearest name, or all fields.
         """
         known = [_known(scrapers, row_path, sliced=sliced) for scrapers, row_path in tables]
         paths = [dict(_paths(each)) for each in known]

@@ -51,7 +51,8 @@ _MIN_WIDTH, _MAX_WIDTH, _TIME_WIDTH = 10, 40, 19
 class XlsxBook:
     """A workbook with any number of tables, in constant memory: rows are moved to temporary files one by one.
 
-    After 1,048,576 rows of a table, another sheet with the same header follows.
+    A sheet has at most 1,048,576 rows, including the header. Further rows of a table are in another sheet with the same
+    header.
     """
 
     def __init__(self, file: IO[bytes], created: datetime | None = None, folder: Path | None = None) -> None:
@@ -178,7 +179,7 @@ class XlsxTable:
 
 
 class XlsxExporter(BaseItemExporter):
-    """The feed format ``xlsx``. It has the columns of the format ``csv``: nested objects are dotted columns."""
+    """The feed format ``xlsx``. Its columns are those of the format ``csv``: nested objects are dotted columns."""
 
     def __init__(
         self,

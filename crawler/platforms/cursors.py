@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 MAX_LENGTH = 16_384
-"""Maximum characters of a cursor. Valid cursors are much shorter."""
+"""Maximum number of characters of a cursor. Valid cursors are shorter."""
 
 
 _CHANGED = "not a cursor: expected the value of a previous answer, unchanged"

@@ -57,10 +57,11 @@ def shipped_ids(kind: type[Ids]) -> Ids:
 
 
 def check_platform_ids(settings: BaseSettings) -> None:
-    """Check all files that the setting ``PLATFORM_IDS`` names. This runs before the first request.
+    """Check all files that the setting ``PLATFORM_IDS`` names. The check runs when a command starts.
 
     Raises:
-        ValueError: the setting names an unknown platform, or a file cannot be read or does not match its model.
+        ValueError: the setting names a platform that is unknown or has no ids, or a file cannot be read or does not
+            match its model.
     """
     for name, path in settings.getdict(SETTING).items():
         _load(_model(name), name, path)

@@ -29,7 +29,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LinkError(ValueError):
-    """Raised for a text that is not a link to a target. The message describes the text, and lists the valid links."""
+    """Raised for a text that is not a link to a target. The message describes the text.
+
+    Except for errors of ``read_url``, the message also lists the valid links.
+    """
 
 
 class Url(NamedTuple):
@@ -60,8 +63,9 @@ class Link:
     scrapers: tuple[str, ...]
     """The names of the scrapers that read pages of this kind, the default scraper first."""
     params: Mapping[str, str]
-    """The params that the link stands for, as text: ``{"cat_id": "976759", "page": "2"}``. All links to the same target
-    have equal params. Scrapers other than the default may not have all of these params."""
+    """The params that the link stands for, as text: ``{"cat_id": "976759", "page": "2"}``. Links that differ only in
+    their host or in parameters for tracking have equal params. Scrapers other than the default may not have all of
+    these params."""
 
     def __str__(self) -> str:
         readers = " and ".join(self.scrapers)
@@ -82,7 +86,7 @@ class PlatformLinks:
     scrapers: Mapping[str, tuple[str, ...]]
     """Maps each kind of page that can be scraped to the names of its scrapers, the default scraper first."""
     target_of: Callable[[Url], Found | None]
-    """Returns the target that a URL on one of the hosts leads to, or None. It may raise ``LinkError`` with a reason."""
+    """Returns the target that a URL on one of the hosts leads to, or None. May raise ``LinkError`` with a reason."""
     expected: str
     """A description of the accepted links, for the end of error messages: ``expected a category page of ...``."""
     other_pages: Mapping[str, re.Pattern[str]]

@@ -32,10 +32,10 @@ class Entity:
     """
 
     name: str
-    """The records' plural name. It is used in the table name ``<platform>_<name>`` and in ``-a explode=<name>``."""
+    """The records' name in the plural, for the table name ``<platform>_<name>`` and for ``-a explode=<name>``."""
     key: tuple[str, ...] = ()
-    """Fields that together identify a record on the platform. Their values are never empty. Without such fields, the
-    target identifies the record."""
+    """Fields that together identify a record on the platform. The values of these fields are never empty. Without such
+    fields, the target identifies the record."""
     history: tuple[str, ...] = ()
     """Fields whose earlier values are kept, such as prices and counts."""
     placement: tuple[str, ...] = ()
@@ -135,7 +135,10 @@ class LinkParams(Params):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Add "exactly one of the two", but not as ``oneOf``, for which client generators omit the other keys."""
+        """Return the JSON schema, which also demands exactly one of the own param and ``url``.
+
+        The condition is not stated as ``oneOf``, for which generators of clients omit all other params.
+        """
         described = super().__get_pydantic_json_schema__(schema, handler)
         own, url = cls.exactly_one_of
         return {**described, "if": _having(own), "then": {"not": _having(url)}, "else": _having(url)}
@@ -206,7 +209,7 @@ def empty(model: type[Model]) -> dict[str, Any]:
 def _empty_data(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
     """Return a model's data without values, and for each field with a list or an object, a function that makes it.
 
-    These values are made anew for each record, because the record's code may change them in place.
+    These values are made anew for each record, because the code that builds the record may change them in place.
     """
     data: dict[str, Any] = {}
     makers: dict[str, Callable[[], Any]] = {}

@@ -51,7 +51,7 @@ def names_in(settings: BaseSettings) -> Names:
     """Return the names in the file of the setting ``PAYLOAD_NAMES``, or no names if the setting is empty.
 
     Raises:
-        WrongNamesError: the file cannot be read, or is wrong.
+        WrongNamesError: the file cannot be read, or is not valid.
     """
     location = settings[SETTING]
     return load_names(location) if location else NO_NAMES
@@ -61,7 +61,7 @@ def load_names(location: str) -> Names:
     """Return the names in a file. ``location``: its path or URI.
 
     Raises:
-        WrongNamesError: the file cannot be read, or is wrong.
+        WrongNamesError: the file cannot be read, or is not valid.
     """
     import fsspec  # noqa: PLC0415  # most crawls need no file system
 
@@ -180,7 +180,7 @@ class PayloadNames:
     """The names in force in a process. A target in flight keeps the names that were in force when it started."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        """Read the file. Raise ``WrongNamesError`` if it cannot be read, or is wrong."""
+        """Read the file. Raise ``WrongNamesError`` if the file cannot be read, or is not valid."""
         self._settings = settings
         self.current = names_in(settings)
 
@@ -195,9 +195,9 @@ class PayloadNames:
 
 
 def check_payload_names(settings: BaseSettings) -> None:
-    """Check the file that ``PAYLOAD_NAMES`` names. This runs when a command starts.
+    """Check the file that ``PAYLOAD_NAMES`` names. The check runs when a command starts.
 
     Raises:
-        WrongNamesError: the file cannot be read, or is wrong.
+        WrongNamesError: the file cannot be read, or is not valid.
     """
     names_in(settings)

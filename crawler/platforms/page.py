@@ -1,7 +1,7 @@
 """The base class of all page objects: their inputs, and the errors for HTTP failures and missing data."""
 
 # No "from __future__ import annotations" here: the injector needs classes, not strings, as the annotations of inputs.
-# It could not resolve strings for subclasses in modules that do not import these classes.
+# The injector could not resolve strings for subclasses in modules that do not import these classes.
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
@@ -57,7 +57,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     """
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
-    """If this is a list, each contract that is read is appended with its data, for ``scrapy extract --suggest``."""
+    """If this is a list, each contract that is read is added to it with its data, for ``scrapy extract --suggest``."""
 
     _item: dict[str, Any] | None = attrs.field(default=None, init=False, eq=False, repr=False)
 
@@ -78,12 +78,12 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     kind of response share the name. Each source has a circuit breaker of its own for each egress."""
 
     token_reasons: ClassVar[frozenset[str]] = frozenset()
-    """Reasons of errors that mean that a token was rejected. The spider gets a new token, and does not count the error
-    as a block."""
+    """Reasons of errors that mean that a token was rejected. The spider gets a new token. Such an error does not count
+    as a block, unless the new token is rejected, too."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        """Whether this class can read a saved response. ``body``: its text. Its URL is unknown."""
+        """Whether this class can read a saved response. ``body``: the text of the response. The URL is unknown."""
         raise NotImplementedError
 
     async def to_item(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     def _validate_input(self) -> None:
         """Run ``validate_input`` before the first field is read, and not again after it has passed.
 
-        This overrides a private method, because web-poet 0.24 has no public hook for it. The original method caches its
+        This method overrides a private method, because web-poet 0.24 has no public hook. The original method caches its
         result with ``cached_method``, which stores a bound method on the page object. That reference cycle would keep
         megabytes of payload in memory until the next garbage collection.
         """
@@ -213,7 +213,7 @@ def missing_error(message: str, *paths: Sequence[str | int], reason: str) -> Ext
 
 
 def unread_error(message: str, unread: Sequence[Unread], *, reason: str) -> ExtractionFailed:
-    """Create the error for a payload with too many unread parts. The error's details name the paths of these parts."""
+    """Create the error for a payload that cannot be used because of its unread parts. The details name their paths."""
     details: list[Detail] = [
         {"loc": list(each.path.split(".")), "msg": str(each), "type": each.cause} for each in unread
     ]

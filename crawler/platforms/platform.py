@@ -1,4 +1,4 @@
-"""The static description of a platform. It is available before the platform's page objects and spider are loaded."""
+"""The static description of a platform, which is available before the platform's page objects and spider are loaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Platform:
     """Maps a source to ``concurrency`` and ``delay`` of its own budget, which applies in addition to the platform's."""
 
     downloads: int = 1
-    """Maximum number of downloads for one target with the default settings, without retries."""
+    """Maximum number of downloads for one target with the default settings, if no download fails."""
     seconds: float = 1.0
     """Usual duration of a download in seconds, from which ``scrapy egress check`` estimates the targets per hour."""
     image_hosts: tuple[str, ...] = ()

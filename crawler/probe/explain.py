@@ -50,7 +50,7 @@ class _Changing(Names):
         return cast("type[C]", self._made[kind])
 
     def old(self, kind: type[C], body: bytes) -> None:
-        """Return None: only the careful pass replaces values."""
+        """Return None, so that pages are read by the careful pass, which alone replaces values."""
 
     def _inside(self, value: Value) -> Value:
         """Return a value whose type contains this object's variants of the contracts."""
@@ -71,7 +71,7 @@ def _with_other(kind: type[C], name: str) -> type[C]:
 
 
 def other(value: Any) -> Any:
-    """Return a different value of the same type and form. Null and any other object are returned unchanged.
+    """Return a different value of the same type and form. None and values of other types are returned unchanged.
 
     >>> other("Az9-"), other(4), other(True), other(["a"]), other(None)
     ('Ba0-', 5, False, ['b'], None)
@@ -96,8 +96,10 @@ def _same(value: Value) -> Value:
 def origins(read: Callable[[Names], Record], names: Names) -> list[Origin]:
     """Return the origin of each field.
 
-    Args: read: a function that reads the pages with the given names, and returns the data. It is called once per
-    declared value. names: the names in force.
+    Args:
+        read: a function that reads the pages with the given names, and returns the data. It is called once without a
+            replaced value, and once for each declared value.
+        names: the names in force.
 
     Raises:
         ScrapeError: the pages have no data.

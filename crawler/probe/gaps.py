@@ -22,15 +22,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Gap:
-    """A key that is absent from all rows of a payload."""
+    """A key that is absent from all rows of a payload, or whose value has become an object (``inside``)."""
 
     kind: type[Contract]
     lead: tuple[Step, ...]
     """The part of the path up to its last list."""
     keys: Keys
-    """The keys after it, up to the absent one."""
+    """The keys of the path after its last list, up to the absent key."""
     parts: tuple[Part, ...]
-    """The values whose paths have this key, each with the rest of its path."""
+    """The values of the contract whose paths contain the absent key, each with the rest of its path."""
     inside: bool = False
     """Whether the key exists, but its value is an object instead of a plain value or a list."""
 
@@ -40,7 +40,11 @@ class Gap:
 
 
 def gaps(kind: type[Contract], own: type[Contract], rows: list[dict[str, Any]]) -> Iterator[Gap]:
-    """Yield a contract's keys that are absent from all rows. ``own``: the contract without additional paths."""
+    """Yield a contract's keys that are absent from all rows.
+
+    ``sometimes`` values are skipped, unless the contract has ``one_of``. ``often`` values are skipped if there are
+    fewer than ``OFTEN_ROWS`` rows. ``own``: the contract without additional paths.
+    """
     if kind.one_of:
         rows = [row for row in rows if all(break_of([row], value) for value in values(kind))]
     found: dict[tuple[tuple[Step, ...], bool], list[Part]] = {}
@@ -71,7 +75,9 @@ def break_of(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...]
 
 
 def _depth(rows: list[Any], path: tuple[Step, ...], *, is_plain: bool) -> int | None:
-    """Return the number of steps up to the absent key. The number is negative if the key exists and has an object."""
+    """Return the number of steps up to the absent key, as a negative number if the key has an object. None: no key is
+    absent.
+    """
     held = rows
     for depth, step in enumerate(path):
         if step == EACH and held and all(isinstance(each, dict) for each in held):

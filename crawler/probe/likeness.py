@@ -81,7 +81,10 @@ def form(value: Any) -> str:
 
 
 def has_forms(values: Iterable[Any], before: Iterable[Any]) -> bool:
-    """Whether all values have the form of an earlier value. A whole number also fits earlier decimal numbers."""
+    """Whether each value has the form of an earlier value. True if there are no earlier values.
+
+    A whole number also fits earlier decimal numbers.
+    """
     known = {form(each) for each in before if each not in (None, "")}
     known |= {"whole number"} if "number" in known else set()
     return not known or all(form(each) in known for each in values if each not in (None, ""))
@@ -103,19 +106,20 @@ class Agreement(NamedTuple):
     """How many values agree with the values of the same rows on a good page."""
 
     compared: int
+    """The number of rows that have a value on both pages."""
     matching: int
     """The number of rows with equal values."""
     equal: int
-    """The number of distinct values in the rows with equal values."""
+    """``matching``; or, if fewer than ``MIN_AGREEING`` different values occur in these rows, their number."""
 
     @property
     def is_proof(self) -> bool:
-        """Whether the values agree in so many rows that it cannot be a coincidence."""
+        """Whether the values agree in at least 90 % of the rows, and different values occur, so not by coincidence."""
         return self.equal >= MIN_AGREEING and self.equal >= 0.9 * self.compared
 
     @property
     def is_refutation(self) -> bool:
-        """Whether the values differ in more than half of enough rows."""
+        """Whether the values differ in more than half of the rows, of which there are at least ``MIN_COMPARED``."""
         return self.compared >= MIN_COMPARED and self.matching < 0.5 * self.compared
 
 

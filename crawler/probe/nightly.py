@@ -32,8 +32,8 @@ LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=Con
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
     """Return the params of one target per scraper, by scraper.
 
-    The targets are read from the file ``path``. If ``path`` is None, they are the scrapers' examples in the sandbox,
-    else the known targets in ``targets.json``.
+    The targets are read from the file ``path``. If ``path`` is None, they are the examples of the scrapers if
+    ``sandbox``, else the known targets in ``targets.json``.
 
     Raises:
         OSError: the file cannot be read.
@@ -88,7 +88,7 @@ def fields_of_run(recorder: Recorder) -> Fields:
 
 
 def changes(before: Fields, now: Fields) -> dict[str, str]:
-    """Return the fields that have vanished since the target's last run, or dropped: they are filled less often."""
+    """Return the fields that are no longer filled ("vanished"), or less often ("dropped"), than in the last run."""
     found: dict[str, str] = {}
     for path, count in before.items():
         current = now.get(path, FieldCount())

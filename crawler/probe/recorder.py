@@ -43,7 +43,7 @@ class Download:
 
 
 class Recorder:
-    """Records the downloads and the first outcome of a crawler, from the crawler's signals."""
+    """Records the downloads of a crawler and its first outcome, from the crawler's signals."""
 
     def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
         self.crawler = crawler
@@ -71,7 +71,7 @@ class Recorder:
             download.response = response
 
     def response_received(self, response: Response) -> None:
-        """Record the page object that the injection middleware has created for the callback."""
+        """Record the page object that reads a response: the injected one, or one that recognises the response."""
         assert response.request is not None
         pages = [value for value in response.request.cb_kwargs.values() if isinstance(value, PlatformPage)]
         for download in self._of(response.request):

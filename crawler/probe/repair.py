@@ -22,11 +22,11 @@ from crawler.reading.paths import steps
 from crawler.storage.kept import GOOD, KeptError, kept, of_source
 
 NEWEST = 5
-"""Maximum number of kept responses that are examined for each source."""
+"""Maximum number of unread or failed responses that are examined for each source: the newest ones."""
 MAX_JSON = 800
 """Maximum number of characters of a line as a JSON object. The two paths in a line together have at most 600."""
 ROUNDS = 3
-"""Maximum number of rounds: a line may make an object readable in which another key is absent."""
+"""Maximum number of rounds in which lines are tried: a line may make an object readable that lacks another key."""
 
 
 class Repair(NamedTuple):
@@ -39,11 +39,11 @@ class Repair(NamedTuple):
     wrong: list[str]
     """A sentence for each line in force whose values differ from the values of good pages."""
     left: list[str]
-    """The unread parts that remain with these names."""
+    """The unread parts that remain with these names, and a sentence for each file that cannot be read."""
 
 
 def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: Names) -> Repair:
-    """Find lines that make changed pages readable, and try each of them.
+    """Suggest lines that make changed pages readable, and try the lines for which there is evidence.
 
     ``good``: pages of the same sources from before the change. May be empty.
     """
@@ -84,7 +84,7 @@ def _lacking(read: Sequence[ReadPage]) -> tuple[int, int]:
 
 
 def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
-    """Yield a sentence for each line whose values differ from good pages, because its path leads to another value."""
+    """Yield a sentence for each line in force that leads to another value than the declared path on good pages."""
     for line in names.lines:
         contract = line.contract
         if isinstance(contract, SelectorTable):
@@ -185,7 +185,7 @@ def as_json(names: Names) -> str:
 
 
 def as_line(line: Line) -> str:
-    """Return a file of ``PAYLOAD_NAMES`` with one line, on one line."""
+    """Return the content of a file of ``PAYLOAD_NAMES`` that has a single entry, without line breaks."""
     return one_line(orjson.dumps(_content(Names((line,)))).decode(), MAX_JSON)
 
 

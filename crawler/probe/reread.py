@@ -27,7 +27,7 @@ MAX_LINE = 400
 
 
 class ReadPage(NamedTuple):
-    """A page object that was asked for its item, with the item or the error."""
+    """A page object that has read its response, with the item or the error."""
 
     page: PlatformPage
     item: dict[str, Any]
@@ -52,7 +52,8 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
     """Read a kept response again.
 
     Raises:
-        KeptError: the file is not a kept response, or no scraper of this project reads it.
+        KeptError: the file is not a kept response, no scraper of this project reads it, or the page object refuses
+            the params in it.
         OSError: the file cannot be read.
     """
     page = page_of(load(path), path, overrides)
@@ -79,7 +80,7 @@ def inputs_of(page: PlatformPage) -> dict[str, Any]:
 
 
 def read(page: PlatformPage) -> ReadPage:
-    """Read a page outside of a crawl."""
+    """Read a page outside of a crawl. No event loop may be running in this thread."""
     try:
         return ReadPage(page, asyncio.run(page.to_item()))
     except ScrapeError as error:
@@ -90,7 +91,7 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
     """Return the page object of a kept response.
 
     Raises:
-        KeptError: no page object reads the source of the response.
+        KeptError: the scraper is unknown, or none of its page objects reads the source of the response.
     """
     head = kept.head
     try:

@@ -1,8 +1,9 @@
 """Suggests lines for the file of ``PAYLOAD_NAMES``, for a payload in which a key was renamed or moved to another level.
 
 A *good page* is a response of the same source that could be read completely, from before the change. A line is *proven*
-if it is the only line with evidence: its values equal those of the same rows on a good page; or its key has a similar
-name, is the same key at another level, or contains an object with the same keys. A value of the same type proves
+if it is the only line with evidence: its values equal those of the same rows on a good page; or its values occur on
+good pages under the old key only; or its key has a similar name, is the same key at another level, or contains an
+object with the same keys. A value of the same type proves
 nothing, because likes and views have the same type. All other lines are unproven. Unproven lines are shown with their
 values and the values of good pages, for a person to compare.
 """
@@ -38,10 +39,9 @@ MAX_LENGTH = 150
 SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
 MAX_UNPROVEN = 3
 MIN_INNER, MANY = 2, 4
-"""Minimum number of declared keys that identify an object, if there are good pages and if there are none.
-"""
+"""Minimum number of keys that identify an object: of an object on good pages; without good pages, of declared keys."""
 SHAPE = 0.8
-"""Minimum share of common keys for two objects to count as objects of the same kind."""
+"""Minimum share of the keys of the smaller object that two objects of the same kind have in common."""
 SHOWN = 3
 
 
@@ -199,7 +199,7 @@ class _Candidate:
         return "the keys have the same words" if is_beside and alike(self.keys[-1], self.gap.keys[-1]) else ""
 
     def has_moved(self) -> str:
-        """Return the evidence that it is the same key at another level and not a key of many objects, else ""."""
+        """Return the evidence that the key is the absent key at another level, and not a general key, else ""."""
         key = self.gap.keys[-1]
         is_special = self.has_good and (self.shape or not is_general(key))
         return "the same key at another level" if self.keys[-1] == key and is_special else ""
@@ -321,7 +321,7 @@ def _agreement(gap: Gap, keys: Keys, rows: list[dict[str, Any]], good: list[dict
 
 
 def by_identity(kind: type[Contract], rows: list[dict[str, Any]], path: tuple[Step, ...]) -> dict[Any, Any]:
-    """Return the values at a path by the identity of their row, or {} if the contract has no identity."""
+    """Return the values at a path by the identity (id) of their row, or {} if the contract declares no identity."""
     identity = next((each for each in values(kind) if each.kind == "identity" and not each.contracts), None)
     if identity is None:
         return {}

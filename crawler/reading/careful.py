@@ -56,7 +56,7 @@ def read_plain(kind: type[C], data: object) -> Reading[C]:
     """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
     Raises:
-        ExtractionFailed: the data has more rows than any real page, or is nested too deeply.
+        ExtractionFailed: the data has more than ``MAX_ROWS`` rows of one kind, or is nested too deeply.
     """
     value, walk = _walked(kind, data)
     return Reading(value, walk.unread())
@@ -261,7 +261,7 @@ class _Walk:
         if kind.tag is not None and type(data) is dict:
             key, _ = kind.tag
             if key not in data:
-                # The object is read as one of the first kind.
+                # The object is read by the first contract of the union.
                 self._note(join(path, key), "missing", _Place(path), loses_row=False)
             elif (found := _tagged(value).get(str(data[key]))) is None:
                 unknown = _Place(path)
@@ -328,7 +328,7 @@ def _tagged(value: Value) -> dict[str, type[Contract]]:
 
 @per_contract
 def _identities_first(kind: type[Contract]) -> tuple[Value, ...]:
-    """Return a contract's values, identities first: if an object lacks its identity, only this is reported of it."""
+    """Return a contract's values, identities first: of an object without its identity, nothing else is reported."""
     return tuple(sorted(values(kind), key=lambda value: value.kind != "identity"))
 
 

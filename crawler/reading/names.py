@@ -67,7 +67,7 @@ class Names:
         self._tables: dict[SelectorTable, SelectorTable] = {}
 
     def contract(self, kind: type[C]) -> type[C]:
-        """Return the contract with the further paths, or the contract itself if no line applies to it or inside it."""
+        """Return the contract with the further paths, or itself if no line applies to it or to a contract inside it."""
         if not self.lines:
             return kind
         if kind not in self._named:
@@ -177,7 +177,7 @@ def check_line(line: Line) -> None:
 
 
 def beginnings(kind: type[Contract] | SelectorTable) -> list[str]:
-    """Return the paths that lines may contain: the declared paths of a contract or table, and their beginnings."""
+    """Return the paths that lines may name: a contract's declared paths and their beginnings, or a table's paths."""
     if isinstance(kind, SelectorTable):
         return kind.paths
     paths = [steps(path) for value in values(kind) for path in value.paths]

@@ -15,8 +15,8 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old
     contract without the additional paths of ``PAYLOAD_NAMES``, if the document contains none of these paths.
 
     Raises:
-        ExtractionFailed: the document is not JSON, is nested too deeply, or has more rows than any real page; or the
-            document is not as declared and larger than ``careful.MAX_BYTES``.
+        ExtractionFailed: the document is not JSON, is nested too deeply, or has more than ``strict.MAX_ROWS`` rows of
+            one kind; or the document is not as declared and larger than ``careful.MAX_BYTES``.
     """
     value = strict.decoded(kind, body)
     if value is None and old is not None:

@@ -5,8 +5,8 @@ keys of an ``identity`` or ``always`` value with one path are required fields, s
 values. The Struct of a contract is a subclass of the contract. The Struct has a field for each value whose only path is
 a single key, and a property for each other value.
 
-The strict pass returns an instance if the payload is exactly as declared, else None. In the second case, ``careful.py``
-finds the differences.
+The strict pass returns an instance if the payload has all that is declared, with the declared types, else None. Keys
+that are not declared are ignored. If the pass returns None, ``careful.py`` finds the differences.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class _Check:
     """The checks of the decoded objects of one contract."""
 
     lacks_one: Getter | None
-    """Returns whether an object lacks a required value with several paths. Such a value cannot be a required field.
-    None: the contract has no such value."""
+    """A function that returns whether an object lacks a required value with several paths. Such a value cannot be a
+    required field. None: the contract has no such value."""
     often: tuple[Getter, ...]
-    """Return the ``often`` values."""
+    """The getters of the ``often`` values."""
     one_of: tuple[Getter, ...]
-    """Return the values of which each object has at least one. Empty for a contract without ``one_of``."""
+    """The getters of the values of which each object has at least one. Empty for a contract without ``one_of``."""
     inside: tuple[tuple[Getter, bool, tuple[type[Contract], ...], tuple[Step, ...]], ...]
     """The values that contain objects which need checks. For each such value: its getter, whether it is a list, the
     contracts of the objects, and the keys of the objects. Entries of a list have no keys."""
@@ -121,7 +121,7 @@ Level = tuple[type[Contract], list[Any], tuple[Step, ...]]
 
 
 def _is_complete(kind: type[Contract], value: Contract, body: bytes) -> bool:
-    """Check the objects of the payload, level by level."""
+    """Whether no object of the payload lacks a part that types cannot require. Objects are checked level by level."""
     waiting: list[Level] = [(kind, [value], ())]
     empty: Counter[tuple[Step, ...]] = Counter()
     for contract, rows, keys in waiting:
@@ -186,15 +186,15 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether the place is an object on the path of an identity."""
+    """Whether the place is an object on the path of an identity, or the identity itself."""
     keys: dict[str, _Node] = field(default_factory=dict)
-    """The children of an object."""
+    """If the place is an object: the places under its keys."""
     entry: _Node | None = None
-    """Each entry of a list."""
+    """If the place is a list: the place of each of its entries."""
     member: _Node | None = None
-    """The value under any key of an object."""
+    """If the place is an object with any keys (``ANY``): the place under each of them."""
     leaf: Any = None
-    """The type of the value that ends here."""
+    """The type of the value whose path ends here."""
 
     def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, is_identity: bool = False) -> None:
         """Add the path of a value below this node."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,10 @@ from crawler.service.http.edge import EdgeSite, Uploads
 from crawler.service.http.resources import Api
 from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
 from crawler.service.parts import Parts
-from crawler.service.periodic import Periodic, repeat
+from crawler.service.periodic import Periodic, logged, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from scrapy.settings import Settings
 
@@ -98,34 +97,41 @@ class Endpoint:
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have a response, and close everything.
 
-        The usage counts are stored even if another step fails.
+        An exception of one step is logged, and the other steps still run: the usage counts must be stored, and Twisted
+        would not log the exception.
         """
-        try:
-            await self._end_work()
-        finally:
-            await self.parts.usage.flush(LAST_FLUSH_SECONDS)
-            if pending := self.parts.usage.pending():
-                logger.error("usage_lost", calls=pending)
-            await self.parts.status.close(LAST_FLUSH_SECONDS)
-            await self.parts.store.close()
-            await self.parts.shared.close()
+        parts = self.parts
+        with logged("shutdown_failed"):
+            await parts.tools.close()
+        for each in (parts.calls, parts.runs, parts.listings):
+            each.stop()
+        steps: tuple[Callable[[], Awaitable[object]], ...] = (
+            parts.crawlers.drain,
+            self.api.finish,
+            self.internal_api.finish,
+            self._end_upkeep,
+            parts.job_routes.close,
+            parts.listings.close,
+            parts.runs.close,
+            parts.dispatcher.close,
+            self._store_usage,
+            partial(parts.status.close, LAST_FLUSH_SECONDS),
+            parts.store.close,
+            parts.shared.close,
+        )
+        for step in steps:
+            with logged("shutdown_failed"):
+                await step()
 
-    async def _end_work(self) -> None:
-        await self.parts.tools.close()
-        self.parts.calls.stop()
-        self.parts.runs.stop()
-        self.parts.listings.stop()
-        await self.parts.crawlers.drain()
-        await self.api.finish()
-        await self.internal_api.finish()
+    async def _end_upkeep(self) -> None:
         for task in self._upkeep:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        await self.parts.job_routes.close()
-        await self.parts.listings.close()
-        await self.parts.runs.close()
-        await self.parts.dispatcher.close()
+        await asyncio.gather(*self._upkeep, return_exceptions=True)
+
+    async def _store_usage(self) -> None:
+        await self.parts.usage.flush(LAST_FLUSH_SECONDS)
+        if pending := self.parts.usage.pending():
+            logger.error("usage_lost", calls=pending)
 
     async def _store_counts(self) -> None:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)

@@ -267,8 +267,8 @@ class StoreMetrics:
 def collect(crawlers: OpenCrawlers, connections: int) -> None:
     """Set the gauges of this process, and increase the counters of its open crawlers.
 
-    This is called regularly, and not for ``GET /metrics``: the worker that responds cannot read the state of the
-    others.
+    The endpoint calls this function regularly, and not for ``GET /metrics``: the worker that responds cannot read the
+    state of the others.
     """
     pages: Tally[str] = Tally()
     for extension in CrawlerMetrics.open:

@@ -161,7 +161,7 @@ class History:
 
 
 def _most_frequent(counts: Iterable[tuple[CountKey, int]], *names: str) -> list[dict[str, Any]]:
-    """Return the sums of counts with the same values under some names, the largest first."""
+    """Group counts by some fields of their keys. Return the sum of each group with these fields, the largest first."""
     found: Counter[tuple[str, ...]] = Counter()
     for key, number in counts:
         found[tuple(getattr(key, name) for name in names)] += number

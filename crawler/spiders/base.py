@@ -107,7 +107,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         self._callbacks: dict[type[PlatformPage], Callable[..., Any]] = {}
 
     @classmethod
-    def get_param_schema(cls, normalize: bool = False) -> dict[str, Any]:  # noqa: ARG003, FBT001, FBT002  # its caller's
+    def get_param_schema(cls, normalize: bool = False) -> dict[str, Any]:  # noqa: ARG003, FBT001, FBT002  # as in Args
         """Return the JSON schema of the arguments, from which scrapy-spider-metadata makes Scrapy Cloud's form."""
         return cls.arguments.model_json_schema()
 
@@ -127,7 +127,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
         if uri := settings["FAILURES_FEED"]:
             feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
-            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # further feeds come from -o, -O and -s FEEDS=
+            settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # FEEDS may also contain feeds of -o, -O and -s
         if cls.needs_browser or cls.platform in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)
 
@@ -200,7 +200,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     @property
     def status_lines(self) -> list[str]:
-        """Lines to show below the progress bar, such as the state of a crawl that consists of several targets."""
+        """Lines to show below the progress bar, such as the state of each exhaustive crawl."""
         return []
 
     def report_stale_id(self, name: str, reason: str) -> None:
@@ -248,7 +248,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
-        """Return the callback for a page class, always the same, because the injection caches its plans by callback."""
+        """Return the callback for a page class. Each class has one callback: the injection caches plans by callback."""
         if kind not in self._callbacks:
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record | Request]:
@@ -322,7 +322,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:
         """Return the ``page_params`` with which page objects read saved responses (``scrapy extract``).
 
-        ``arguments``: any of the scraper's params, with valid values. A URL is replaced by the params of its page.
+        ``arguments``: any of the scraper's params, with valid values. ``url`` becomes the params of the linked page.
 
         Raises:
             InvalidRequest: an argument is not a param of the scraper.

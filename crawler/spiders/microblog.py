@@ -35,7 +35,7 @@ logger = structlog.get_logger(__name__)
 SOURCES = ("page", "embed", "user", "timeline")
 """The sources of a record, in the order in which their errors are reported."""
 AUTHORITATIVE = frozenset({"page", "user"})
-"""Sources whose ``TargetError`` (not found, restricted) ends the target. The others may be wrong about this."""
+"""Sources whose ``TargetError`` (not found, restricted) ends the target. The other sources may be wrong."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
 """The groups of sources that can replace the profile's page (``PageSpider.for_page``)."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
@@ -73,7 +73,7 @@ class Sources:
 
 
 class MicroblogSpider(PlatformSpider):
-    """Profiles with their posts."""
+    """Scrapes the microblog's profiles with their posts."""
 
     name = "microblog"
     metadata = {"title": "Microblog", "description": "Public profiles with their posts."}  # noqa: RUF012
@@ -145,7 +145,7 @@ class MicroblogSpider(PlatformSpider):
         return record(parts, str(pages[0].page_params.get("username") or "").removeprefix("@"))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a profile with one page of its posts. The next page becomes a follow-up target."""
+        """Scrape a profile with one page of its posts. The next page of posts becomes a follow-up (see ``follow``)."""
         if cast("ProfileParams", target.params).cursor is None:
             data = await self._first_page(target, first)
         else:
@@ -179,7 +179,7 @@ class MicroblogSpider(PlatformSpider):
         await found.add("page", self._scheduled_page(first))
         steps = [found.add("embed", self._embed(target))]
         user_id = user_id_of(parts)
-        is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed cannot change this
+        is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed page cannot change this
         if is_listed and self._has_free_slot(target):
             steps.append(found.add("timeline", self._api.timeline(target, user_id)))
         await _together(*steps)
@@ -203,8 +203,8 @@ class MicroblogSpider(PlatformSpider):
         """Warn if the timeline stops with fewer posts than the profile states, and the platform did not mark its end.
 
         ``earlier``: number of posts on earlier pages, None if this number is unknown. The platform marks the end of a
-        timeline with the instruction ``TimelineTerminateTimeline``, as in 9 of 21 recorded timelines (capture
-        8bf3576c7485).
+        timeline with the instruction ``TimelineTerminateTimeline`` and the direction "TopAndBottom" (capture
+        15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not mark the end.
         """
         part, stated = parts.get("timeline"), profile_of(parts)["statuses_count"]
         if part is None or part["next_cursor"] != "" or part["is_terminated"] or None in {earlier, stated}:
@@ -214,7 +214,7 @@ class MicroblogSpider(PlatformSpider):
             coverage = Coverage(stated, collected, (NO_END,))
             self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
-    # Further pages of posts: only the timeline has them
+    # Pages of posts after the first page: only the timeline has them
 
     async def _further_page(self, target: Target, first: First) -> Data:
         """Scrape the page of posts to which the target's cursor leads. The profile is read from the posts' authors.

@@ -79,9 +79,10 @@ class PhotoappSpider(PlatformSpider):
         return _shell(post)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a post. For a video, the embed page may add the duration, and the page of the owner's reels the plays.
+        """Scrape a post. For a video, request a duration and a play count that the post's page lacks from other pages.
 
-        If such a page fails, its field stays null, and the outcome has a warning.
+        These are the embed page and the page with the owner's reels. If one of them fails, its field stays null, and
+        the outcome has a warning.
         """
         page = await self._post_page(target, first)
         post = await page.to_item()

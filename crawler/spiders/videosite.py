@@ -296,7 +296,7 @@ class ChannelReader:
         return record(page["profile"], posts, enrichments, cursor=following, more=more)
 
     def _tabs(self, page: Item) -> list[str]:
-        """Return the tabs that are still to be read. This target reads the first of these tabs."""
+        """Return the tabs that are not read to their end yet. This target reads a page of the first of these tabs."""
         if self.continuation:
             return list(self.continuation.tabs)
         if self.params.type != "all":

@@ -1,7 +1,8 @@
 """Keeps responses in files if a part of them was unread or their extraction failed.
 
-``scrapy extract --unread`` reads the files again. They are in ``<platform>/<source>/``. Each file is compressed, and
-contains one line of JSON and then the response's body, without secrets. ``zcat FILE | tail -n +2`` prints the body.
+``scrapy extract --unread`` reads the files again. The folder of a source is ``<platform>/<source>/``. Each file is
+compressed, and contains one line of JSON and then the response's body, without secrets. ``zcat FILE | tail -n +2``
+prints the body.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ SUFFIX, GOOD = ".gz", ".good.gz"
 MAX_BODY = 8_000_000
 """Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
 MAX_SOURCE = 20_000_000
-"""Maximum total size of the files of a source, in bytes. Beyond it, the oldest files are deleted."""
+"""Maximum total size of a source's compressed files with one suffix, in bytes. Beyond it, the oldest are deleted."""
 GOOD_FILES = 3
+"""Maximum number of files of good responses of a source."""
 DRAFT_SECONDS = 3600
 """Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
-"""Number of responses of each source that are kept even during a pause."""
+"""Number of responses of each source that a process keeps even during a pause."""
 REST = 80
-"""The pause after each kept response ends when the process has used this multiple of the CPU time that it took."""
+"""Length of the pause after a kept response, in CPU time: this multiple of the CPU time that keeping it took."""
 WAITING = 4
 """Maximum number of responses that wait for the thread. While so many wait, no other response is kept."""
 
@@ -79,15 +81,15 @@ class KeptResponse(NamedTuple):
     origins: Mapping[str, str] = MappingProxyType({})
     """Origin to replace in the response, such as the sandbox's -> the origin of the real platform."""
     paths: frozenset[str] = frozenset()
-    """The paths of ``head.unread``."""
+    """The paths of the unread parts in ``head.unread``."""
 
 
 class KeptError(ValueError):
-    """A file that is not a kept response. The message is one sentence."""
+    """Raised for a file that cannot be read as a kept response. The message is one sentence."""
 
 
 class Keeper:
-    """Writes the responses of a process in a thread of its own.
+    """Writes the responses that a process keeps, in a separate thread.
 
     The last good response of each source is held in memory, and written together with the next response that is not
     good. A comparison of the two shows what the platform has changed.
@@ -98,7 +100,8 @@ class Keeper:
         self.keep, self._folder = keep, folder
         self.suggest: Callable[[Path], Mapping[str, str]] | None = None
         """Compares the responses in the folder of a source. Returns unread path -> the line of ``PAYLOAD_NAMES`` with
-        which it can be read. It is called in the thread when a path is unread for the first time in this process."""
+        which it can be read. This function is called in the thread when a path is unread for the first time in this
+        process."""
         self.suggestions: dict[tuple[str, str, str], str] = {}
         """Platform, source and unread path -> the suggested line."""
         self._paths: set[tuple[str, str, str]] = set()
@@ -117,7 +120,7 @@ class Keeper:
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
     def good(self, platform: str, source: str, response: Callable[[], KeptResponse]) -> None:
-        """Remember a response that was read completely. ``response``: returns it; only called if it is written."""
+        """Remember a response that was read completely. ``response`` is called only if the response is written."""
         self._good[platform, source] = response
 
     def unread(self, response: KeptResponse) -> None:
@@ -138,7 +141,7 @@ class Keeper:
         self._thread.submit(int).result()
 
     def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> bool:
-        """Write a response, and the good one before it. Return whether they were written."""
+        """Write a response, and the good response before it. Return whether both were written."""
         began = time.thread_time()
         try:
             if good is not None:
@@ -154,7 +157,7 @@ class Keeper:
             self._room.release()
 
     def _suggest(self, response: KeptResponse, written: Future[bool]) -> None:
-        """Suggest lines from the files of a source. ``written``: the completed write of the response."""
+        """Suggest lines from the files in the folder of a source. ``written``: the completed write of the response."""
         place = response.head.platform, response.head.source
         paths = {(*place, path) for path in response.paths}
         if self.suggest is None or paths <= self._paths or written.exception() or not written.result():

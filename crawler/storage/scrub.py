@@ -1,7 +1,8 @@
 """Removes secrets from saved responses: cookies, tokens, network and mail addresses.
 
-A secret value keeps its length (its letters become ``x``, its digits ``0``), so that extraction still works. Names of
-people and their texts are not removed, because they are the data that is extracted.
+The value of a cookie or token keeps its length (its letters become ``x``, its digits ``0``), so that extraction still
+works. Addresses become example addresses. Names of people and their texts are not removed, because they are the data
+that is extracted.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ MIN_SECRET_CHARACTERS = 6
 class Scrubber:
     """Removes secrets from texts.
 
-    Secrets are the ``known`` values, and the values of all names that match ``PRIVATE_NAME_PARTS`` and are not in
-    ``keep``. The ``origins`` of the deployment are replaced by the public ones.
+    Secrets are the ``known`` values, the values of names with one of the ``PRIVATE_NAME_PARTS`` that are not in
+    ``keep``, signatures and keys in URLs, JSON Web Tokens, and addresses. The ``origins`` of the deployment are
+    replaced by the public ones.
     """
 
     known: set[str] = field(default_factory=set)
@@ -93,7 +95,7 @@ class Scrubber:
         """
         pieces: list[str] = []
         end = 0
-        for part in _PART.finditer(text.replace("\u0130", "i").lower()):  # lower() makes this letter longer
+        for part in _PART.finditer(text.replace("\u0130", "i").lower()):  # lower() would lengthen the text here
             before = _BEFORE_PART.search(text, max(end, part.start() - 50), part.start())
             for start in range(before.start(), before.end("quote") + 1) if before else ():
                 if found := NAMED_VALUE.match(text, start):

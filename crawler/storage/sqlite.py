@@ -22,10 +22,11 @@ class SqliteFile:
     """Whether many rows are written and deleted.
 
     The file has a write-ahead log, which makes small writes fast: its modification time no longer shows whether the
-    data has changed. ``PRAGMA incremental_vacuum`` can free the disk space of deleted rows, unless the file exists.
+    data has changed. In a file that was created with this option, ``PRAGMA incremental_vacuum`` frees the disk space
+    of deleted rows.
     """
     busy_timeout: float = BUSY_TIMEOUT
-    """Maximum seconds for which a transaction waits for the lock of another process."""
+    """Maximum seconds for which a statement waits for the lock of another connection."""
 
     def connect(self) -> sqlite3.Connection:
         """Open the file. Use ``transaction()`` for writes. The connection may be used in another thread."""

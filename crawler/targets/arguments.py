@@ -34,7 +34,7 @@ OF_TARGETS_FILES = {"shard": "selects a part of targets files", "encoding": "is 
 
 
 class CrawlArguments(Described):
-    """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of its scrapers, as text."""
+    """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of the scrapers, as text."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -101,7 +101,7 @@ class CrawlArguments(Described):
 
 
 def parse_shard(text: str) -> range:
-    """Return the numbers of the rows of a shard.
+    """Return the numbers of the rows of a shard, of which the first row of all files has the number 0.
 
     >>> parse_shard("3/16")[0], parse_shard("3/16")[1]
     (2, 18)

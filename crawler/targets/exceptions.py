@@ -58,13 +58,14 @@ class LimitReached(BlockedByPolicy):
 
 
 class ReleaseEnded(Exception):  # not a ScrapeError, because scrape() may catch a ScrapeError and use another source
-    """Ends ``scrape()``, because the target already has its outcome, or was started again on another lane."""
+    """Raised to end ``scrape()``, because the target already has its outcome, or was started again on another lane."""
 
 
 def as_scrape_error(error: BaseException | None) -> ScrapeError:
     """Convert an exception to a typed error.
 
-    A failed download becomes an upstream error, and an unknown exception becomes ``ServiceError``.
+    A failed download becomes an upstream error (or the error of a policy or of the end of the crawl), a dropped item
+    ``ItemDropped``, and any unknown exception ``ServiceError``.
     """
     if isinstance(error, ScrapeError):
         return error

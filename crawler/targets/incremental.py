@@ -16,7 +16,7 @@ class Since:
     """The base class of classes that decide which entries of a listing are new."""
 
     async def load(self, target: Target) -> None:
-        """Prepare for a page, before it is read."""
+        """Prepare for a page before the page is read, such as by reading from a store."""
 
     def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
         """Whether the pages after this page may contain new entries."""
@@ -30,7 +30,7 @@ class Since:
         """Handle the outcome of a page."""
 
     async def close(self) -> None:
-        """Release everything at the end of the run."""
+        """Complete pending work at the end of the run, such as writes to a store."""
 
 
 class SinceDate(Since):
@@ -73,7 +73,7 @@ class ComparesEntries(Since):
         return not ids or ids[-1] not in self.seen(target)
 
     def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
-        """Return the ids of the page's entries that no earlier run has seen. None: its scraper has no entries."""
+        """Return the ids of the page's entries that no earlier run has seen. None: the scraper has no entries."""
         return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self.seen(target)
 
 

@@ -59,7 +59,7 @@ class TargetParser:
     default: str | None = None
     """The scraper of targets that do not name one (``-a scraper=``)."""
     sliced: bool = False
-    """Whether targets may be split into slices. The feed line of each slice must then contain the target's id."""
+    """Whether targets may be split into slices. The feed line of each slice then contains the requested target's id."""
 
     def scraper(self, name: str | None, params: Mapping[str, Any]) -> Scraper:
         """Return the scraper with the given name or alias. Without a name, return the scraper that accepts the params.
@@ -144,7 +144,7 @@ class TargetParser:
         try:
             scraper = self.scraper(raw.get("scraper"), {key: raw[key] for key in raw if key not in OWN_KEYS})
         except ScrapeError:
-            return dict(raw)  # ``parse`` reports it
+            return dict(raw)  # ``parse`` reports the error
         texts = {name for name, info in scraper.params.model_fields.items() if _is_text(info.annotation)}
         return {key: str(value) if type(value) is int and key in texts else value for key, value in raw.items()}
 

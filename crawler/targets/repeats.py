@@ -34,7 +34,7 @@ class FetchedOnce(TargetSource):
 
     source: TargetSource
     repeated: int = 0
-    """Number of rows that repeat an earlier one."""
+    """Number of rows that repeat the target of an earlier row."""
     _followups: dict[str, int] = field(default_factory=dict)
     """Id of a follow-up in progress -> the row of the target that led to it, if other rows repeat that target."""
 
@@ -75,7 +75,7 @@ class FetchedOnce(TargetSource):
         return self._execute("SELECT 1 FROM later WHERE row = ?", row).fetchone() is not None
 
     def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
-        """Return the outcomes of the rows that repeat the outcome's target. They are made when they are iterated."""
+        """Return the outcomes of the rows that repeat the outcome's target, as an iterator that reads the rows."""
         target = outcome.target
         if not self.repeated or isinstance(target, InvalidTarget):
             return ()

@@ -40,16 +40,16 @@ def outcomes_by_code(stats: Mapping[str, Any]) -> dict[str, int]:
 
 
 class OutcomeReporter:
-    """Reports outcomes. If the source ``stores`` outcomes, each is reported after it has been stored.
+    """Reports outcomes. If the source ``stores`` outcomes, an outcome is reported only after it was stored.
 
-    ``on_reported``: called after a delayed report, so that the crawl can end when no report is pending.
+    ``on_reported``: called after delayed reports, so that the crawl can end when no report is pending.
     """
 
     def __init__(self, crawler: Crawler, on_reported: Callable[[], None]) -> None:
         assert crawler.stats is not None
         self.crawler, self.stats = crawler, crawler.stats
         self.source = TargetSource()
-        """The source of the crawl, once the tracker iterates it."""
+        """The source of the crawl's targets. The tracker sets it when it begins to take targets."""
         self._on_reported = on_reported
         self._unconfirmed: set[asyncio.Task[None]] = set()
         """Tasks that report an outcome after the source has stored it."""

@@ -28,7 +28,7 @@ class TargetSource:
     stores: ClassVar[bool] = False
     """Whether outcomes are reported only after ``store()``."""
     expected: int | None = None
-    """The total number of targets, or None if it is not known."""
+    """The total number of the source's targets, or None if it is not known."""
     own_columns: tuple[str, ...] = ()
     """The names of the user's own columns, which tables of the outputs contain. Known once the source is open."""
 
@@ -55,7 +55,7 @@ class TargetSource:
         return True
 
     def completed(self, outcome: Outcome) -> None:
-        """Handle an outcome. Called once for each target, after the receivers of ``target_completed``."""
+        """Handle an outcome. Called once for each reported outcome, after the receivers of ``target_completed``."""
 
     def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
         """Return the outcomes of other rows with the same target, which are reported after this outcome."""
@@ -88,7 +88,8 @@ class ArgumentSource(TargetSource):
 class QueueSource(TargetSource):
     """The source of the endpoint's crawlers: a queue of calls.
 
-    It remains in use when its crawler ends and another one is started. It ends only when it is closed.
+    The queue remains in use when its crawler ends and another crawler is started. ``renew()`` ends the crawler,
+    ``close()`` ends the queue.
     """
 
     on_outcome: Callable[[Outcome], None]
@@ -107,14 +108,18 @@ class QueueSource(TargetSource):
         return len(self._waiting)
 
     def put(self, target: Target) -> None:
-        """Add a target at the end of the queue."""
+        """Add a target at the end of the queue.
+
+        Raises:
+            RuntimeError: the source is closed.
+        """
         if self._closed:
             raise RuntimeError("put() after close()")
         self._waiting[target.id] = target
         self._changed.set()
 
     def discard(self, target_id: str) -> bool:
-        """Remove a waiting target. Return False if it is not waiting, because a spider has already taken it."""
+        """Remove a waiting target. Return False if the target is not waiting, such as after a spider has taken it."""
         return self._waiting.pop(target_id, None) is not None
 
     def renew(self) -> None:

@@ -1,6 +1,7 @@
 """Scrapers, their targets, and the outcomes of targets.
 
-A *target* consists of an id, a scraper and params. It has exactly one *outcome*: a record or an error.
+A *target* consists of an id, a scraper and params. It has exactly one *outcome*: a record, an error, or with ``since``
+the fact that nothing is new.
 ``sources.py`` provides targets, and ``tracker.py`` tracks the targets that are in flight.
 """
 
@@ -113,7 +114,7 @@ class Release:
     warnings: list[OutcomeWarning] = field(default_factory=list)
     note: dict[str, Any] | None = None
     new_entries: frozenset[str] | None = None
-    """This attribute and the previous three become the attributes of the outcome."""
+    """``followups``, ``warnings``, ``note`` and this attribute become those of the outcome."""
 
     def check(self) -> None:
         """Raise ``ReleaseEnded`` if no further request may be sent."""
@@ -147,7 +148,7 @@ class Target:
     batch: bool = False
     """Whether the target belongs to a list of targets, so that its feed line must contain its id and params."""
     root: str | None = None
-    """The id of the requested target that led to this target, if the feed lines must contain that id."""
+    """The id of the requested target (this one, or the one that led to it), if the feed lines must contain that id."""
     background: bool = False
     """Whether the downloads of all other targets have priority over the target's downloads."""
     columns: dict[str, Any] = field(default_factory=dict)
@@ -210,7 +211,7 @@ class Target:
 class SavedTarget(BaseModel):
     """A target in a job, as ``Target.dump`` writes it.
 
-    Other versions of the project must be able to read it, so the keys must not be renamed.
+    Other versions of the project must be able to read such targets, so the keys must not be renamed.
     """
 
     model_config = ConfigDict(strict=True, defer_build=True)
@@ -247,7 +248,7 @@ class Record(dict[str, Any]):
         self.fetched_at = fetched_at
         """When the scraper finished reading the target (UTC)."""
         self.warnings = warnings
-        """The optional sources that failed, and the parts of payloads that were unread."""
+        """The parts that the data lacks, and why."""
         self.is_line = is_line
         """Whether this is the line of a batch feed, which contains the data under the key ``data``."""
 
@@ -297,7 +298,7 @@ class InvalidTarget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a target: a record or an error."""
+    """The outcome of a target: a record, an error, or neither if nothing is new."""
 
     target: Target | InvalidTarget
     record: Record | None
@@ -310,7 +311,7 @@ class Outcome:
     followups: tuple[Target, ...] = ()
     """The targets that this target led to, such as the next page or the slices of a listing."""
     warnings: tuple[OutcomeWarning, ...] = ()
-    """The optional sources that failed, and the parts of payloads that were unread."""
+    """The parts that the record lacks, and why."""
     note: dict[str, Any] | None = None
     """For jobs: data from which the next worker that takes a target of the same ``root`` restores the spider's state.
     """
@@ -319,7 +320,7 @@ class Outcome:
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """The data in the shape of the scraper's data model, None if the target failed."""
+        """The data in the shape of the scraper's data model, None if the outcome has no record."""
         return None if self.record is None else self.record.data
 
     @cached_property
@@ -329,7 +330,7 @@ class Outcome:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the target has a record that lacks the data of an optional source, or an unread part of a payload."""
+        """Whether the target succeeded with a warning."""
         return self.error is None and bool(self.warnings)
 
 

@@ -1,8 +1,8 @@
 """The target tracker, which ensures that each target has exactly one outcome.
 
 The first of these events determines the outcome of a target: an item, a typed error, a dropped item, an exception, a
-callback without an item, the deadline, the end of the crawl. Later events of the same target are ignored. No other
-component sets an outcome.
+callback without an item, a request that the scheduler drops, the deadline, the end of the crawl. Later events of the
+same target are ignored. No other component sets an outcome.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def _as_record(item: Any, target: Target, *, is_line: bool) -> Record:
 class TargetTracker:
     """Tracks the targets in flight and sets their outcomes.
 
-    It is a spider middleware, because only a middleware is called when a callback ends. All other events of Scrapy
-    reach it as signals. It limits the targets in flight to ``TARGETS_IN_FLIGHT``, or to the source's own limit, because
-    Scrapy would take targets from ``start()`` without waiting for earlier targets.
+    The tracker is a spider middleware, because only a middleware is called when a callback ends. All other events of
+    Scrapy reach the tracker as signals. The tracker limits the targets in flight to ``TARGETS_IN_FLIGHT``, or to the
+    source's own limit, because Scrapy would take targets from ``start()`` without waiting for earlier targets.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -146,9 +146,10 @@ class TargetTracker:
             raise failure
 
     def push(self, target: Target) -> None:
-        """Add a follow-up target. It is released before the source's next target, but after its parent has an outcome.
+        """Add a follow-up target, which is released when its parent has an outcome, before the source's next target.
 
-        A job stores both in one transaction.
+        In a job, the source stores the follow-up and its parent's outcome in one transaction, and yields the follow-up
+        later.
         """
         self.pushed += 1
         parent = self._in_flight.get(target.parent or "")
@@ -187,7 +188,7 @@ class TargetTracker:
         record: Record | None = None,
         error: ScrapeError | None = None,
     ) -> None:
-        """Set the outcome of a target: its record or its error. Ignored if the target already has an outcome."""
+        """Set the outcome of a target: its record or its error. Ignored unless the target is in flight."""
         if self._in_flight.get(target.id) is not target:
             return
         release = target.release
@@ -224,7 +225,8 @@ class TargetTracker:
         """Release a target again, because its egress has failed: ``target.release.successor`` starts on another lane.
 
         The warnings, follow-ups and note of the target are dropped, and so are its requests that are still in flight.
-        Return False if it is not released again: it has an outcome or data, or was refused or released again before.
+        Return False if the target is not released again, because it has an outcome or data, because the platform has
+        refused a request of it, or because it was released again before.
         """
         release, is_in_flight = target.release, self._in_flight.get(target.id) is target
         if not is_in_flight or release.fetched_at is not None or release.is_refused or release.failed is not None:
@@ -252,7 +254,7 @@ class TargetTracker:
     def note(self, target: Target, note: dict[str, Any]) -> None:
         """Add a note to the target's outcome.
 
-        The next worker that takes a target of the same ``root`` from the job restores the spider's state from it.
+        The next worker that takes a target of the same ``root`` from the job restores the spider's state from the note.
         """
         target.release.note = note
 
@@ -330,7 +332,7 @@ class TargetTracker:
         self._changed.set()
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        """Complete all targets that are still in flight or waiting, because the crawler has closed."""
+        """End all targets that are in flight or waiting with an error, unless ``leave_unfinished``."""
         self._reporter.close()
         self._end_in_flight(reason)
         self._reporter.flush()

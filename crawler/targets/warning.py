@@ -28,7 +28,7 @@ INCOMPLETE = "incomplete"
 """The reason of warnings about a listing whose pages do not contain all of its rows."""
 
 FAILED_SOURCES = "sources/failed/"
-"""Prefix of the stats ``sources/failed/<source>/<reason>``: number of targets for which an optional source failed."""
+"""Prefix of the stats ``sources/failed/<source>/<reason>``: number of targets that lack data of an optional source."""
 UNREAD_PATHS = "unread/"
 """Prefix of the stats ``unread/<source>/<path>``: number of targets in whose payload this path was unread."""
 UNREAD_ROWS = "unread_rows/"
@@ -49,7 +49,8 @@ class OutcomeWarning(NamedTuple):
     reason: str
     """A slug for the cause, never empty."""
     unread: Unread | None = None
-    """The unread part of the source's payload, or the rows that a limit excluded. None: the source failed."""
+    """The unread part of the source's payload, or the rows that a limit excluded. None: the source failed, or its
+    listing is incomplete."""
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
     suggestion: str = ""
@@ -62,7 +63,7 @@ class OutcomeWarning(NamedTuple):
 
     @classmethod
     def of_unread(cls, source: str, unread: Unread, suggestion: str = "") -> OutcomeWarning:
-        """Return the warning about an unread part of a source's payload. Its names are bounded and printable."""
+        """Return the warning about an unread part of a source's payload. The names in it are shortened."""
         names = tuple(one_line(name, MAX_NAME_LENGTH) for name in unread.names[:MAX_NAMES])
         return cls(source, ExtractionFailed.code, UNREAD, unread._replace(names=names), suggestion=suggestion)
 
@@ -153,7 +154,7 @@ def unread_paths(warnings: Iterable[OutcomeWarning]) -> dict[tuple[str, str], Un
 
 
 def count_warnings(warnings: Iterable[OutcomeWarning], platform: str, stats: StatsCollector) -> None:
-    """Count the warnings of an outcome in the crawl's stats. Log the first target of each unread path."""
+    """Count the warnings of an outcome in the crawl's stats. Log each unread path once per crawl."""
     for warning in warnings:
         if warning.coverage is not None:
             _count_coverage(warning.source, warning.coverage, stats)

@@ -1,8 +1,9 @@
 """Tools for contracts, which use the captures on this machine.
 
 ``python -m tests.contracts count PLATFORM`` writes a platform's ``counts.json``, and prints the declarations that the
-counts contradict. ``python -m tests.contracts kinds`` prints how many values of each kind each platform declares.
-``python -m tests.contracts mutants PLATFORM`` prints all mutants that are not detected.
+counts contradict or do not support. ``python -m tests.contracts kinds`` prints how many values of each kind each
+platform declares. ``python -m tests.contracts mutants PLATFORM`` prints the mutants that must be detected but are not,
+and how many mutants of each kind are detected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts over whole captures the objects that have a key, and those in which it is null.
+"""Counts over whole captures in how many objects of a contract a declared value is present, and in how many null.
 
 The counts are in ``<platform>/counts.json``: they are the evidence for the kind of each declared value.
 ``<platform>/documented.json`` lists, as patterns, values whose kind is taken from a document because there are too few
@@ -22,12 +22,12 @@ from tests.contracts.responses import FOLDER, Payload, Response, listed
 
 MIN_PAYLOADS, MIN_ROWS = 2, 30
 MIN_WHOLE = 5
-"""A value of rows is counted over at least two payloads and thirty rows, or else over five payloads."""
+"""Counts over at least two payloads and thirty objects are enough evidence, and so are counts over five payloads."""
 
 
 @dataclass
 class Count:
-    """The numbers of objects at a path in whole captures."""
+    """The counts of one declared value over the objects of its contract in whole captures."""
 
     objects: int = 0
     present: int = 0
@@ -37,16 +37,16 @@ class Count:
     pages: int = 0
     """Number of payloads with ten or more such objects."""
     empty_pages: int = 0
-    """Number of these payloads in which the value is null or absent in all objects."""
+    """Number of ``pages`` in which the value is absent, null, an empty text or an empty list in all objects."""
     types: list[str] = field(default_factory=list)
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough objects to declare that a key is in all of them."""
+        """Whether there are enough objects to declare the value as ``identity``, ``always`` or ``often``."""
         return (self.payloads >= MIN_PAYLOADS and self.objects >= MIN_ROWS) or self.payloads >= MIN_WHOLE
 
     def add(self, found: list[tuple[bool, Any]]) -> None:
-        """Add the objects of one payload: whether the key is present, and its value."""
+        """Add the objects of one payload. ``found``: for each, whether the key is present, and the value or None."""
         self.objects += len(found)
         self.payloads += 1
         self.present += sum(present for present, _ in found)
@@ -58,12 +58,12 @@ class Count:
 
 
 def key_of(kind: type[Contract], value: Value) -> str:
-    """Return the key of a value in the file of counts."""
+    """Return the key under which a value's counts are stored, such as ``retail.payload.ApiData.facets``."""
     return f"{kind.__module__.removeprefix('crawler.platforms.')}.{kind.__qualname__}.{value.name}"
 
 
 def count(responses: Iterable[Response]) -> dict[str, Count]:
-    """Count over the payloads of whole responses."""
+    """Return key -> counts over the payloads of the responses that are whole."""
     counts: dict[str, Count] = defaultdict(Count)
     for response in responses:
         if response.whole:
@@ -86,7 +86,7 @@ def _add(payload: Payload, counts: dict[str, Count]) -> None:
 
 
 def wrong_kinds(kind: type[Contract], counts: dict[str, Count]) -> Iterator[str]:
-    """Yield the declarations in a contract, and in contracts inside it, that the counts contradict."""
+    """Yield the declarations in a contract and in contracts inside it that the counts contradict or do not support."""
     documented = listed("documented")
     for each in contracts(kind):
         for value in values(each):
@@ -104,11 +104,11 @@ def wrong_kinds(kind: type[Contract], counts: dict[str, Count]) -> Iterator[str]
 
 
 def load(platform: str = "") -> dict[str, Count]:
-    """Return the counts of the files."""
+    """Return key -> stored counts, of all platforms or of one."""
     return {key: Count(**each) for key, each in listed("counts", platform).items()}
 
 
 def save(platform: str, counts: dict[str, Count]) -> None:
-    """Write the file of a platform."""
+    """Write the ``counts.json`` of a platform."""
     lines = (f"{json.dumps(key)}: {json.dumps(vars(each))}" for key, each in counts.items())
     (FOLDER / platform / "counts.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,8 +1,10 @@
 """Changed copies of payloads, generated from contracts: each declared key renamed, removed, retyped or set to null.
 
-The contract determines whether a change must be detected. Only these changes may stay undetected: any change of a
-``sometimes`` key, null in an ``always`` key that is not also ``often``, and a change of an ``often`` key in a single
-row. In contracts without nulls, each null must be detected.
+Lists of objects are also emptied. The contract determines whether a change must be detected. These changes may stay
+undetected: any change of a key if another path of its value exists in the payload; any change of a ``sometimes`` key
+that is not also ``often``; a change of such an ``often`` key in a single row or in less than ten rows; null in an
+``always`` key that is not also ``often``, and in an object on the path of a value; an empty list, unless all lists at
+the path are empty and their objects have an ``identity``. In contracts without nulls, each null must be detected.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Mutant:
     value_paths: tuple[str, ...]
     """All paths of the value. A missing value is reported under one of them."""
     places: tuple[Place, ...] = field(repr=False)
-    """The places of the key in the payload."""
+    """The places in the payload at which the key is changed: all, or the first one for the scope ``row``."""
     scope: Literal["page", "row"]
     kind: str
     """The kind of the value, or ``tag``."""
@@ -69,7 +71,7 @@ def _change(holder: Any, key: Any, operation: Operation) -> None:
 
 
 class Objects(NamedTuple):
-    """All objects of a contract at a path of a payload."""
+    """The objects of a contract at a declared path of a payload, with their concrete paths."""
 
     kind: type[Contract]
     path: str
@@ -225,7 +227,7 @@ def _must_be_noticed(key: _Key, operation: Operation, scope: str) -> bool:
 
 
 def is_noticed(mutant: Mutant, response: Response) -> bool:
-    """Whether reading the mutant must result in an error, or in a new warning with the value's path."""
+    """Whether reading the mutant results in an error, or in a new unread path that belongs to the changed value."""
 
     def change(kind: type[Contract], data: Any) -> Any:
         fits = kind is mutant.contract and all(_exists(data, place) for place in mutant.places)

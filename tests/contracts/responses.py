@@ -1,7 +1,7 @@
-"""The responses on which contracts are tested: captures, and the project's own fixtures.
+"""The responses on which contracts are tested: captures, and the sandbox's responses (``tests.fixture_sources``).
 
 ``<platform>/captures.json`` lists the captures that are read by contracts: the name, the scraper, and whether the
-payload is whole. From a payload that is not whole, somebody removed keys, so the absence of a key proves nothing.
+payload is whole. Somebody removed keys from the payloads that are not whole, so an absent key proves nothing there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.mutations import fixtures
 FOLDER = Path(__file__).parent
 
 Change = Callable[[type[Contract], Any], Any]
-"""Returns a changed copy of the data of a contract, or the data itself."""
+"""Maps a contract and the data that it reads to a changed copy of the data, or to the data itself."""
 
 
 class Payload(NamedTuple):
@@ -45,7 +45,7 @@ class Payload(NamedTuple):
 
 @dataclass
 class Result:
-    """The result of a page object: its item or error, the unread parts, and the payloads."""
+    """The result of a page object: its item or error, the unread parts, and the payloads before any change."""
 
     item: Any = None
     error: ScrapeError | None = None
@@ -140,7 +140,7 @@ def _is_complete(result: Result) -> bool:
 
 @cache
 def of_fixtures(platform: str = "") -> tuple[Response, ...]:
-    """Return the fixtures that contracts read completely and without an error, of all platforms or of one."""
+    """Return the sandbox's responses that are read without an error or unread parts, of all platforms or of one."""
     found = (
         Response(each.name, each.platform, partial(each.case.page_object, each.body)) for each in fixtures(platform)
     )

@@ -1,4 +1,4 @@
-"""The contracts of all platforms, on captures where they are present, and on the project's own fixtures."""
+"""The contracts of all platforms, on captures where they are present, and on the sandbox's responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLATFORMS = sorted(file.parent.name for file in FOLDER.glob("*/captures.json"))
 
 
 def roots(responses: tuple[Response, ...]) -> set[type[Contract]]:
-    """The contracts that read whole payloads of these responses."""
+    """The contracts that describe the payloads of these responses from the root."""
     return {payload.kind for each in responses for payload in each.original.payloads}
 
 
@@ -77,7 +77,7 @@ def test_every_kind_of_value_occurs() -> None:
 
 
 def every_mutant(platform: str) -> Iterator[tuple[Response, Mutant]]:
-    """All mutants of a platform's whole captures and fixtures that must be detected."""
+    """The mutants that must be detected, of a platform's whole captures and of the sandbox's responses."""
     for response in (*(each for each in captured(platform) if each.whole), *of_fixtures(platform)):
         for payload in response.original.payloads:
             for mutant in mutants(payload):

@@ -1,4 +1,4 @@
-"""Keys in captures whose renaming must be reported although they are not in every payload."""
+"""Keys in captures whose renaming must be reported, although some payloads of the same kind lack them."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def post(found: Any) -> dict[str, Any] | None:
 
 
 def quoted(found: Any) -> dict[str, Any] | None:
-    """The expected quoted post, or None for the placeholder of a deleted post."""
+    """The expected quoted or reposted post, or None for the placeholder of a deleted post."""
     found = at(found, "tweet") or found
     legacy, user = at(found, "legacy"), at(found, AUTHOR)
     if not legacy:
@@ -169,7 +169,7 @@ def caption(found: Any, legacy: dict[str, Any]) -> str:
 
 
 def qualities(media: list[dict[str, Any]]) -> dict[str, str | None]:
-    """The MP4 files of the first video with the highest, lowest and a medium bitrate."""
+    """The URLs of the first video's MP4 files with the highest, the lowest and a medium bitrate."""
     variants: list[dict[str, Any]] = next(
         (each["video_info"]["variants"] for each in media if "video_info" in each), []
     )

@@ -1,4 +1,4 @@
-"""Reads payloads by the paths of the field maps."""
+"""Reads payloads by paths. The field maps use these functions in place of the project's own ``crawler.reading``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def first(value: Any, *paths: str) -> Any:
-    """Return the value at the first path that has one."""
+    """Return the value at the first path with a value that is not null, else None."""
     return next((found for path in paths if (found := at(value, path)) is not None), None)
 
 

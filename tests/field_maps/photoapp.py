@@ -1,4 +1,4 @@
-"""Photo app: reads posts (formats XIG, XDT, XDTITEM) and a profile's newest reels, without the page objects."""
+"""Photo app: reads posts (in the formats XIG, XDT and XDTITEM) and a profile's reels, without the page objects."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KINDS = {1: "XDTGraphImage", 2: "XDTGraphVideo", 8: "XDTGraphSidecar"}
 
 
 def payload_of(body: str) -> Any:
-    """The JSON of a page's scripts."""
+    """The decoded JSON of all JSON scripts of a page, as a list."""
     return [json.loads(each) for each in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', body)]
 
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what the page object must extract; None for responses without a post."""
+    """Return the item that the page object must extract; None for responses with neither a post nor reels."""
     edges = at(payload, "xig_user_by_username.polaris_clips_connection.edges")
     if page == "ReelsPage" and edges is not None:
         return {"plays": {edge["node"]["pk"]: edge["node"]["play_count"] for edge in edges}}
@@ -34,7 +34,7 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def graph_post(media: dict[str, Any]) -> dict[str, Any]:
-    """The expected post from an XDT payload, which has the same keys."""
+    """The expected post from an XDT payload, which mostly has the keys of the record."""
     kept = ("clips_music_attribution_info", "comments_disabled", "has_audio", "is_ad", "is_affiliate")
     texts = ("__typename", "accessibility_caption", "display_url", "id", "product_type", "shortcode", "thumbnail_src")
     views, plays = media.get("video_view_count"), media.get("video_play_count")
@@ -61,7 +61,7 @@ def graph_post(media: dict[str, Any]) -> dict[str, Any]:
 
 
 def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any]:
-    """The expected post from an XIG or XDTITEM payload, which have the same keys."""
+    """The expected post from an XIG or XDTITEM payload. Both formats have the same keys for a post."""
     caption, video = at(media, "caption.text"), media["media_type"] == 2
     user = media["user"]
     has_second_id = user.get("id") not in {None, user["pk"]}
@@ -93,7 +93,7 @@ def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any
 
 
 def owner(user: dict[str, Any]) -> dict[str, Any]:
-    """The expected owner: ``id`` and ``pk`` are the classic id, ``app_id`` is the secondary id ("" if missing)."""
+    """The expected owner. ``id`` and ``pk`` are the payload's ``pk``; ``app_id`` is its ``id``, "" if missing."""
     texts = ("__typename", "full_name", "pk", "profile_image_uri", "profile_pic_url", "username")
     edges = at(user, "polaris_ordered_timeline_connection.edges") or []
     return {
@@ -127,7 +127,7 @@ def coauthor(user: dict[str, Any]) -> dict[str, Any]:
 
 
 def likes(media: dict[str, Any], count: int | None) -> dict[str, Any]:
-    """The number of likes; null if the author hides it."""
+    """The number of likes; null if it is hidden, which a negative number also means."""
     hidden = media.get("like_and_view_counts_disabled") or (count or 0) < 0
     return {"count": None if hidden else count}
 
@@ -138,7 +138,7 @@ def captions(text: str | None) -> dict[str, Any]:
 
 
 def comments(count: int | None, edges: list[Any] | None) -> dict[str, Any]:
-    """The comments in an XDT payload. Captures in other formats contain none."""
+    """The expected comments. Only captures of XDT payloads contain any."""
     nodes = [
         {
             **{key: node[key] for key in ("created_at", "id", "text")},
@@ -162,7 +162,7 @@ def location(value: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def music(clip: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The music of a reel: its own sound, or a licensed track."""
+    """The music of a reel: its own sound or a licensed track; None without either."""
     if sound := at(clip, "original_sound_info"):
         return {
             "artist_name": at(sound, "ig_artist.username"),
@@ -185,13 +185,13 @@ def music(clip: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def stream(media: dict[str, Any]) -> str | None:
-    """The URL of the video version of type 101, else of the first version."""
+    """The URL of the video version of type 101, else of the first version, else None."""
     urls: dict[int, str] = {each["type"]: each["url"] for each in reversed(media.get("video_versions") or [])}
     return urls.get(101) or next(reversed(urls.values()), None)
 
 
 def duration(media: dict[str, Any]) -> float | None:
-    """The duration in seconds from the manifest, else from the video's URL."""
+    """The duration in seconds from the DASH manifest, else from the argument ``efg`` of the video's URL, else None."""
     found = re.search(
         r'mediaPresentationDuration="PT(?:(\d+)H)?(?:(\d+)M)?([\d.]+)S', media.get("video_dash_manifest") or ""
     )

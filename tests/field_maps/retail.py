@@ -112,10 +112,9 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def variants(row: dict[str, Any]) -> int | None:
-    """The number of variants; None if a row lists none although it is a variant, or lacks the part that would list
-    them.
+    """The number of a product's variants; None if the row lists no variants and its ``type`` is VARIANT or missing.
 
-    The notes on the platform leave both cases open ("null is more honest"); the contract allows no invented 0.
+    The notes on the platform leave both types open ("null is more honest"); the contract allows no invented 0.
     """
     criteria = row.get("variantCriteria") or []
     listed = len(row.get("variantList") or []) or sum(len(each.get("variantList") or []) for each in criteria)
@@ -124,7 +123,7 @@ def variants(row: dict[str, Any]) -> int | None:
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:
-    """The price, from the format A (lines), B (flat texts) or C (nested objects), tried in this order."""
+    """The price. Each part is read from the first format that has it: A (lines), B (flat texts), C (nested objects)."""
     lines = {
         (line["lineType"], each["key"]): amount(each["value"])
         for line in at(row, "priceInfo.priceDetails.priceLines") or []

@@ -14,7 +14,7 @@ PHOTO = 150
 
 
 def expected(_page: str, payload: Any) -> dict[str, Any] | None:
-    """Return what a page object must extract, or None for photo posts of the web API, of which none was recorded."""
+    """Return what a page object must extract; None for photo posts in the web API's format, which has no field map."""
     if any(list(values(payload, key)) for key in ("imagePost", "images")) and not list(rows(payload)):
         return None
     inner = payload.get("data", payload) if isinstance(payload, dict) else {}
@@ -29,7 +29,7 @@ def expected(_page: str, payload: Any) -> dict[str, Any] | None:
 
 
 def rows(payload: Any) -> Iterator[dict[str, Any]]:
-    """The posts in the app's responses: a search, a feed, a single post and a search that its recorder flattened."""
+    """The posts in a response of the app: a search, a feed, a single post, or a search that was saved flattened."""
     for row in at(payload, "search_item_list") or []:
         yield row["aweme_info"]
     yield from at(payload, "aweme_list") or []
@@ -73,7 +73,7 @@ def post(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def image(value: Any) -> dict[str, Any]:
-    """The expected image, from the app's object or a URL. Its ``uri`` is a URL; the app's is often a storage key."""
+    """The expected image, from the app's object or a URL. ``uri`` is a URL; in the app, it can be a storage key."""
     if isinstance(value, str):
         value = {"uri": value, "url_list": [value]}
     urls, key = at(value, "url_list") or [], at(value, "uri") or ""

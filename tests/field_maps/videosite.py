@@ -27,7 +27,7 @@ from tests.field_maps.videosite_channel import (
 
 
 def payload_of(body: str) -> Any:
-    """The root element of a feed, or the linked data of a page that contains nothing else, or None."""
+    """The root element of an Atom feed, or the linked data of a page that contains nothing else, or None."""
     if linked := re.match(r'<script type="application/ld\+json"[^>]*>(.*)</script>\s*$', body, re.DOTALL):
         return json.loads(linked[1])
     is_feed = body.lstrip().startswith("<?xml")
@@ -87,7 +87,7 @@ def video(payload: Any) -> dict[str, Any]:
 
 
 def about_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The about panel."""
+    """The expected item of the about panel, which shows the details of a channel."""
     panel = next(values(data, "aboutChannelViewModel"))
     day = datetime.strptime(text_of(panel["joinedDateText"]), "Joined %b %d, %Y").replace(tzinfo=UTC)
     link = panel["canonicalChannelUrl"].replace("http://", "https://")
@@ -114,14 +114,14 @@ def about_page(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def unwrapped(link: dict[str, Any]) -> str:
-    """The destination of a redirect."""
+    """The URL of an external link, without the platform's redirect; the shown text if the redirect has no URL."""
     url: str = at(link, "commandRuns.0.onTap.innertubeCommand.urlEndpoint.url")
     target = parse_qs(urlsplit(url).query).get("q", []) if "/redirect?" in url else [url]
     return target[0] if target else f"https://{link['content']}"
 
 
 def feed_page(feed: ET.Element) -> dict[str, Any]:
-    """A channel's feed: exact times, views and likes of the newest items."""
+    """A channel's Atom feed: exact times, views and likes of the newest items."""
     names = {"a": "http://www.w3.org/2005/Atom", "yt": "http://www.youtube.com/xml/schemas/2015"}
     names["media"], community = "http://search.yahoo.com/mrss/", "media:group/media:community"
     channel = feed.findtext("a:author/a:uri", "", names).rpartition("/")[2]

@@ -126,12 +126,12 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def topic_image(topic: dict[str, Any]) -> str:
-    """The picture of a topic. For games, whose header shows only the box, the notes specify none."""
+    """The picture of a topic. For games, whose notes specify no picture, this is the box in the header."""
     return first(topic, "avatar.thumbnails.-1.url", "boxArt.thumbnails.-1.url") or ""
 
 
 def saved_person(data: dict[str, Any]) -> dict[str, Any]:
-    """The channel from a page's linked data, if nothing else of the page was saved."""
+    """The expected item of a channel's page of which only the linked data was saved."""
     person = data["mainEntity"]
     handle = person["alternateName"].removeprefix("@")
     found = PROFILE | {
@@ -147,7 +147,7 @@ def saved_person(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
-    """The channel as far as an age gate shows it."""
+    """The expected profile of a channel behind an age gate, which shows only name, id and picture."""
     return PROFILE | {
         "display_name": gate["channelTitle"],
         "profile_id": browse_id(data),
@@ -172,7 +172,7 @@ def playlist_page(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed(channel: str, posts: list[dict[str, Any]], continuation: str) -> dict[str, Any]:
-    """The posts of a list that contains only the id of its channel."""
+    """The expected item of a list, which contains nothing of its channel but the id."""
     link = f"{SITE}/channel/{channel}" if channel else ""
     about = PROFILE | {"profile_id": channel, "profile_link": link}
     return {
@@ -292,7 +292,7 @@ def text_of(node: Any) -> str:
 
 
 def count(text: str) -> int | None:
-    """The number in a text such as ``1.07m subscribers``; None if its unit is unknown."""
+    """The number in a text such as ``1.07m subscribers``; None for texts in another format."""
     found = re.match(
         r"([\d.,]+)\s?(k|m|b|thousand|million|billion|)\s+(?:subscribers?|videos?|views?|comments?)$",
         text,
@@ -302,12 +302,12 @@ def count(text: str) -> int | None:
 
 
 def views(text: str) -> int | None:
-    """The views that a text states."""
+    """The number of views in a text. "No views" means 0."""
     return 0 if text == "No views" else count(text)
 
 
 def seconds(text: str) -> int | None:
-    """The seconds in a text such as ``1:07:32``; None for words."""
+    """The seconds in a duration such as ``1:07:32``; None for any other text."""
     if not re.fullmatch(r"\d+(?::\d\d)+", text):
         return None
     total = 0

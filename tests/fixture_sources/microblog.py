@@ -1,4 +1,7 @@
-"""Microblog: responses of every source in each of its formats, and failures that the tests of the pages do not have."""
+"""Microblog: responses of every source, and failures.
+
+``tests/platforms/microblog/test_pages.py`` covers further failures.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def cases() -> Iterator[Case]:
     yield _case(site, "embed", "empty_shelf", "empty-shelf", NOTHING)
     yield _case(site, "timeline", "closed_garden", "closed-garden", NOTHING)
     yield _case(site, "timeline", handles["only-cursors"], "only-cursors", NOTHING)
-    # The spider makes the null of a page an empty text. The embed is older than the page, and has fewer numbers.
+    # The page object keeps a null that the spider replaces by "". The embed's counts are older, and some are missing.
     page = _truth(site, handles["only-page"], profile_banner_url=None)
     yield _case(site, "page", handles["only-page"], "only-page", page)
     embed = _truth(site, "lone_wolf", followers_count=18_353_642)

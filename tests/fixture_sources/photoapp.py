@@ -1,4 +1,7 @@
-"""Photo app: every kind of post in each format. The tests of the blocks have its failures."""
+"""Photo app: a post of each kind, a post in each format, a share link and reels.
+
+Most failures of the photo app are in ``tests/platforms/photoapp/test_blocks.py``.
+"""
 
 from __future__ import annotations
 

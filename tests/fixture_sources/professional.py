@@ -1,4 +1,7 @@
-"""Professional network: profiles in full, masked and sparse, and failures that the tests of the pages do not have."""
+"""Professional network: full, masked and sparse profiles, and failures.
+
+``tests/platforms/professional/test_pages.py`` covers further failures.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ MEMBERS = {
     "right-to-left": "נועה-בן-עמי",
 }
 WITH_CONTENT = ("mara-lindqvist", "forty-positions", "tomas-okafor-4a0756")
-"""Members with activity in tabs, in a list, and in a list with linked data."""
+"""The members whose content is a case. Their pages show activity in tabs, in a list, and in a list with linked data."""
 REDIRECTED: dict[str, tuple[str, Failure]] = {
     "company": ("/company/x", (TargetNotFound, "wrong_page_kind")),
     "login-wall": ("/authwall?trk=bf", (UpstreamBlocked, "login_wall")),

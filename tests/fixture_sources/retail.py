@@ -1,4 +1,4 @@
-"""Retail: listings in each price format, a search, an empty page, and every damaged page."""
+"""Retail: pages of a category, searches with and without results, and the pages of ``CATEGORY_FAULTS``."""
 
 from __future__ import annotations
 

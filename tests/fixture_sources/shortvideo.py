@@ -1,4 +1,7 @@
-"""Short-video: responses with results, and failures that the tests of the pages do not have."""
+"""Short-video: API responses with and without results, and failures.
+
+``tests/platforms/shortvideo/test_pages.py`` covers further failures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Video site: channels in every format, the smaller responses, and every error of a response."""
+"""Video site: pages of channels of every kind, the site's smaller responses, and the errors that these can contain."""
 
 from __future__ import annotations
 

@@ -18,12 +18,13 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
+import structlog
 from scrapy.settings import Settings
 
 from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.service.clients.keys import Holder
+from crawler.service.clients.keys import Holder, sandbox_keys
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
 from crawler.service.periodic import repeat
@@ -294,3 +295,21 @@ async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
     report = await counts.report(Holder(client, "k"))
     assert (report["calls"], report["billable"]) == (3, 3)
     await store.close()
+
+
+async def test_usage_is_stored_even_if_a_step_of_the_shutdown_fails(tmp_path: Path) -> None:
+    settings = Settings({"STORE": str(tmp_path / "store.sqlite3"), "KEY_RATE": "100/minute"}, priority="cmdline")
+    use_sandbox(settings)
+    endpoint = Endpoint(settings, sandbox_keys())
+
+    async def fails() -> None:
+        raise OSError("the disk is full")
+
+    endpoint.parts.runs.close = fails  # type: ignore[method-assign]
+    endpoint.parts.usage.count("one", "some-scraper", "OK", billable=True)
+    with structlog.testing.capture_logs() as logs:
+        await endpoint.drain()
+    assert [each["event"] for each in logs if each["log_level"] == "error"] == ["shutdown_failed"]
+    later = Usage(Store(store_location(settings)))
+    assert (await later.report(Holder("one", "k")))["calls"] == 1
+    await later.store.close()

@@ -236,6 +236,9 @@ def test_the_lines_are_the_numbers_of_the_spreadsheet() -> None:
         (1.5, "[h]:mm", "1900-01-01T12:00:00"),
         (-5, "yyyy", "-5"),
         (1, "yyyy-mm-dd", "1900-01-01"),
+        (2958465, "yyyy-mm-dd", "9999-12-31"),
+        (2958466, "yyyy-mm-dd", "2958466"),
+        (2958465.9999999, "yyyy-mm-dd", "2958465.9999999"),
         (1.50, None, "1.5"),
         (True, None, "true"),
         (123456789012345, None, "123456789012345"),
@@ -251,6 +254,14 @@ def test_values_have_the_text_that_people_read(value: Any, number_format: str | 
 
 def test_dates_may_be_counted_from_1904() -> None:
     assert cells(workbook([date(2026, 11, 23)], change=dates_from_1904)) == [["2026-11-23"]]
+
+
+def test_a_number_after_the_last_day_from_1904_is_not_a_date() -> None:
+    def show(book: openpyxl.Workbook) -> None:
+        dates_from_1904(book)
+        book.worksheets[0]["A1"].number_format = "yyyy-mm-dd"
+
+    assert cells(workbook([2958465], change=show)) == [["2958465"]]
 
 
 @given(

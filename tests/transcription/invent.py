@@ -1,7 +1,7 @@
 """Replaces the content of captures by made-up content of the same format.
 
-Equal values of a capture are replaced by equal values. The replacement depends on a secret, the hash of the capture. So
-the result is reproducible, and nobody without the capture can compute the original from the fixture.
+Equal values of a capture get equal replacements, which depend on a secret: the hash of the capture. So the result is
+reproducible, and nobody without the capture can compute the original content from the fixture.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PLAIN_URL = re.compile(r"(?P<scheme>https?:)?//(?P<host>[^/?#\s]+)(?P<rest>\S*)"
 
 
 class Inventor:
-    """Makes up the content of one fixture. ``taken``: the words and numbers that no fixture may contain."""
+    """Makes up the content of one fixture. ``taken``: words and numbers of captures, which no fixture may contain."""
 
     def __init__(self, platform: str, secret: bytes, taken: Container[str]) -> None:
         self.platform = platform
@@ -67,7 +67,7 @@ class Inventor:
     # Values
 
     def value(self, value: Any, key: str = "") -> Any:
-        """Return a JSON value with made-up content. ``key``: the key of the value."""
+        """Return a JSON value with made-up content. ``key``: the key of the value in its object, if it has one."""
         match value:
             case bool() | None:
                 return value
@@ -107,7 +107,7 @@ class Inventor:
     # Numbers and times
 
     def digits(self, text: str) -> str:
-        """Return the same number of other digits. Times stay times, and so do the times inside ids."""
+        """Return the same number of other digits. Numbers up to 31 are kept. Times and the times in ids stay times."""
         if not text.strip("0"):
             return text
         if len(text) <= 4:
@@ -140,7 +140,7 @@ class Inventor:
         return self._random("below", value).randrange(limit)
 
     def moment(self, seconds: int) -> int:
-        """Return another time, about four years earlier. Equal times stay equal."""
+        """Return a time about four years before a Unix time in seconds. Equal times stay equal."""
         return seconds - FOUR_YEARS + self._random("moment", str(seconds)).randrange(-400_000, 400_000)
 
     def _iso(self, text: str) -> str:
@@ -162,7 +162,10 @@ class Inventor:
     # Texts
 
     def text(self, text: str, key: str = "") -> str:
-        """Return a text of the same structure. Equal words stay equal; numbers, links and markup keep their kind."""
+        """Return a text of the same structure, cut if it is long. ``key``: the key or attribute of the text.
+
+        Equal words get equal replacements. Numbers stay numbers, links stay links, and markup stays markup.
+        """
         if not text.strip() or words.is_enumerated(self.platform, key, text):
             return text
         if text in self.overrides:
@@ -227,7 +230,7 @@ class Inventor:
         return self._prefixed(token, self._letters if token.isalpha() else self._mixed)
 
     def _prefixed(self, token: str, replace: Callable[[str], str]) -> str:
-        """Replace a token, but keep the prefix that distinguishes the video site's kinds of ids."""
+        """Replace a token, but keep a prefix such as UC or PL, which distinguishes the video site's kinds of ids."""
         prefix = (
             re.match(r"(?:VL)?(?:UC|UULF|UUSH|UULV|UU|PL)(?=[\w-]*$)", token) if self.platform == "videosite" else None
         )
@@ -339,7 +342,7 @@ def _digits(r: random.Random, text: str) -> str:
 
 
 def _alike(character: str, r: random.Random, alphabet: str = "") -> str:
-    """Return a random character of the same kind."""
+    """Return a random character of the same kind, or of ``alphabet`` if it is given."""
     if alphabet:
         return r.choice(alphabet)
     if character.isascii():

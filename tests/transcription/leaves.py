@@ -114,7 +114,7 @@ def _of_code(text: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Content:
-    """The content of many bodies: texts of at least 6 characters, words of at least 6 letters, and long numbers."""
+    """The content of many bodies: texts of at least 6 characters, and the words and numbers of ``parts_of()``."""
 
     texts: frozenset[str]
     parts: frozenset[str]

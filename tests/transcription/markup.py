@@ -63,7 +63,7 @@ def pieces(markup: str) -> Iterator[Piece]:
 def transcribe(inventor: Inventor, markup: str, prune: Callable[[Any], Any], seen: set[str]) -> str:
     """Return markup with the same structure and made-up content. Lists and whitespace between tags are shortened.
 
-    ``seen``: the kinds of rows that the platform's other fixtures already have.
+    ``seen``: the kinds of rows that the platform's earlier fixtures have. The kinds of this fixture's rows are added.
     """
     kept = cut_rows(list(pieces(markup)), inventor.platform, seen)
     return "".join(_piece(inventor, each, prune) for each in kept)
@@ -109,7 +109,7 @@ def transcribe_tag(inventor: Inventor, tag: str) -> str:
 
 
 def kept_attributes(tag: str) -> Callable[[str, str], bool]:
-    """Return a function that says, given the name and value of an attribute of the tag, whether it is structure."""
+    """Return a function that maps name and value of an attribute of the tag to whether it is structure, and kept."""
     meta = re.search(r"""\b(?:name|property|http-equiv)=["']?([\w:.-]+)""", tag)
     known = bool(meta and ENUM_METAS.fullmatch(meta[1]))
 
@@ -129,7 +129,7 @@ def dumps(value: Any) -> str:
 
 
 def code(inventor: Inventor, text: str, prune: Callable[[Any], Any]) -> str:
-    """Return a script or style. Its JSON is transcribed; of other code, only what page objects compare is kept."""
+    """Return the content of a script or style. JSON is transcribed; of other code, only texts of page objects stay."""
     if (whole := shape.json_of(text.strip())) is not None:
         return dumps(inventor.value(prune(whole)))
     if "$R[" in text:
@@ -155,7 +155,7 @@ def json_values(text: str) -> Iterator[tuple[int, int, Any]]:
 
 
 def _statements(inventor: Inventor, text: str, *, around: bool) -> str:
-    """Return the statements with texts that page objects look for. ``around`` (JSON): also the last assignment."""
+    """Return the statements with texts that page objects compare. ``around``: also the text before the next JSON."""
     marks = [each for each in words.literals(inventor.platform) if len(each) >= 6] + list(words.PHRASES)
     parts = re.split(r"(?<=[;\n}])", text)
     kept = [part if len(part) <= STATEMENT_CHARACTERS else _near(part, marks) for part in parts if _has(part, marks)]
@@ -215,7 +215,10 @@ def _string(inventor: Inventor, literal: str, key: str, *, is_key: bool) -> str:
 
 
 def cut_rows(parts: list[Piece], platform: str, seen: set[str]) -> list[Piece]:
-    """Return markup with lists reduced to the rows with a tag, class or marker that is not in ``seen``."""
+    """Return markup with lists reduced to the first two rows, and the rows with a tag, class or marker not in ``seen``.
+
+    The tags, classes and markers of the rows that stay are added to ``seen``.
+    """
     marks = [each for each in words.literals(platform) if "/" in each and len(each) > 3]
     kept: list[Piece] = []
     rows = position = 0
@@ -292,7 +295,7 @@ def _script_paths(text: str) -> Iterator[str]:
 
 
 def js_paths(text: str) -> Iterator[str]:
-    """Yield the keys in a stream of JavaScript objects, except keys that are content and the keys after these."""
+    """Yield the keys in a stream of JavaScript objects, without keys that are content and the key after each."""
     keys = re.findall(r'([A-Za-z_$][\w$]*|"[^"\\]*"):', text)
     for before, key in pairwise(["", *(each.strip('"') for each in keys)]):
         if shape.is_name(key) and shape.is_name(before):

@@ -14,11 +14,11 @@ from tests.transcription import words
 
 MAX_SCALARS = 3
 CONFIGURATION = {"bootstrapData", "runtimeConfig", "EXPERIMENT_FLAGS"}
-"""Keys of site settings, which no page object reads: kept in one fixture per platform, and emptied in the others."""
+"""Keys of site settings, which no page object reads. Each part of them is kept only in one fixture of a platform."""
 SMALL_ROW = 3000
 """A last row with fewer characters is always kept, because it can be the continuation of the list."""
 NEW_PATHS = 12
-"""A row with at least this many new paths is kept, even if the last keys of all its paths are known."""
+"""A row with at least this many new key paths is kept, even if their last keys occurred elsewhere before."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 CONTENT = "*"
 """Replaces a key that is content, such as an id, in a path."""
@@ -76,6 +76,7 @@ class Pruner:
     """Reduces lists to the rows with a key, a kind of value or an enumerated word that no earlier row has.
 
     The captures of a platform share ``seen``, so each kind of row is kept only in the newest capture that has it.
+    The first row of each list is always kept, and so is a last row of less than ``SMALL_ROW`` characters.
     """
 
     def __init__(self, platform: str, seen: set[str]) -> None:
@@ -117,7 +118,7 @@ class Pruner:
         return (kind for kind in self._kinds(value, path) if kind.startswith("."))
 
     def _rows(self, rows: list[tuple[str, Any]], path: str) -> list[tuple[str, Any]]:
-        """Return the rows with something new, each reduced itself. The first row and a small last row always stay."""
+        """Return the rows to keep (see the class), each with its own lists reduced."""
         kept: list[tuple[str, Any]] = []
         for number, (key, row) in enumerate(rows):
             new = {kind for kind in self._kinds(row, path) if kind not in self.seen}

@@ -62,7 +62,7 @@ PHRASES = (
     "This Post is from a suspended account.",
     "Learn more",
 )
-"""Messages by which page objects tell failures apart (the notes on each platform list them)."""
+"""Texts by which page objects tell failures and parts of pages apart."""
 
 HOSTS = {
     "microblog": ("x.com", "twitter.com", "twimg.com", "t.co"),
@@ -72,7 +72,7 @@ HOSTS = {
     "shortvideo": ("tiktok.com", "tiktokcdn.com", "tiktokv.com", "tiktokcdn-us.com", "tiktokcdn-eu.com"),
     "videosite": ("youtube.com", "youtu.be", "ytimg.com", "ggpht.com", "googleusercontent.com", "googlevideo.com"),
 }
-"""The platforms' own hosts. All other hosts are replaced by made-up names that end in ``.example``."""
+"""The platforms' own hosts. Hosts not in these or ``COMMON_HOSTS`` are replaced by names that end in ``.example``."""
 HOST_LABELS = frozenset({"static", "media", "consent", "scontent", "www", "m", "i", "pbs", "abs", "fna", "us"})
 """Subdomains of the platforms' hosts that are kept."""
 COMMON_HOSTS = ("schema.org", "w3.org", "google.com", "gstatic.com")
@@ -120,7 +120,7 @@ def literals(platform: str) -> frozenset[str]:
 
 @cache
 def numbers(platform: str) -> frozenset[int]:
-    """Return the integer literals in the platform's package: codes and types that page objects compare."""
+    """Return the integer literals below 10,000 in the platform's package: codes and types that page objects compare."""
     root = Path(crawler.__file__).parent / "platforms" / platform
     trees = (ast.parse(file.read_text(encoding="utf-8")) for file in root.glob("*.py"))
     return frozenset(
@@ -141,19 +141,19 @@ def is_enumerated(platform: str, key: str, value: str) -> bool:
 
 
 def is_identity(key: str) -> bool:
-    """Return whether the values of a key name or describe a person, not a type."""
+    """Return whether the values of a key name or describe a person, and are not enumerated values."""
     return bool(IDENTITY_KEY.search(key)) and not ENUM_KEY.search(key)
 
 
 def is_word_of_platform(platform: str, text: str) -> bool:
-    """Return whether a text is a constant or consists only of words of the platform and its interface."""
+    """Return whether a text is a constant, locale or literal of the code, or has only words that fixtures may keep."""
     found = re.findall(r"[^\W\d_]{3,}", text.lower())
     is_code = CONSTANT.fullmatch(text) or LOCALE.fullmatch(text) or text in literals(platform)
     return bool(is_code) or kept_words(platform).issuperset(found)
 
 
 def is_kept(platform: str, word: str) -> bool:
-    """Return whether a word is kept in all texts: an interface word, or a name that page objects compare."""
+    """Return whether a word is kept in all texts: a word of the interface or of ids, or a name in page objects."""
     known = len(word) > 5 and not word.islower() and word in literals(platform)
     return known or word.casefold() in INTERFACE | ID_WORDS.get(platform, frozenset())
 

@@ -223,7 +223,7 @@ class ApiPage(MicroblogPage):
         if status == 422:
             message = f"The platform rejected the query's variables: {self._message or 'no reason stated'}."
             raise missing_error(message, ["variables"], reason=WRONG_VARIABLES)
-        if not (status is None or 200 <= status < 300) and self._errors and not self._has_data:
+        if self._has_failed and self._errors and not self._has_data:
             raise self._reported_error()
         if status in {404, 410}:
             raise UpstreamBlocked("The platform refused the query: it is not open to guests.", reason=REFUSED_QUERY)
@@ -243,14 +243,27 @@ class ApiPage(MicroblogPage):
     def _is_markup(self) -> bool:
         return self._first_character == b"<"
 
+    @property
+    def _has_failed(self) -> bool:
+        status = self.response.status
+        return status is not None and not 200 <= status < 300
+
     @cached_property
     def _plain(self) -> Any:
-        """The decoded response body, for responses without the requested data."""
-        return decode(self.response.body, what="response")
+        """The decoded response body, for responses without the requested data.
+
+        None if the body of a failed response is not valid JSON: the status already states the failure.
+        """
+        try:
+            return decode(self.response.body, what="response")
+        except ExtractionFailed:
+            if self._has_failed:
+                return None
+            raise
 
     @property
     def _is_web(self) -> bool:
-        """Whether the response is for the newest web client's query."""
+        """Whether the response has a key in ``_WEB_ROOT``, so that the contract for it is ``WebResponse``."""
         return _WEB_ROOT.search(self.response.body, 0, ROOT_BYTES) is not None
 
     @property

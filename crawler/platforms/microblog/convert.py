@@ -22,15 +22,16 @@ from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin
 FIELDS = tuple(Demographics.model_fields)
-"""The data model's profile fields. They are named after the keys in the oldest format, which embeds still have."""
+"""The data model's profile fields. The fields have the names of the keys in the platform's oldest format, which embeds
+still have."""
 COUNTS = Demographics.entity.history
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
 
 REPOST_MARK = "RT @"
 CUT_MARK = "…"
 LONGEST_CUT = 270
-"""If only the beginning of a long text is given, it has at least about this number of characters: up to 280 without
-links."""
+"""Minimum number of characters of a text that may be only the beginning of a longer text. Such beginnings have up to
+280 characters, not counting links."""
 
 Part = User | Post | Media
 
@@ -145,7 +146,7 @@ def handle_of(post: Post | None) -> str:
 
 
 def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
-    """Return the record of a post in the timeline, or None if the post cannot be read.
+    """Convert a post in the timeline to the data model, or return None if the post cannot be read.
 
     A post whose text begins with "RT @" is a repost: of the 2,509 posts in recorded timelines, 541 have such a text,
     and the same 541 contain a reposted post (captures 341926ad1a2f, e992000b9ff4). If the reposted post is missing, the
@@ -192,9 +193,9 @@ def record(post: Post, contradictions: Contradictions) -> dict[str, Any] | None:
 def _common(
     post: Post, contradictions: Contradictions, reposted: dict[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Return the part that all records of posts have in common, or None if the time of the post cannot be read.
+    """Return the fields of both a ``Post`` and an ``InnerPost``, or None if the time of the post cannot be read.
 
-    ``reposted``: the record of the reposted post, which contains the whole text.
+    ``reposted``: the fields of the reposted post, which contain the whole text.
     """
     contradictions.row()
     time = moment(post.created_at, post.id)

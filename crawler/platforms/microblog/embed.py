@@ -3,8 +3,8 @@
 No embed has been recorded. The keys are taken from two published descriptions of live responses, of 2026-08 and
 2026-09, and from a schema of 2024. The keys equal those of ``legacy`` objects in the API. Because nothing was counted,
 all values of users and posts except the identities are ``sometimes``. ``COUNTS`` and ``USER`` are the values that the
-schema and the descriptions agree on. One of these values is reported as missing if the object has others of them: the
-embed also sends numbers that are 0.
+schema and the descriptions agree on. If a post or user has some of these values, those that are absent are reported as
+missing: the embed also sends numbers that are 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MIN_PRESENT = 3
 
 
 class EmbedUser(User):
-    """A user. The embed omits empty texts."""
+    """A user in the embed. Empty texts are omitted."""
 
     id: str | None = sometimes("id_str")
     screen_name: str = identity("screen_name")
@@ -71,7 +71,7 @@ class EmbedUser(User):
 
 
 class EmbedPost(Post):
-    """A post. It contains its author, and the post that it quotes or reposts."""
+    """A post in the embed. The object contains the post's author, and the post that it quotes or reposts."""
 
     id: str = identity("id_str")
     author: EmbedUser = identity("user")
@@ -103,8 +103,8 @@ class EmbedPost(Post):
     def contradictions(self) -> Sequence[str]:
         """Find values that are missing although other values show that they exist, as for posts in the API's responses.
 
-        In the API's responses, the same 230 posts have the quoted post's id and the link to it (captures 8bf3576c7485,
-        d8fcad0db39f).
+        In the API's responses, 230 posts have both the quoted post's id and the link to it, and no post has only one of
+        them (captures 8bf3576c7485, d8fcad0db39f).
         """
         missing = [name for name in COUNTS if getattr(self, name) is None]
         names = [*super().contradictions, *(missing if len(missing) < len(COUNTS) else [])]

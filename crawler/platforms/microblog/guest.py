@@ -92,7 +92,7 @@ class SharedToken:
 
 
 class CurrentQueries:
-    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share them.
+    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share one object.
 
     The id in the profile page that was read last is tried first, then the ids in the data file. Ids that the platform
     did not find are tried last.
@@ -197,7 +197,9 @@ class GuestClient:
         return self.spider.origin("api")  # with the sandbox, the origin is only known once the spider is opened
 
     async def user(self, target: Target, first: First | None = None) -> Part:
-        """Query a target's user, and return the item. ``first``: the response, if the query was the scheduled request.
+        """Query the user of a target, and return the item.
+
+        ``first``: the response, if the query was the target's scheduled request.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
@@ -211,7 +213,7 @@ class GuestClient:
         """Query a page of a user's posts, and return the item, with the additional key ``is_terminated``.
 
         ``cursor``: the platform's cursor for the page, "" for the first page. ``first``: the response, if the query was
-        the scheduled request. ``optional``: fail at once if a circuit breaker is open.
+        the target's scheduled request. ``optional``: fail at once if a circuit breaker is open.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.

@@ -80,7 +80,7 @@ class Ids(IdsModel):
     user: Query
     """The query for a user by handle."""
     timeline: Query
-    """The query for a user's posts. It must have a variable for the cursor."""
+    """The query for a user's posts. This query must have a variable for the cursor."""
     features: dict[str, bool]
     """The feature flags that are sent with both queries."""
 
@@ -112,7 +112,7 @@ class Ids(IdsModel):
 
 
 def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[QueryForm]:
-    """Return the queries in a profile page's streams, without flags: the page's own script sends none.
+    """Return the queries in a profile page's streams, without flags: the page's own script sends no flags.
 
     The key of a stream consists of a query's id and its variables. In the variables, the profile's handle and id are
     replaced by placeholders.

@@ -81,7 +81,7 @@ class Literals:
     """Limits the number of elements: yields one number for each element that may still be read."""
 
     def read(self, script: str) -> None:
-        r"""Read a script and add its values.
+        r"""Read a script, and add its objects and arrays to ``containers``.
 
         >>> found = Literals()
         >>> found.read('($R=>$R[0]={a:$R[1]=[!0,-1.5,"\x3Cb>"],"c d":$R[1],e:void 0})($R["tsr"])')

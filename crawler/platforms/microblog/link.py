@@ -22,7 +22,7 @@ RESERVED = frozenset(
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the profile that a URL leads to. The URL may also be that of one of the profile's tabs."""
+    """Return the profile that a URL leads to. The URL may also lead to one of the profile's tabs."""
     found = PROFILE_PATH.fullmatch(decoded(url.path) or "")
     return ("profile", {"username": found["handle"]}) if found and found["handle"].lower() not in RESERVED else None
 

@@ -244,7 +244,7 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """The records of the timeline's entries, by entry id. Of two records with an id, one with content is used."""
+        """The records of the timeline's entries, by entry id. Of records with the same id, one with content is used."""
         found: dict[str, dict[str, Any]] = {}
         for each in self._by_type.get("TimelineTimelineEntry", []):
             entry_id = text(each.get("entry_id"))

@@ -26,7 +26,7 @@ class Link(Contract):
     short: str | None = always("url")
     destination: str | None = often("expanded_url")
     start: int | None = always("indices[0]")
-    """The position in the text, in code points."""
+    """The link's position in the text, in code points."""
 
 
 class VideoFile(Contract):
@@ -214,10 +214,11 @@ class ApiPost(Post):
         """Find values that are missing although other values show that they exist. The 789 recorded posts lack none.
 
         ``views.state`` is "EnabledWithCount" in the 716 posts with a count, and "Enabled" in the other 73. The 778
-        posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier ones neither. In the
-        101 replies, the conversation's id is that of another post. The same 104 posts have the handle and the id of the
-        user that they reply to. The 149 posts that are marked as quotes and are not reposts have the quoted post's id.
-        The same 241 posts have the list of all media and the list of the first one.
+        posts since 2023-07 have both ``bookmarked`` and the number of bookmarks, the 11 earlier posts neither. In the
+        101 replies, the conversation's id is that of another post. 104 posts have both the handle and the id of the
+        user that they reply to, and no post has only one of them. The 149 posts that are marked as quotes and are not
+        reposts have the quoted post's id. 241 posts have both lists of media (``media`` and the list that
+        ``first_media`` is from), and no post has only one of them.
         """
         names = list(super().contradictions)
         if self.views is None and self.views_state == "EnabledWithCount":
@@ -236,7 +237,7 @@ class ApiPost(Post):
 
 
 class Tweet(ApiPost, tag=("__typename", "Tweet")):
-    """A post."""
+    """A post in the API's responses whose object states the type ``Tweet``."""
 
 
 class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
@@ -350,13 +351,13 @@ class Instruction(Contract):
 
 
 class UserResponse(Contract):
-    """The response to the query for a user. The path depends on the query."""
+    """The response to a query for a user. The path of the user depends on the query."""
 
     user: ApiUser | UnavailableUser | None = sometimes("data.user.result", "data.user_result_by_rest_id.result")
 
 
 class TimelineResponse(Contract):
-    """A response with posts. The path depends on the query: a user's posts, a thread, a list, a search, a community."""
+    """A response with posts: a user's, or those of a thread, list, search or community. Each has a path of its own."""
 
     kind: str | None = sometimes("data.user.result.__typename")
     reason: str | None = sometimes("data.user.result.reason", "data.user.result.unavailable_reason")

@@ -56,7 +56,7 @@ class WebAuthor(WebUser, tag=("__typename", "User")):
 
 
 class WebPost(Post):
-    """A post."""
+    """A post in the web client's payloads."""
 
     id: str = identity("rest_id")
     author: WebAuthor | UnavailableUser = identity("core.user_results.result")
@@ -95,7 +95,7 @@ class WebPost(Post):
 
 
 class WebTweet(WebPost, tag=("__typename", "Tweet")):
-    """A post."""
+    """A post in the web client's payloads whose object states the type ``Tweet``."""
 
 
 class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):

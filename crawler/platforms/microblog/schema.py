@@ -93,7 +93,7 @@ class Demographics(Model):
     friends_count: int | None
     """Number of accounts that the account follows; null if no source exposes it."""
     listed_count: int | None
-    """Number of lists that include the account; null if no source exposes it. The newest API does not."""
+    """Number of lists that include the account; null if no source exposes it. The newest API does not expose it."""
     media_count: int | None
     """Number of the account's posts with media; null if no source exposes it."""
     statuses_count: int | None
@@ -111,7 +111,7 @@ class Demographics(Model):
     profile_banner_url: str
     """URL of the banner, without a size; "" if the account has no banner or no source exposes it."""
     profile_image_url_https: str
-    """URL of the account's picture in the platform's default size (``_normal``)."""
+    """URL of the account's picture, usually in the platform's default size (``_normal``); "" if unknown."""
     screen_name: str = Field(min_length=1)
     """Handle in the upper and lower case that the platform shows, without @. Never empty."""
     url: str
@@ -182,7 +182,7 @@ class Post(Model):
     view_count: int | None
     """Number of views; null if no source exposes it, as for posts that only the embed contains, and for old posts."""
     creator_handle: str = Field(min_length=1)
-    """Handle of the post's author, without @. It is not always the profile's handle. Never empty."""
+    """Handle of the post's author, without @. The author is not always the profile. Never empty."""
     hashtags: list[str]
     """Hashtags without #, in the order and spelling of the text."""
     in_reply_to_handle: str | None
@@ -197,7 +197,7 @@ class Post(Model):
     is_repost: bool
     """Whether the post is a repost of another post."""
     post_id: str = Field(min_length=1)
-    """The post's id. It is a string, because floating-point numbers cannot hold it exactly. Never empty."""
+    """The post's id, a string, because floating-point numbers cannot hold such ids exactly. Never empty."""
     post_url: str
     """URL of its page."""
     profile_picture_url: str

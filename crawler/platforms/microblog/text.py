@@ -24,8 +24,8 @@ PLATFORM_MS = range(1_142_899_200_000, 4_102_444_800_000)
 _LAST_LINK = re.compile(r"(https?://t\.co/[A-Za-z0-9_]+)\s*")
 _LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]++(?!…|\.\.)")  # a cut link is not listed
 _HASHTAG = re.compile(r"(?<!\S)[#＃](\w++)(?!\S*[#＃]|://)")
-"""Matches a word that is a hashtag if it contains a letter. Whether a mark after another character begins a hashtag
-depends on the script: after "・" or a Thai vowel, it does not."""
+"""Matches a word that is a hashtag if it contains a letter. A mark is matched only after a space: whether a mark after
+another character begins a hashtag depends on the script."""
 _LINK_ONLY = re.compile(r"https?://\S+")
 _MEDIA_PAGE = re.compile(r"/status/\d+/(?:photo|video)/\d+$", re.ASCII)
 

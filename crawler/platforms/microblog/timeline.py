@@ -39,7 +39,7 @@ Posts by other authors in such an entry are only context.
 ADVERT = "promoted"
 """Id prefix of the entries that are advertisements. Such entries also contain a mark."""
 BOTTOM = "cursor-bottom"
-"""Id prefix of the entries with the cursor for the next page. All 16 recorded cursor entries have this prefix."""
+"""Id prefix of the entries with the cursor for the next page. All 16 recorded entries with such a cursor have it."""
 
 MIN_WITHOUT_VIEWS = 3
 """If at least this number of posts lack a number of views, and no post has one, the number is reported as missing. A
@@ -87,13 +87,13 @@ class Timeline:
     is_terminated: bool = False
     """Whether the platform states that the timeline ends with this page."""
     has_empty_parts: bool = False
-    """Whether an instruction that adds posts contains no entry. This is valid only if its list is present and empty."""
+    """Whether an instruction that adds posts has no entry. Such an instruction is valid only if its list is present."""
     unread: list[Unread] = field(default_factory=list)
     """The instructions of unknown types, and the modules without items."""
 
 
 def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timeline:
-    """Read a timeline from the API's instructions to build it. A pinned post always comes first."""
+    """Build a timeline from the instructions in a payload. A pinned post always comes first."""
     found = Timeline()
     plain: list[Row] = []
     unknown: Counter[str] = Counter()

@@ -1,8 +1,8 @@
 """Photo app: raises the matching error for a response that lacks the requested data.
 
-Nearly every response has status 200. Therefore blocks and failures are recognised by the page's route name, by the
-messages in JSON responses, and by missing data. The link-preview tags (``og:url``) are used only to see which post a
-page is for.
+Nearly every response has status 200. Therefore blocks and failures are recognised by the URL path, by the page's route
+name, by the messages in JSON responses, and by missing data. The link-preview tags (``og:url``) are used only to find
+the post that a page is for.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
 
 
 def json_payload(body: bytes) -> Any:
-    """Decode a JSON response, without the guard ``for (;;);`` at its start. Return None for an HTML page.
+    """Decode a JSON response, without the guard ``for (;;);`` at its start. Return None for HTML or other text.
 
     Raises:
         ExtractionFailed: the response looks like JSON but is malformed.
@@ -90,7 +90,7 @@ def json_payload(body: bytes) -> Any:
 
 
 def page_data(body: bytes, key: str) -> Iterator[Any]:
-    """Yield the decoded JSON of each data script in the page that contains the key.
+    """Yield the decoded JSON of each script element of the page whose data contains the key.
 
     Raises:
         ExtractionFailed: all of these scripts are malformed.
@@ -114,9 +114,9 @@ def page_data(body: bytes, key: str) -> Iterator[Any]:
 def post_block(body: bytes) -> bytes | None:
     """Cut the object with the post out of a logged-out page, without decoding the JSON around it.
 
-    The long text before the post is searched for, because ``bytes.find`` is faster for longer texts. Return None if the
-    page does not contain it. If the text after the post differs from the expected one, the cut object is not valid
-    JSON.
+    The object is found by the texts before and after it. The text before it is long, because ``bytes.find`` is faster
+    for longer texts. Return None if the page lacks one of these texts. If the text directly after the post is another
+    one, the cut object is too long, and not valid JSON.
     """
     start = body.find(_POST)
     end = body.find(_AFTER_POST, start) if start >= 0 else -1
@@ -147,8 +147,10 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
 
     ``payload`` is the decoded response if it is JSON, else None.
 
-    Raises: UpstreamBlocked: the response is a challenge or the login page. UpstreamRateLimited, TargetRestricted,
-    TargetNotFound, ExtractionFailed: the message in the response means this error.
+    Raises:
+        UpstreamBlocked: the response is a challenge or the login page, or its message means a block.
+        UpstreamRateLimited: the message means a rate limit, or status 403 has the page "Page Not Found".
+        TargetRestricted, TargetNotFound, ExtractionFailed: the message in the response means this error.
     """
     raise_for_blocked_path(urlsplit(str(response.url)).path)
     body: bytes = response.body
@@ -239,7 +241,7 @@ def raise_for_query_errors(payload: Any) -> None:
     Raises:
         TargetNotFound: the response contains the error by which the platform reports missing and private posts.
         UpstreamRateLimited: too many queries were sent.
-        ExtractionFailed: the query is out of date.
+        ExtractionFailed: the response contains another error, as for a query that is out of date.
     """
     errors = dicts(dig(payload, "errors"))
     if not errors:
@@ -259,12 +261,12 @@ def is_stub(post: object) -> bool:
 
 
 def is_blind(unread: Unread) -> bool:
-    """Whether a whole post could not be read, not only a part of it."""
+    """Whether an unread part means that a whole post could not be read, not only a key of the post."""
     return unread.cause != "missing" or unread.path.endswith((".if_not_gated_logged_out", ".items[]"))
 
 
 def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
-    """Whether JSON documents contain a post under unknown keys. Pages for rate-limited visitors contain no post.
+    """Whether JSON documents contain a post under any keys. In pages for rate-limited visitors, there is no post.
 
     An object counts as a post if it contains the requested code or id, and has a key of ``POST_KEYS`` or at least
     ``MIN_POST_KEYS`` keys. If ``shortcode`` is None, the object must have at least two keys of ``POST_KEYS``.
@@ -294,12 +296,15 @@ def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) ->
 
     ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
 
-    Raises: TargetNotFound: the page is the platform's error page (capture c130a4ec26b2). TargetRestricted: the error
-    page states an age, as readers met it in 2026-07 for accounts with a minimum age. UpstreamBlocked: the page is the
-    login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue 9731). UpstreamRateLimited: the page is
-    the post's page without its data, which rate-limited visitors get (captures 2a9aac385ad4, 5db59b3d97f9), or a page
-    with a message about the rate limit (PH3-3). ExtractionFailed: the page belongs to another platform of the company
-    (PH3-5) or to another post, the data has unknown keys, or the kind of page is unknown.
+    Raises:
+        TargetNotFound: the page is the platform's error page (capture c130a4ec26b2).
+        TargetRestricted: the page states a minimum age, as other projects reported in 2026-07 for some accounts.
+        UpstreamBlocked: the page is the login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue
+            9731).
+        UpstreamRateLimited: the page is the post's page without its data, which rate-limited visitors get (captures
+            2a9aac385ad4, 5db59b3d97f9), or a page with a message about the rate limit (PH3-3).
+        ExtractionFailed: the page belongs to another platform of the company (PH3-5) or to another post, the data has
+            unknown keys, or the kind of page is unknown.
     """
     body: bytes = response.body
     route = route_of(body)

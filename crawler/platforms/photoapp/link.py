@@ -1,4 +1,4 @@
-"""Photo app: parses links to posts, and converts shortcodes."""
+"""Photo app: parses links to posts, and computes the shortcodes of posts from their ids."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def link_of_url(url: str) -> PostLink:
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the target of a URL that is a post's URL or a share link."""
+    """Return the kind and the params of a post's URL or a share link, or None for another URL."""
     link = link_of_path(url.path)
     if link is None:
         return None

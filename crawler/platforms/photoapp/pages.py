@@ -24,7 +24,7 @@ from crawler.reading.values import absolute_url, text
 
 @attrs.define(slots=False)
 class PhotoPage(PlatformPage):
-    """Base class of the page objects. ``page_params`` contains the requested post's ``shortcode`` if it is known."""
+    """The base class of the page objects. ``page_params`` has the requested post's ``shortcode`` if it is known."""
 
     @cached_property
     def document(self) -> Any:
@@ -51,14 +51,14 @@ class PhotoPage(PlatformPage):
 
 
 class PostItem(dict[str, Any]):
-    """The item of ``PostPage``: the post. It is the only field, because one function reads the whole post."""
+    """The item of ``PostPage``: the keys of the post. ``post`` is the page object's only field."""
 
     def __init__(self, post: dict[str, Any]) -> None:
         super().__init__(post)
 
 
 class Found(NamedTuple):
-    """A post in the response. ``post`` is None if the platform withholds the post, or if it could not be read."""
+    """A post in the response. ``post`` is None if the platform withholds the post, or if the post could not be read."""
 
     post: Post | None
     gated: Gated | None = None
@@ -83,10 +83,10 @@ class PostPage(PhotoPage):
         "xdt_shortcode_media",
         "shortcode_media",
     )
-    """The keys under which the response may contain posts."""
+    """The keys under which the response may contain posts, in the order in which they are searched for."""
 
     may_lack_time: ClassVar[bool] = False
-    """Whether a post without its time is valid, because its other values are needed."""
+    """Whether a post without its time is valid, because its other values, such as the duration, are needed."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -96,11 +96,13 @@ class PostPage(PhotoPage):
     def validate_input(self) -> None:
         """Raise an error unless the response contains the requested post.
 
-        Raises: TargetNotFound: the post does not exist, or the platform does not show it to visitors. TargetRestricted:
-        the post is withheld, for example by age or region. The error quotes the platform's message. UpstreamBlocked:
-        the response is the login page or a challenge. UpstreamRateLimited: the platform's rate limit is reached, or the
-        page lacks its data. ExtractionFailed: the page contains no data, only another post, or a post that lacks a
-        mandatory field.
+        Raises:
+            TargetNotFound: the post does not exist, or the platform does not show it to visitors.
+            TargetRestricted: the post is withheld, for example by age or region. The error quotes the platform.
+            UpstreamBlocked: the response is the login page or a challenge.
+            UpstreamRateLimited: the platform's rate limit is reached, or the page lacks its data.
+            UpstreamError: the HTTP status means this error.
+            ExtractionFailed: the page contains no data, only another post, or a post that lacks a mandatory field.
         """
         self.raise_for_blocks()
         if self._chosen is None or self._chosen.post is None:
@@ -138,7 +140,9 @@ class PostPage(PhotoPage):
 
     @cached_property
     def _chosen(self) -> Found | None:
-        """The requested post, or the first post that is not withheld if no shortcode was requested.
+        """The requested post, or the first post if no shortcode was requested. None if the response has no such post.
+
+        A withheld post is chosen only if there is no other that fits.
 
         Raises:
             ExtractionFailed: the response contains posts, but not the requested one.
@@ -158,7 +162,7 @@ class PostPage(PhotoPage):
         return withheld
 
     def _answers(self) -> Iterator[Answer]:
-        """Yield the objects in the response that contain posts. ``unread`` holds the unread parts of the last one.
+        """Yield the objects in the response that contain posts. ``unread`` has the unread parts of the last of them.
 
         Posts of the owner's timeline are under other keys.
         """
@@ -176,7 +180,7 @@ class PostPage(PhotoPage):
             yield self._checked(self.plain_payload(Answer, saved))
 
     def _checked(self, answer: Answer) -> Answer:
-        """Return the answer. Remove missing keys from ``unread`` if posts in its format may lack them (PH3-4)."""
+        """Return ``answer``. If posts in its format may lack keys, remove missing keys from ``unread`` (PH3-4)."""
         if answer.may_lack_keys:
             self.unread = [each for each in self.unread if each.cause != "missing"]
         return answer
@@ -210,7 +214,7 @@ def _posts(answer: Answer) -> Iterator[Found]:
 
 
 def _saved_alone(document: object) -> dict[str, Any] | None:
-    """Wrap an object that was saved without the keys around it in an answer: a post, or the app's items."""
+    """Add the keys around an object that was saved alone: a post, or the app's items. None for other documents."""
     if not isinstance(document, dict):
         return None
     if "items" in document or "media_type" in document:
@@ -225,7 +229,7 @@ CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*"
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """A post's embeddable page. It contains only some keys of the post in the older query, including the duration."""
+    """A post's embeddable page, with some keys of a post in the classic graph, including a video's duration."""
 
     source: ClassVar[str] = "embed"
     keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
@@ -246,14 +250,14 @@ class EmbedPage(PostPage):
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # For some withheld posts, the key is missing, too.
+        # A withheld post is null, or its key is missing.
         is_post = dig(inner, "gql_data", "shortcode_media") or blocks.has_post((inner,), self._requested_code or None)
         return inner if is_post else {"shortcode_media": None}
 
 
 @attrs.define(slots=False)
 class ReelsPage(PhotoPage):
-    """The page with an account's newest reels. The item maps each reel's numeric id to its play count."""
+    """The page with an account's newest reels. Its field ``plays`` maps each reel's numeric id to the play count."""
 
     source: ClassVar[str] = "reels"
     key: ClassVar[str] = "polaris_clips_connection"
@@ -303,7 +307,7 @@ class SharePage(PhotoPage):
             TargetNotFound: the share link does not exist, or leads to another kind of page.
             UpstreamBlocked: the link leads to the login page, a challenge or another host.
             UpstreamRateLimited, UpstreamError: the HTTP status means this error.
-            ExtractionFailed: the response is a page without a redirect and without a post.
+            ScrapeError: the response is a page without a redirect and without a post (see ``blocks.raise_for_shell``).
         """
         if 300 <= (self.response.status or 0) < 400 and self._location is not None:
             self._raise_for_wrong_redirect(self._location)

@@ -28,9 +28,9 @@ IMAGE, VIDEO, CAROUSEL = 1, 2, 8
 
 
 class Post(Contract):
-    """The common attributes of a post in all formats.
+    """The common attributes of a post in all formats. Values that a format lacks are null or empty.
 
-    Some keys are the same in all formats; values that a format lacks are null or empty.
+    Values whose keys are the same in all formats are declared here, the others in the subclasses.
     """
 
     pk: Id
@@ -77,7 +77,7 @@ class Post(Contract):
 
     @property
     def sound(self) -> part.OriginalSound | part.LicensedSound | part.GraphSound | None:
-        """The sound of a reel."""
+        """The sound of a reel, or None."""
         return self.original or self.licensed or self.attributed
 
 
@@ -183,7 +183,7 @@ class Embedded(Classic):
 
     typename: str | None = always("__typename")
     taken_at: Seconds | None = sometimes("taken_at_timestamp")
-    """A reader that lists all keys of the embed pages of 2026-07 that it recorded has no time among them."""
+    """Probably absent: another project lists all keys in its recorded embed pages of 2026-07, and none is a time."""
     owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")

@@ -31,7 +31,7 @@ class Account(Person):
 
 
 class Coauthor(Account):
-    """A coauthor in the newer formats, in which authors of comments have no full name."""
+    """A coauthor in the newer formats. Unlike the authors of comments, coauthors have the key ``full_name``."""
 
     full_name: str | None = always("full_name")
 
@@ -176,7 +176,7 @@ class GraphPlace(Place):
 
 
 class Picture(Contract):
-    """A picture in one size. The list begins with the uncropped sizes, the largest first."""
+    """A picture in one size. A list of these begins with the uncropped sizes, the largest first."""
 
     url: NonEmpty = identity("url")
     width: int | None = sometimes("width")

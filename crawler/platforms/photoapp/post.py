@@ -74,7 +74,7 @@ def shortcode(post: Post) -> str:
 
 
 def picture(post: Post) -> str:
-    """Return the URL of the largest picture, or "". If a carousel has no picture, its first slide's is used."""
+    """Return the URL of the largest picture, or "". If a carousel has no picture, that of its first slide is used."""
     parts: list[Post | Slide] = [post, *post.slides]
     for each in parts:
         if each.pictures:

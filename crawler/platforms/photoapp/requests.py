@@ -1,6 +1,6 @@
-"""Photo app: builds the requests for its pages.
+"""Photo app: builds the requests for the platform's pages.
 
-They are plain page loads, without a query id (``doc_id``), which the platform changes every few months.
+All requests are plain page loads. They need no query id (``doc_id``), which the platform changes every few months.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def reels_request(origin: str, username: str) -> Request:
 
 
 def share_request(origin: str, share: str) -> Request:
-    """Build the request for a share link. Its redirect is not followed, because only the shortcode in it is used."""
+    """Build the request for a share link. The redirect is not followed: only the shortcode in its URL is used."""
     request = _page(f"{origin}/{share}/", share=share)
     request.meta["dont_redirect"] = True
     return request

@@ -79,11 +79,11 @@ class CommentOwner(Model):
     id: str
     """The account's classic id; "" if the page does not state it."""
     username: str
-    """The account's name."""
+    """The account's name; "" if the page does not state it."""
     is_verified: bool | None
     """Whether the account is verified; null if the page does not state it."""
     profile_pic_url: str
-    """URL of the account's picture."""
+    """URL of the account's picture; "" if the page does not state it."""
 
 
 class Comment(Model):

@@ -10,10 +10,10 @@ from web_poet import HttpResponse
 from crawler.errors import TargetNotFound, UpstreamBlocked
 
 HEADING = "top-card-layout__title"
-"""The CSS class of a heading that every profile page and no other page has."""
+"""The CSS class of a heading that every profile page has. Company pages have it, too (capture 64c005d46817)."""
 PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
-"""Texts of which a profile page, or a saved part of one, contains at least one. The not-found page contains the
-third."""
+"""Texts of which a profile page, or a saved part of one, contains at least one. The not-found page also contains
+``public_profile_v3``."""
 NOT_FOUND_MARKS = ("page-not-found__headline", "<title>Profile Not Found")
 
 # Each pattern identifies a block, whatever the HTTP status.
@@ -31,7 +31,7 @@ BLOCK_PATHS = {
     "checkpoint": "challenge",
 }
 OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
-"""First path segments of other kinds of pages, to which a profile's URL may redirect."""
+"""First path segments of pages other than profiles, to which a profile's URL may redirect."""
 
 BLOCKED_STATUS = 999
 """The platform's own HTTP status for blocked visitors, whichever member they request."""
@@ -61,7 +61,9 @@ def raise_for_blocks(response: HttpResponse) -> None:
 
 
 def has_heading(response: HttpResponse) -> bool:
-    """Whether the response is a profile page. The bytes are searched first, because decoding them is slow."""
+    """Whether the response has the heading of a profile or company page, and is therefore neither a block nor the
+    not-found page. The bytes are searched first, because decoding them is slow.
+    """
     return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
 
 
@@ -72,7 +74,7 @@ def _block_reason(response: HttpResponse) -> str | None:
     if first in BLOCK_PATHS:
         return BLOCK_PATHS[first]
     if has_heading(response):
-        return None  # the page is a profile, and the member's texts may contain any of the patterns
+        return None  # the texts of a profile may contain any of the patterns
     return next((reason for pattern, reason in BLOCK_PATTERNS if pattern.search(response.text)), None)
 
 

@@ -32,11 +32,13 @@ class ContentPage(PlatformPage):
         return ProfilePage.recognise(body)
 
     def validate_input(self) -> None:
-        """Raise an error unless the response is a member's profile whose articles and posts have links.
+        """Raise an error unless the response is a member's profile, and a link of its articles or posts can be read.
+
+        Unknown tabs of posts are added to ``unread``.
 
         Raises:
             ScrapeError: ``ProfilePage`` raised this error.
-            ExtractionFailed: the page has articles or posts, but none of them has a link.
+            ExtractionFailed: the page has articles or posts, but none of them has a link that identifies it.
         """
         _ = self._member.fullName  # reading a field validates the page
         rows = [*self._member.article_cells, *(self._member.activity_cells or [])]

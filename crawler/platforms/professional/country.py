@@ -46,7 +46,7 @@ def country_of_location(location: str) -> str:
 
 
 def country_of_host(host: str) -> str:
-    """Return the ISO code of the country that a host is for, or "" for the main site.
+    """Return the ISO code of the country whose edition of the site a host serves, or "" for the main site.
 
     >>> country_of_host("uk.linkedin.com"), country_of_host("se.linkedin.com"), country_of_host("www.linkedin.com")
     ('GB', 'SE', '')

@@ -1,7 +1,7 @@
 """Reads a response into plain data: the top section of the profile, the other sections and the linked data.
 
-No node of the HTML parser is passed on to other modules. No words in the top section are interpreted, because a page
-may be in the language of the visitor or of the country edition.
+The results contain no nodes of the HTML parser. No words in the top section are interpreted, because a page may be in
+the language of the visitor or of the country edition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_CONNECTIONS = 500
 
 _COMPANY, _SCHOOL, _WEBSITES = "currentPositionsDetails", "educationsDetails", "websites"
 _KINDS = frozenset({_COMPANY, "pastPositionsDetails", _SCHOOL, _WEBSITES})
-"""The values of ``data-section`` in the right part: present and past company, school, websites."""
+"""The values of ``data-section`` in the right part of the top section: present and past company, school, websites."""
 _LABEL = ".top-card-link__description"
 _SCALES = {"K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 _NUMBER = re.compile(r"(\d+(?:[.,’'٬\s]\d{3})*|\d+)(?:[.,](\d{1,2})(?!\d))?(\s?[KMB]\b)?(\+)?(\S?)")
@@ -72,7 +72,7 @@ def shown_count(text: str) -> Count | None:
     words = text[found.end() - len(after) :].split()
     if decimals or (after.strip() and not more):
         return Count(None, is_shortened=True, is_more=bool(more))
-    # A small number may be followed by a multiplier such as "mil": then the text has one word more.
+    # A number below 1,000 may be followed by a multiplier such as "mil". Then the text has at least two words.
     is_exact = whole >= 1_000 or bool(more) or len(words) <= 1
     return Count(whole if is_exact else None, is_shortened=False, is_more=bool(more))
 
@@ -80,9 +80,10 @@ def shown_count(text: str) -> Count | None:
 def sorted_counts(texts: list[str], *, known_followers: str, number: int | None) -> tuple[str, str] | None:
     """Return the text about followers and the text about connections, or None if they cannot be distinguished.
 
-    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+". It
-    is about followers if the number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
-    number of followers elsewhere.
+    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+",
+    and about followers if its number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
+    number of followers elsewhere. Otherwise, a single text is about connections if the page states another number of
+    followers.
 
     Args:
         texts: the texts with numbers.
@@ -113,7 +114,7 @@ def sorted_counts(texts: list[str], *, known_followers: str, number: int | None)
 
 @dataclass
 class Head:
-    """The top section. Values that the page lacks are "" or None."""
+    """The data in the top section of a profile page. Values that the page lacks are "" or None."""
 
     exists: bool = False
     name: str = ""
@@ -126,7 +127,7 @@ class Head:
     company: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
     school: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
     past_company: str = ""
-    """The name of the last company of a member who has no present one."""
+    """The name of the last company of a member who has no present company."""
     websites: list[dict[str, str]] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
@@ -161,10 +162,10 @@ def _read_card(node: LexborNode, head: Head) -> None:
 
 
 def _read_subheader(node: LexborNode, head: Head) -> None:
-    """Read the location and the counts.
+    """Read the location, and the counts of followers and connections.
 
-    Until 2026-01, the location was in the first of two groups, next to the link to the contact data. Since 2026-07, it
-    precedes the only group.
+    Until 2026-01, the location was in the first of two groups of texts, next to the link to the contact data. Since
+    2026-07, the location precedes the only group.
     """
     subheader = node.css_first(".profile-info-subheader")
     if subheader is None:
@@ -222,7 +223,7 @@ def _affiliation(node: LexborNode | None) -> dict[str, Any]:
 
 
 def _read_websites(node: LexborNode, head: Head) -> None:
-    """Read the websites. A single one is a link; several are a list in a dialog."""
+    """Read the member's websites. A single website is a link; several websites are a list in a dialog."""
     several = node.css("dl > *") or node.css(".websites-list__row")
     labels = (_LABEL,) if not several else ("dt",)
     rows = several or node.css("a[href]")
@@ -244,8 +245,8 @@ def _website(node: LexborNode, label: str) -> dict[str, str]:
 def described_about(description: str, headline: str, names: Iterable[str]) -> str:
     """Return the text about the member in the page's meta description, "" if its end cannot be found.
 
-    The description consists of the headline, the text, parts that end with the employer, the school and the location,
-    and a sentence about the page.
+    The description consists of the headline, the text about the member, parts that end with the employer, the school
+    and the location (``names``), and a sentence about the page.
 
     >>> described_about("CEO · I write. · Work: Acme · 8 connections on LinkedIn. View Jo’s profile", "CEO", ["Acme"])
     'I write.'

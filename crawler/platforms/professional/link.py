@@ -11,7 +11,8 @@ from crawler.platforms.professional import PLATFORM
 DOMAIN = PLATFORM.domain
 # The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
 HOSTS = re.compile(rf"(?:(?:www|m|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
-# A language may follow the name ("/de", "/en-us", "/zh_CN"), or a part of the profile ("/details/skills").
+# After the name, the path may contain a language ("/de", "/en-us", "/zh_CN") or a part of the profile
+# ("/details/skills"). "/mwlite" is the beginning of paths on the mobile site.
 PROFILE_PATH = re.compile(
     r"(?:/mwlite)?/in/(?P<slug>[^/]+)"
     r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
@@ -46,7 +47,7 @@ def slug_of_username(username: str) -> str:
     ('josé-maría', 'jane-doe')
 
     Raises:
-        ValueError: the text is neither a name nor such a URL.
+        ValueError: the text is neither a name nor a profile's URL.
     """
     if "/" in username:
         return slug_of_url(username)
@@ -57,13 +58,13 @@ def slug_of_username(username: str) -> str:
 
 
 def _slug_of(segment: str) -> str | None:
-    """Return the member's name in a path segment, decoded. None if it is not a name."""
+    """Return the member's name in a path segment, decoded. None if the segment is not a name."""
     slug = decoded(segment)
     return slug if slug and SLUG.fullmatch(slug) else None
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the profile that a URL leads to. The URL may also be that of a part or a translation of the profile."""
+    """Return the profile to which a URL leads, also the URL of a part or a translation of the profile; else None."""
     profile = PROFILE_PATH.fullmatch(url.path)
     slug = _slug_of(profile["slug"]) if profile else None
     return None if slug is None else ("profile", {"url": f"{PLATFORM.origin}/in/{quote(slug, safe='')}"})

@@ -1,8 +1,8 @@
 """Builds all lists of the record, from the page's sections or its linked data, and ``data_availability``
 (specification 2.6).
 
-A masked text is one in which the platform's server replaced each letter by an asterisk. Masked texts stay empty in the
-data: neither logos nor the lengths of words are used to reconstruct it.
+A masked text is one in which the platform's server replaced each letter by an asterisk. Masked texts are empty in the
+record: neither logos nor the lengths of words are used to reconstruct them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 HISTORY = ("experience", "education")
 MASKED = "masked_history"
-"""The name of the section that replaces positions and schools on a masked page."""
+"""The field of the section (the *masked block*) that replaces positions and schools on a masked page."""
 EMPLOYER_PAGES = ("company", "school", "showcase")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
 
@@ -98,9 +98,10 @@ def _volunteering(row: Row) -> Row:
 
 
 def _person(row: Row, line: str) -> Row:
-    """Return a member's card. ``line``: the record's key for the line below the name.
+    """Return the record's row for a card about another member. ``line``: the key for the line below the name.
 
-    If a card has two details, the first is the number of followers. A single detail is that number if it has a digit.
+    If a card has two details, the first is the number of followers. A single detail is the number of followers if it
+    has a digit, else the location.
     """
     details = row["details"]
     is_count = len(details) > 1 or any(each.isdigit() for text in details for each in text)
@@ -195,19 +196,22 @@ def _year(times: Iterable[str]) -> int | None:
 def _masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Row], list[Row]]:
     """Return the positions and the schools of the masked block. The block lists positions first, then schools.
 
-    Nothing separates the two: the first row that is recognisable as a school, and all rows after it, are schools.
+    Nothing separates them: the first row that is recognisable as a school, and all rows after it, count as schools.
 
     Args:
         rows: the cells of the rows.
         company: the company at the top of the profile.
-        own_school: the school there.
+        own_school: the school at the top of the profile.
     """
     first = next((n for n, row in enumerate(rows) if _is_school(row, company, own_school)), len(rows))
     return [_masked_position(row, company) for row in rows[:first]], [_masked_school(row) for row in rows[first:]]
 
 
 def _is_school(row: Row, company: Row, own_school: Row) -> bool:
-    """Whether a row shows years, or the name or the logo of the school at the top of the profile."""
+    """Whether a row shows years, or the name or the logo of the school at the top of the profile.
+
+    A row with the name or the logo of the company at the top is a position.
+    """
     if row["name"] == company["name"] or (row["image"] and _picture_id(row["image"]) == _picture_id(company["logo"])):
         return False
     if row["name"] == own_school["name"] or row["dates"].times:
@@ -216,7 +220,7 @@ def _is_school(row: Row, company: Row, own_school: Row) -> bool:
 
 
 def _picture_id(url: str | None) -> str:
-    """Return the id of a picture in its URL, which is the same for all sizes: the segment after ``/image/``."""
+    """Return the id of a picture, which all sizes share: the segment after ``/image/v2/`` or ``/image/`` in a URL."""
     return last_segment(url or "", "v2", "image")
 
 
@@ -257,7 +261,7 @@ def _linked_experience(person: Person) -> list[Row]:
 
 
 def _linked_education(person: Person) -> list[Row]:
-    """Return the schools in the page's linked data. Their names are empty if the page masks positions and schools."""
+    """Return the schools in the page's linked data. If any employer or title is masked, all schools count as masked."""
     stated = [each.name for each in person.employers] + [each for each in person.job_titles if each]
     masked = any(map(is_masked, stated))
     return [_linked_school(each, masked=masked) for each in person.past if isinstance(each, School)]

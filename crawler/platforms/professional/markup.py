@@ -26,32 +26,32 @@ NO_SUBTITLE = "-"
 """The platform's placeholder for a missing second line of a card."""
 
 MAX_TAGS = 10_000
-"""Maximum number of tags, because parsing time is quadratic in the nesting. Real pages have about 2,300 opening
+"""Maximum number of opening tags, because parsing time is quadratic in the nesting. Real pages have about 2,300 opening
 tags."""
 MAX_TAG_WORDS = 500
 """Maximum number of attributes of a tag, because parsing time is quadratic in them. Real pages have at most about
 20."""
 MAX_SELECTOR, MAX_STEPS = 200, 5
-"""Limits of a selector: selecting takes time proportional to the number of elements to the power of the number of
-steps."""
+"""Limits of a selector from ``PAYLOAD_NAMES``: characters, and steps (elements that ">", "+", "~" or a space combines).
+Selecting takes time proportional to the number of the page's elements to the power of the number of steps."""
 _COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 FURNITURE = ":is(br, p button, .see-more-text button)"
 """Selects line breaks, and buttons inside texts.
 
-Sign-in windows are not removed, because none of the selectors used matches inside one. Without ``:is``, some elements
-would be selected several times.
+Sign-in windows are not removed, because no selector of this project matches an element in them. Without ``:is``, some
+elements would be selected several times.
 """
 _OPENING_TAG = re.compile(rb"<[a-zA-Z]")
 _LONG = 4_000
-"""Minimum number of bytes without "<" that can contain too many attributes."""
+"""Only a part with more bytes than this between two "<" is checked for too many attributes."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LINE = "\v"
-"""Replaces ``<br>`` in the tree. It counts as white space everywhere except in ``lines``, which treats it as a line
-break."""
+"""The character that ``remove_furniture`` inserts before each ``<br>``. It counts as white space, except in ``lines``
+and ``paragraphs``, which treat it as a line break."""
 _DASHES = "-‐‑–—"
 """The dashes that may be between two dates, depending on the page's language."""
 STRAY_WORD = "undefined"
-"""The word that the platform's script writes if a school's subject is missing."""
+"""The word that the platform shows in a masked text if a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
 _NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
@@ -106,7 +106,7 @@ def check_selector(css: str) -> None:
     """Check a selector from ``PAYLOAD_NAMES``.
 
     Raises:
-        WrongLineError: the parser cannot compile it, or selecting with it could take seconds.
+        WrongLineError: the parser cannot compile the selector, or selecting with it could take seconds.
     """
     if len(css) > MAX_SELECTOR or len(_COMBINATOR.split(css)) > MAX_STEPS or css.count(":has") > 1:
         raise WrongLineError(
@@ -119,7 +119,7 @@ def check_selector(css: str) -> None:
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:
-    """Remove the buttons inside texts, and insert a line break before each ``<br>``."""
+    """Remove the buttons inside texts, and insert the character ``_LINE`` before each ``<br>``."""
     for each in reversed(tree.css(FURNITURE)):  # inner elements first: removing an element frees the elements in it
         if each.tag == "br":
             each.insert_before(_LINE)
@@ -138,12 +138,12 @@ def line(node: LexborNode | None) -> str:
 
 
 def lines(node: LexborNode) -> str:
-    """Return the text of an element. Only ``<br>`` counts as a line break; other breaks are source formatting."""
+    """Return the text of an element. Only ``<br>`` counts as a line break, not the line breaks in the HTML source."""
     return _trimmed(part.replace("\n", " ") for part in _BREAK.sub(_LINE, node.text()).split(_LINE))
 
 
 def paragraphs(node: LexborNode) -> str:
-    """Return the text of an element with the line breaks in its HTML source, which the page displays in this case."""
+    """Return the text of an element whose line breaks in the HTML source count, too, because the page displays them."""
     return _trimmed(_BREAK.sub("\n", node.text()).replace(_LINE, "\n").split("\n"))
 
 
@@ -157,9 +157,10 @@ def _trimmed(parts: object) -> str:
 
 
 def is_masked(value: str, *, in_block: bool = False) -> bool:
-    """Whether a text is masked: only asterisks, and possibly a stray "undefined".
+    """Whether a text is masked: it contains asterisks, and no words except a stray "undefined".
 
-    ``in_block``: the text is in the masked block. There, even a single asterisk or the word "undefined" alone counts.
+    ``in_block``: the text is in the masked block, which replaces positions and schools. There, three asterisks in a row
+    or the word "undefined" alone suffice.
 
     >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
     (True, True, False)
@@ -219,7 +220,7 @@ def source(node: LexborNode) -> str:
 
 
 def image(node: LexborNode) -> str | None:
-    """Return the URL of the picture that an element shows, or None for the platform's own pictures."""
+    """Return the URL of the picture that an element shows. None without one, and for the platform's own pictures."""
     return picture(source(node))
 
 
@@ -244,6 +245,7 @@ class Dates(NamedTuple):
     times: tuple[str, ...]
     """The one or two dates in the range."""
     duration: str
+    """The duration as the page shows it, "" if it shows none."""
 
     @property
     def start(self) -> str:

@@ -36,7 +36,8 @@ def _listed(name: str) -> Any:
 class ProfilePage(PlatformPage):
     """A member's profile page. ``page_params`` has ``slug``: the requested name.
 
-    Most data is read from the page's sections. The country, and lists without a section, are read from the linked data.
+    Most data is read from the page's sections. The linked data provides the country, exact counts, and values and lists
+    that the sections lack.
     """
 
     source: ClassVar[str] = "profile"
@@ -48,10 +49,13 @@ class ProfilePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a member's profile.
 
-        Raises: UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for
-        visitors. TargetNotFound: the profile does not exist or is private, or the page is not a profile.
-        ExtractionFailed: the page contains no profile, contains the data of two members, or contains a list in which no
-        row can be read.
+        For the errors by HTTP status, such as ``UpstreamRateLimited``, see ``raise_for_failures``.
+
+        Raises:
+            UpstreamBlocked: the response has status 999, or is a login wall, a challenge or the home page for visitors.
+            TargetNotFound: the profile does not exist or is private, or the page is not a profile.
+            ExtractionFailed: the page contains no profile or that of another member, names several members, or has an
+                unknown layout (``_raise_if_unrecognised``).
         """
         blocks.raise_for_blocks(self.response)
         self.raise_for_failures()
@@ -89,7 +93,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def services(self) -> list[str]:
-        return []  # public pages have no such section
+        return []  # public pages have no section with services
 
     skills = _listed("skills")
     volunteer_experience = _listed("volunteer_experience")
@@ -104,7 +108,7 @@ class ProfilePage(PlatformPage):
 
     @field
     def contact_info(self) -> dict[str, str]:
-        return {}  # on public pages, its button opens the sign-in window
+        return {}  # on public pages, the button for contact data opens the sign-in window
 
     @field
     def country(self) -> str:
@@ -192,7 +196,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def cells(self) -> dict[str, list[Row]]:
-        """The cells of the rows of all sections, by field name. A field is present if the page has its section."""
+        """The cells of the rows of all sections, by field name. The dict has a field if the page has its section."""
         return self._document.sections.rows
 
     @cached_property
@@ -221,7 +225,7 @@ class ProfilePage(PlatformPage):
 
     @property
     def follower_count(self) -> int | None:
-        """The exact number of followers from the linked data, else the rounded number that the page shows."""
+        """The exact number of followers from the linked data, else the number on the page, which may be rounded."""
         shown = document.shown_count(self.shown_followers)
         return shown.value if shown and self._linked_followers is None else self._linked_followers
 
@@ -286,15 +290,15 @@ class ProfilePage(PlatformPage):
         about = plain(self._person.description) if self._person else ""
         if about:
             return about, about.endswith(_ELLIPSIS)
-        # The description begins with the headline, which would be mistaken for the text if it was not found on the
-        # page.
+        # The description begins with the headline. It is not used if the headline on the page was not found, because
+        # the headline would then be mistaken for the text. A masked page shows no headline.
         if self._head.name and (self._head.headline or self._masked):
             about = document.described_about(self._meta("og:description"), self._head.headline, self._known_names)
         return about, bool(about)
 
     @property
     def _known_names(self) -> set[str]:
-        """Names that end the parts after the text about the member in the page's meta description."""
+        """Names at the end of the parts that follow the text about the member in the meta description."""
         employers = {row["company_name"] for row in self._lists["experience"]}
         schools = {row["school_name"] for row in self._lists["education"]}
         own = {self._head.company["name"], self._head.past_company, self._head.school["name"]}
@@ -343,8 +347,8 @@ class ProfilePage(PlatformPage):
     def _raise_if_unrecognised(self) -> None:
         """Raise an error if the top section, all positions or all schools could not be read, or no section is known.
 
-        Other unread parts are added to ``unread``. All ten recorded pages (2024-03 to 2026-07) have the top section.
-        Any other section may be absent. A member can turn off the list of other members.
+        Other unread parts are added to ``unread``. All seven whole recorded pages (2024 to 2026-07) have the top
+        section. Any other section may be absent. For example, a member can turn off the list of other members.
         """
         sections = self._document.sections
         unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
@@ -357,7 +361,7 @@ class ProfilePage(PlatformPage):
             raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
         self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
         if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
-            self.unread.append(Unread("firstName", "missing"))  # each counted page has it; the name is split at a space
+            self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
         _ = self.linked, self._counts  # both may add unread parts, which the note in ``data_availability`` mentions
 
 

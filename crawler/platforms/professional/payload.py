@@ -50,7 +50,7 @@ class Language(Contract):
 
 
 class Person(Contract):
-    """The member."""
+    """The member whose profile the page shows."""
 
     name: str = identity("name")
     url: str | None = always("url")
@@ -67,7 +67,7 @@ class Person(Contract):
 
 
 class Article(Contract):
-    """An article. Until 2024, its title was under ``name``."""
+    """An article by the member. Until 2024, its title was under ``name``."""
 
     url: str = identity("url")
     title: str | None = always("headline", "name")

@@ -19,7 +19,7 @@ _CUT = "…"
 _TAB = "public_profile__"
 _REACTIONS, _POSTS, _COMMENTS = f"{_TAB}reactions", f"{_TAB}posts", f"{_TAB}comments"
 TABS = frozenset({_REACTIONS, _POSTS, _COMMENTS})
-"""The tracking names of links by which the tab of a card is identified."""
+"""The values of ``data-tracking-control-name`` in the links of cards. The value identifies the tab of a card."""
 _ACTIVITY_ID = re.compile(r"[-:](?:activity|share|ugcPost)[-:](\d+)")
 _ID_TIME_SHIFT = 22
 """Number of low bits in an activity's id. The bits above them are the milliseconds since 1970 (in 8 of 8 posts of
@@ -30,7 +30,7 @@ _AUTHOR_PATHS = ("in", "company", "school", "showcase")
 
 
 def completed(rows: list[Row], postings: Iterable[Posting]) -> list[Row]:
-    """Return the activity, with texts that the page shortens replaced by complete ones from the linked data."""
+    """Return the activity, with texts that the page shortens replaced by complete texts from the linked data."""
     whole = {clean_url(each.url): plain(each.text) for each in postings}
     return [row | {"text": _uncut(row["text"], whole.get(row["link"], ""))} for row in rows]
 
@@ -84,9 +84,10 @@ def _activity_items(cards: list[Row], nodes: dict[str, Article | Posting], autho
 def _content_type(row: Row, own_labels: set[str], *, is_own: bool) -> str:
     """Return the kind of the member's action, without interpreting words.
 
-    In the layout with tabs, it depends on the tab; a post that is framed inside the member's post means a share. In the
-    layout with a list, the member's own posts are posts. For another author's post, the line above it describes the
-    action: it is a share if one of the member's own posts has the same line, else a like.
+    In the layout with tabs, the tab of reactions contains likes. In the tab of posts, another author's post, and a post
+    that frames another post, is a share. All other cards are posts. In the layout with a list, the member's own posts
+    are posts. Another author's post is a share if one of the member's own posts has the same line about the action;
+    else it is a like.
     """
     if "kind" in row:
         if row["kind"] == _REACTIONS:
@@ -102,7 +103,7 @@ def _label(row: Row) -> str:
 
 
 def _author(row: Row, owner: Row) -> Row:
-    """Return the author of a post: the author on the card in the layout with tabs, else the handle in the link."""
+    """Return the author of a post: in the layout with tabs, the author on the card, else ``owner``."""
     if "kind" not in row:
         return dict(owner)
     return {"author_name": row["author"], "author_username": last_segment(row["author_url"], *_AUTHOR_PATHS)}
@@ -131,7 +132,7 @@ def _posting_fields(found: Posting) -> Row:
 
 
 def _item(row: Row, node: Article | Posting | None, fields: Row) -> Row:
-    """Build a content item. ``node`` is the same article or post in the linked data."""
+    """Build a content item. ``node``: the linked data of the same article or post, or None."""
     found = _id(row["link"])
     reactions, image = row.get("reactions"), row.get("image")
     published = unix_time(node.published) if node else None
@@ -168,7 +169,7 @@ def _id(link: str) -> str:
 
 
 def _time_of_id(found: str) -> int | None:
-    """Return the time that an activity's id contains, in Unix seconds. Ids from before 2012 contain no time.
+    """Return the time that an activity's id contains, in Unix seconds. Shorter ids, of before 2012, contain no time.
 
     >>> _time_of_id("7468440836972625921"), _time_of_id("12345")
     (1780615052, None)

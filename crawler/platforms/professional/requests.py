@@ -1,4 +1,4 @@
-"""Professional network: builds the request for a profile page. The server sends the complete page."""
+"""Professional network: builds the request for a profile page. The response contains all data of a record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from crawler.platforms.professional import PLATFORM
 
 
 def profile_request(origin: str, *, slug: str) -> Request:
-    """Build the request for a member's page. ``page_params`` passes the requested name to the page object."""
+    """Build the request for a member's page. ``slug``: the name in the URL, which ``meta["page_params"]`` also has."""
     url = f"{origin}/in/{quote(slug, safe='')}"
     # Requests that have all headers of a browser are blocked less often (2026-03).
     return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": {"slug": slug}})
 
 
 def edition_origins(origin: str) -> set[str]:
-    """Return the origins of all possible country editions, to which the site may redirect: with two letters for "www".
+    """Return the origins to which the site may redirect: all possible country editions, with two letters for "www".
 
     The set is empty if the origin is not the public site.
     """

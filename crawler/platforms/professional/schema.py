@@ -97,31 +97,31 @@ class Profile(Model):
     activity_count: int
     """Number of rows in ``activity``, all of which are on the page. The platform does not show a total."""
     articles: list[schema_rows.Article]
-    """Articles, in page order."""
+    """Articles that the member published, in page order."""
     awards: list[schema_rows.Award]
     """Honours that the member received."""
     certifications: list[schema_rows.Certification]
-    """Licences and certificates."""
+    """The member's licences and certificates."""
     courses: list[schema_rows.Course]
     """Courses that the member attended. Courses that the member taught are not included."""
     languages: list[schema_rows.Language]
-    """Languages."""
+    """Languages that the member speaks."""
     organizations: list[schema_rows.Organization]
-    """Memberships in organizations."""
+    """The member's memberships in organizations."""
     projects: list[schema_rows.Project]
-    """Projects."""
+    """Projects in which the member took part."""
     publications: list[schema_rows.Publication]
-    """Publications."""
+    """The member's publications outside the platform."""
     recommendations: list[schema_rows.Recommendation]
-    """Recommendations that the page shows."""
+    """Texts by other people who recommend the member, as far as the page shows them."""
     same_name: list[schema_rows.SameName]
     """Other members with the same name."""
     services: list[str]
     """Always empty: the public page does not show services."""
     skills: list[str]
-    """Skills. Empty if the member lists none, and in a masked profile, which lacks this section."""
+    """Names of skills. Empty if the member lists none, and in a masked profile, which lacks this section."""
     volunteer_experience: list[schema_rows.VolunteerExperience]
-    """Unpaid work."""
+    """The member's unpaid work."""
     background_cover_image_url: str
     """URL of the cover image, "" for the platform's default."""
     connections: str
@@ -138,19 +138,19 @@ class Profile(Model):
     data_availability: DataAvailability
     """Which fields the platform showed and which it withheld."""
     education: list[schema_rows.Education]
-    """Schools, in page order. In a masked list, the first row with years or with the logo of ``current_school``, and
-    all rows after it, count as schools."""
+    """The member's schools, in page order. In a masked list, the first row with years, or with the name or logo of
+    ``current_school``, and all rows after it, count as schools."""
     experience: list[schema_rows.Experience]
-    """Positions, in page order."""
+    """The member's positions, in page order."""
     first_name: str = Field(alias="firstName")
-    """First name."""
+    """The member's first name."""
     last_name: str = Field(alias="lastName")
-    """Last name, "" for members with a single name."""
+    """The member's last name, "" for members with a single name."""
     full_name: str = Field(alias="fullName", min_length=1)
     """The displayed name. Never empty."""
     followers: str
-    """The platform's text ("41M followers"). If only the linked data contains the number, it is the exact number and
-    the word "followers". "" if unknown."""
+    """The platform's text ("41M followers"). If only the linked data contains the number, the text is the exact number
+    and the word "followers". "" if unknown."""
     headline: str
     """The line under the name; "" if absent, as in the masked variant."""
     location: str
@@ -169,7 +169,7 @@ class Profile(Model):
     total_experiences: int
     """Number of rows in ``experience``."""
     websites: list[schema_rows.Website]
-    """Websites in the section at the top of the profile."""
+    """The member's websites, from the section at the top of the profile."""
 
 
 ContentType = Literal["article", "post", "like", "share"]
@@ -190,8 +190,8 @@ class MemberItem(content.ContentItem):
     author_name: str
     """Name of the author. "" for another person's post in the layout with a list, which does not name its author."""
     author_username: str
-    """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list, it is
-    the name in the post's link. "" if the link has none."""
+    """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list,
+    the name in the post's link. "" if the link has no name."""
     caption: str
     """The article's title, or the post's text, which may be shortened with "…" in the layout with a list."""
     comment_count: int | None
@@ -273,4 +273,4 @@ class MemberContent(Model):
     posts: list[MemberItem]
     """The articles, then the activity, each in page order."""
     profile: MemberProfile
-    """The member."""
+    """The member's profile."""

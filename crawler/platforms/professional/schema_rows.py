@@ -21,7 +21,7 @@ class Activity(Model):
     link: str
     """URL of the post."""
     text: str
-    """The post's text: complete in the layout with tabs, shortened with "…" in the layout with a list."""
+    """The post's text: complete in the layout with tabs; may be shortened with "…" in the layout with a list."""
 
 
 class Article(Model):
@@ -45,7 +45,7 @@ class Award(Model):
     date: str
     """Date as text ("Jun 2019"), "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Certification(Model):
@@ -91,7 +91,7 @@ class Organization(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Project(Model):
@@ -104,7 +104,7 @@ class Project(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     contributors: list[str]
     """Names of the other contributors."""
 
@@ -121,7 +121,7 @@ class Publication(Model):
     url: str
     """URL of the publication, "" without a link."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     contributors: list[str]
     """Names of the other authors."""
 
@@ -141,7 +141,7 @@ class SameName(Model):
     """Another member with the same name."""
 
     name: str
-    """The name."""
+    """That member's name."""
     headline: str
     """That member's headline, "" if not shown."""
     location: str
@@ -166,7 +166,7 @@ class VolunteerExperience(Model):
     date_range: str
     """Dates as text, "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
 
 
 class Affiliation(Model):
@@ -188,17 +188,17 @@ class Education(Model):
     degree: str
     """The degree, "" if not shown or masked."""
     description: str
-    """Activities, societies and the member's description; "" if absent."""
+    """Activities, societies and the member's text about this school; "" if absent."""
     field_of_study: str
     """The subject, "" if not shown or masked."""
     grade: str
-    """The grade, "" if not shown."""
+    """The grade, "" if not shown or masked."""
     end_date: int | None
     """The last year at the school, null if not shown."""
     start_date: int | None
     """The first year at the school, null if not shown."""
     masked: bool
-    """Whether the platform replaced the name or degree by asterisks. Masked fields are empty here."""
+    """Whether the platform replaced the name, degree, subject or grade by asterisks. Masked fields are empty here."""
     school_image: str | None
     """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     school_name: str
@@ -218,13 +218,13 @@ class Experience(Model):
     """Where the name was read. "page": in the row itself. "json_ld": in the linked data. "top_card": the row is masked,
     but the section at the top of the profile shows its company, with URL and logo. "masked": the name is masked."""
     company_slug: str
-    """The employer's name as it occurs in URLs; "" if the employer has no page."""
+    """The employer's name as it occurs in URLs; "" if masked, or if the employer has no page."""
     company_url: str
     """URL of the employer's page, "" if absent or masked."""
     date_range: str
     """Dates as text ("Jul 2020 - Present"), "" if not shown."""
     description: str
-    """The member's description, "" if absent."""
+    """The member's text about this entry, "" if absent."""
     duration: str
     """Duration as text ("6 years 1 month"), "" if not shown."""
     employment_type: str
@@ -245,17 +245,17 @@ class RelatedProfile(Model):
     """Another member from the list "people also viewed"."""
 
     followers: str
-    """The platform's text ("17K followers"), "" if not shown."""
+    """The platform's text about that member's followers ("17K followers"), "" if not shown."""
     location: str
-    """Location as text, "" if not shown."""
+    """That member's location as text, "" if not shown."""
     name: str
-    """The name."""
+    """That member's name."""
     summary: str
     """The line under the name, "" if absent."""
     image: str | None
-    """URL of the photo, null if absent."""
+    """URL of that member's photo, null if absent."""
     link: str
-    """URL of the profile."""
+    """URL of that member's profile."""
 
 
 class Website(Model):

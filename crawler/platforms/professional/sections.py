@@ -1,7 +1,8 @@
 """The table of the sections of a profile page, and of the values in their rows (specification 2.6).
 
-Which cells every row has was determined from recorded pages of 2024-03 to 2026-07 (``docs/platforms/professional.md``).
-Sections are found by name, never by their headings, which depend on the page's language.
+The kinds of the cells (``always``, ``often`` ...) follow recorded pages of 2024-03 to 2026-07
+(``docs/platforms/professional.md``). Sections are found by name, never by their headings, which depend on the page's
+language.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _QUOTES = "“”„‟«»\"' \n\xa0"
 
 
 def shown(node: LexborNode) -> str | None:
-    """Read a text on one line, "" for the platform's placeholder."""
+    """Read a text on one line: "" for the platform's placeholder for a missing text, None for an empty text."""
     return _value(line(node))
 
 
@@ -43,7 +44,7 @@ def _value(text: str) -> str | None:
 
 
 def undated(node: LexborNode) -> str | None:
-    """Read a line without the dates that it may also contain."""
+    """Read the text of an element on one line, without the dates in it."""
     parts = (each.text() for each in node.iter(include_text=True) if not _is_date(each))
     return _value(collapsed("".join(parts)))
 
@@ -53,7 +54,7 @@ def _is_date(node: LexborNode) -> bool:
 
 
 def described(node: LexborNode) -> str | None:
-    """Read a description, from the element around it or from one of its versions.
+    """Read a description. ``node``: the element with the description's versions, or one of these versions.
 
     If the page contains a shortened and a full version, the full version is read.
     """
@@ -96,7 +97,7 @@ def link(node: LexborNode) -> str | None:
 
 
 def shown_image(node: LexborNode) -> Any:
-    """Read the URL of a picture, "" for the platform's placeholder. Each picture of the counted pages has a URL."""
+    """Read the URL of a picture, "" for the platform's placeholder. Each picture of the recorded pages has a URL."""
     return (image(node) or "") if source(node) else UNREADABLE
 
 
@@ -111,7 +112,7 @@ def one_line(node: LexborNode) -> str | None:
 
 
 def details(node: LexborNode) -> list[str] | None:
-    """Read the lines below a member's name: one element for each line, or a single line."""
+    """Read the lines below a member's name on a card. A line is an element of its own, or the whole text."""
     listed = [line(each) for each in node.iter()]
     return [each for each in listed if each] or ([line(node)] if line(node) else None)
 

@@ -51,7 +51,8 @@ class Cell:
     """Reads an element. Returns None if the element contains no value, "" for the platform's placeholder for a missing
     value, and ``UNREADABLE`` if the value cannot be read."""
     kind: Kind = "sometimes"
-    """``identity``: a row without the cell is left out. ``always``: every row on the recorded pages has the cell."""
+    """``identity``: a row is left out if it has none of the layout's ``identity`` cells. ``always``: every row on the
+    recorded pages has the cell. If a row lacks a cell of these kinds, the cell is reported as unread."""
     empty: Any = ""
     """The value if a row lacks the cell."""
     often: int = 0
@@ -69,7 +70,7 @@ class Cell:
         return (*self.further, self.css, *filter(None, [self.fallback]))
 
     def is_read(self, name: str, rows: Sequence[Row]) -> bool:
-        """Whether no further selector need be tried, because the rows already have the cell."""
+        """Whether the next selectors need not be tried, because all rows have the cell. With ``every``: any row."""
         return any(name in row for row in rows) if self.every else all(name in row for row in rows)
 
 
@@ -87,7 +88,7 @@ class Layout:
     """Selects an element that every section in this layout contains."""
 
     def hollow(self, node: LexborNode) -> int:
-        """Return the number of the section's elements that should contain rows, but are missing or contain none."""
+        """Return the number of elements in a section that should contain rows, but are missing or contain no row."""
         filled = node.css(self.filled) if self.filled else []
         is_missing = bool(self.needed) and node.css_first(self.needed) is None
         return sum(each.css_first("li") is None for each in filled) + is_missing
@@ -105,7 +106,7 @@ class Section:
     names: tuple[str, ...]
     """The values of ``data-section`` and the classes by which the section is found."""
     field: str
-    """The name of its rows in ``Sections.rows``."""
+    """The key of the section's rows in ``Sections.rows``."""
     layouts: tuple[Layout, ...]
     """The layouts, newest first. The first layout that finds rows is used."""
     mark: str = ""
@@ -181,7 +182,7 @@ class Table(SelectorTable):
         return known or next((each for each in self.sections if each.mark and node.css_first(each.mark)), None)
 
     def is_known(self, node: LexborNode) -> bool:
-        """Whether an element is a known section that is not read, or one at the right that has no members."""
+        """Whether an element is a known section that is not read, or a section at the right without members."""
         found = node.attributes
         classes = (found.get("class") or "").split()
         if found.get("data-section") in self.not_read or set(self.not_read).intersection(classes):
@@ -203,7 +204,7 @@ class Sections:
     """The result of reading the sections of a page."""
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    """The rows, by their section's field. A field is present if the page has the section."""
+    """The rows, by their section's field. The dict has a field if the page has the section."""
     unread: list[Unread] = field(default_factory=list)
     known: int = 0
     """Number of sections with a known name, not counting those at the right of the page."""
@@ -247,7 +248,7 @@ def _is_aside(node: LexborNode) -> bool:
 
 
 def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Unread]]:
-    """Read the rows of a section. Return them, and the unread parts."""
+    """Read the rows of a section. Return the rows with their cells, and the unread parts."""
     path = f"{section.field}[]"
     layout, rows = section.rows(node)
     if layout is None:
@@ -311,7 +312,10 @@ def _place(node: LexborNode | None, places: Mapping[int, T]) -> T | None:
 
 
 def _missing(name: str, cell: Cell, rows: list[Row]) -> int:
-    """Return the number of rows whose cell is unreadable, or missing although they should have it."""
+    """Return the number of rows whose cell is unreadable, or missing although they should have it.
+
+    Unreadable values are removed from their rows.
+    """
     unreadable = [row for row in rows if row.get(name) is UNREADABLE]
     for row in unreadable:
         del row[name]
@@ -321,7 +325,7 @@ def _missing(name: str, cell: Cell, rows: list[Row]) -> int:
 
 
 def _stated_rows(section: LexborNode) -> set[int]:
-    """Return the numbers of rows that agree with the button below a list: "Show 14 more" or "Show all 26"."""
+    """Return the numbers of rows that would agree with the button below a list ("Show 14 more" or "Show all 26")."""
     button = section.css_first(_MORE)
     number = re.search(r"\d{1,4}", line(button)) if button else None
     if number is None:
@@ -342,7 +346,7 @@ def _summed(parts: Iterable[Unread]) -> Iterable[Unread]:
 
 
 def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:
-    """Return the unread part for unknown names at a path."""
+    """Return the unread part for unknown names at a path. ``of``: the number of all names there."""
     listed = list(names)
     shown = tuple(dict.fromkeys(" ".join(each.split())[:MAX_NAME_LENGTH] for each in listed))[:MAX_NAMES]
     return Unread(f"{path}[].…unknown", "unknown", len(listed), max(of, len(listed)), loses_rows=True, names=shown)

@@ -217,7 +217,9 @@ class Listing(Model):
 
 
 class SearchListing(Listing):
-    """A page of search results. ``cat_id`` and ``category_id`` are "0", as the platform sends them."""
+    """A page of search results. ``breadcrumbs`` is empty. ``cat_id`` and ``category_id`` are "0", as the platform sends
+    them.
+    """
 
     query: str
     """The words that were searched for."""

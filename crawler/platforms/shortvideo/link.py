@@ -12,7 +12,7 @@ SEARCH_PATH = re.compile(r"/search(?:/photo)?/?")
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the search that a URL leads to: in the photo tab, or in the tab with results of all kinds."""
+    """Return the search that a URL leads to: in the photo tab, or in the tab with results of all kinds; else None."""
     words = url.arguments().get("q", "") if SEARCH_PATH.fullmatch(url.path) else ""
     return ("search", {"keywords": words}) if words.strip() else None
 

@@ -43,7 +43,10 @@ OTHER_PAGE_MARKS = ('"webapp.video-detail"', '"webapp.reflow.video.detail"', '"w
 
 
 def wall_in(response: HttpResponse) -> str | None:
-    """Return the kind of the first login dialog or CAPTCHA in the page, as a key of ``STOP_SELECTORS``, or None."""
+    """Return "captcha" if the page contains a CAPTCHA, "login" if it contains a login dialog, else None.
+
+    The empty element into which the platform puts a CAPTCHA does not count.
+    """
     for name, selector in STOP_SELECTORS.items():
         for element in response.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
@@ -69,12 +72,17 @@ class ResultsPage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
 
-        A response with rows is valid whatever its status code: 203 and 403 were reported with twelve good rows each.
+        A response with rows is valid whatever the ``status_code`` in its JSON: 203 and 403 were reported with twelve
+        good rows each.
 
-        Raises: UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON contains a bot check or an error
-        code (``status_code``) instead of rows. TargetRestricted: the search requires an account. UpstreamError: the
-        response is not JSON, or its HTTP status is a failure (see ``raise_for_failures``). ExtractionFailed: the list
-        is missing, or empty without a mark of the end of the results, or none of its rows can be read.
+        Raises:
+            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON contains a bot check or an error code
+                (``status_code``) instead of rows.
+            TargetRestricted: the search requires an account.
+            UpstreamError: the response is not JSON.
+            ScrapeError: the HTTP status is a failure (see ``raise_for_failures``).
+            ExtractionFailed: the list is missing, or empty without a mark of the end of the results, or none of its
+                rows can be read.
         """
         self.raise_for_failures()
         self._raise_for_markup()
@@ -199,7 +207,7 @@ class ResultsPage(PlatformPage):
             raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
 
     def _raise_unless_empty(self) -> None:
-        """Raise an error for a response without rows or a mark of the end: its keys may have been renamed."""
+        """Raise an error if a response without rows does not mark the end of the results: its keys may be renamed."""
         nil = self._envelope.nil_type
         if nil in NOTHING_FOUND:
             return
@@ -214,7 +222,7 @@ class ResultsPage(PlatformPage):
 
     @cached_property
     def _other_lists(self) -> list[str]:
-        """The keys of other lists of objects in the response, to report them if no known list was found."""
+        """The keys of lists of objects in the response, one of which may contain the rows under a new name."""
         data = decode(self.response.body, what="answer")
         inner = data.get("data") if isinstance(data, dict) else None
         around = inner if isinstance(inner, dict) else data
@@ -288,6 +296,8 @@ class SearchPage(PlatformPage):
 
     def validate_input(self) -> None:
         """Raise the error that explains why the page received no results.
+
+        For the errors by HTTP status, such as ``UpstreamRateLimited``, see ``raise_for_failures``.
 
         Raises:
             UpstreamBlocked: the page shows a CAPTCHA or a waiting room.

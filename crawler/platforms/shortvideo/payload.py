@@ -2,8 +2,8 @@
 
 The kinds of values were counted over the items in seven captures since 2024 (``tests/contracts``), only one of which is
 a photo post. The keys of pictures are taken from this post and from other projects. Items in page states, unlike items
-in lists, lack ``statsV2``, ``isAd`` and others. These values are ``often``, whose rule applies only to lists with ten
-items or more.
+in lists, lack ``statsV2``, ``isAd`` and other keys. Their values are ``often``, so that their absence is reported only
+for lists with ten items or more.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Envelope(Contract):
 
 
 class Relayed(Envelope):
-    """A response that the program that saved it wrapped in an object, or a response with results of all kinds."""
+    """The object under ``data``: a response that was wrapped when it was saved, or one with results of all kinds."""
 
     entries: list[Entry] = sometimes("data[]")
 
@@ -160,12 +160,12 @@ class Answer(Envelope):
 
 
 class SavedEntries(Contract):
-    """A list that was saved alone, under a key of this project."""
+    """A list of entries that was saved alone. The reader adds the key around it."""
 
     entries: list[Entry] = always("entries[]")
 
 
 class SavedItems(Contract):
-    """A list that was saved alone, under a key of this project."""
+    """A list of items that was saved alone. The reader adds the key around it."""
 
     items: list[Item] = always("items[]")

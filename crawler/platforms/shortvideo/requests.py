@@ -25,8 +25,8 @@ CLOSE_SELECTORS = {
     "login": ':is([role="dialog"]:has(#loginContainer), #loginContainer, [data-e2e="login-modal"], #login-modal)'
     ' :is([data-e2e="modal-close-inner-button"], [data-e2e="modal-close-button"], [aria-label="Close"])'
 }
-"""Selectors of the buttons that close such elements, by kind. There is no selector for CAPTCHAs, which are never
-closed."""
+"""Selectors of the buttons that close the elements of ``STOP_SELECTORS``, by kind. There is no selector for CAPTCHAs,
+which are never closed."""
 
 
 def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:

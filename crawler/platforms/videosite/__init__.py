@@ -7,7 +7,7 @@ PLATFORM = Platform(
     origins={"page": "https://www.youtube.com"},
     concurrency=2,
     delay=1.5,
-    downloads=32,  # the channel's page, the Atom feed, and the metadata of each of 30 items in a list
+    downloads=32,  # the channel's page, the feed or a continuation page, and the metadata of each of a page's 30 items
     scrapers=("videosite-profile-v3", "videosite-profile"),
     image_hosts=("*.ytimg.com", "*.ggpht.com", "*.googleusercontent.com"),
 )

@@ -1,4 +1,4 @@
-"""Video site: base classes of the page objects. They find JSON data and lists, and detect blocks and errors."""
+"""Video site: base classes of the page objects, which find JSON data and lists, and detect blocks and errors."""
 
 from __future__ import annotations
 
@@ -51,13 +51,11 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        The error code in a JSON body counts like the HTTP status.
-
-        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id, or the body is a 404 page.
-        UpstreamBlocked: the status means a block, the body is empty, or the response is the cookie consent page.
-        UpstreamRateLimited: the status is 429, or the response is the CAPTCHA page for unusual traffic. UpstreamError:
-        any other status that is not a success, or any other error code. ExtractionFailed: the body begins like a JSON
-        error, but is not valid JSON.
+        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id; or the error code in the body is
+        404, or the body is a 404 page. UpstreamBlocked: the status or the error code means a block, the body is empty,
+        or the response is the cookie consent page. UpstreamRateLimited: the status or the error code is 429, or the
+        response is the CAPTCHA page for unusual traffic. UpstreamError: any other status that is not a success, or any
+        other error code. ExtractionFailed: the body begins like a JSON error, but is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -144,7 +142,8 @@ class ListPage(VideositePage):
     """Base class for responses that contain a list of items."""
 
     rows_path: ClassVar[str]
-    """The path of the list in the payload. The paths of all unread parts in the list begin with it."""
+    """The path of the list in the payload, with which the paths of the list's unread parts begin. A continuation page
+    may contain its list at other paths."""
 
     @cached_property
     def rows(self) -> list[Placed]:
@@ -153,7 +152,7 @@ class ListPage(VideositePage):
 
     @cached_property
     def kind(self) -> str:
-        """The tab that the items belong to."""
+        """The name of the tab that the items belong to, such as ``videos``; "" if it is unknown."""
         return self.requested_tab
 
     @cached_property
@@ -193,7 +192,7 @@ class ListPage(VideositePage):
 
     @field
     def more(self) -> bool:
-        """Whether the list continues. This is known even if the token for the next page cannot be read (PA-1).
+        """Whether the list has a next page, whose token may be unreadable (PA-1).
 
         A row in an unknown format counts as the row that leads to the next page if its key begins with
         "continuationItem". This key changed in 2026, from ``continuationItemRenderer`` to
@@ -254,9 +253,10 @@ class ListPage(VideositePage):
     def _report_unread_views(self) -> None:
         """Report numbers of views in an unknown format (PA-9).
 
-        These are the texts with a number and the word "views". If a page with ten items or more has neither such texts
-        nor a number of views in a known format, they are all texts with a number that is not known to be another
-        number. On each recorded page with ten items or more, at least one item states its number of views.
+        A text with a number and the word "views" is reported. If a page with ten items or more has neither such a text
+        nor a number of views in a known format, every text with a number is reported, unless its words show that the
+        number is not one of views. On each recorded page with ten items or more, at least one item states its number of
+        views.
         """
         rows = [texts for texts, item in self._stated() if item["view_count"] is None]
         unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]

@@ -344,7 +344,7 @@ class CommentsPage(VideositePage):
 
     @cached_property
     def _page(self) -> WatchPage:
-        """The watch page's data. If no section contains the title, or none the owner, this is added to ``unread``.
+        """The watch page's data. A title or an owner that all sections lack is added to ``unread``.
 
         All recorded pages contain a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f,
         803ff3b04ebc).

@@ -113,7 +113,7 @@ class Enrichment:
         return self._end is not None and asyncio.get_running_loop().time() >= self._end
 
     def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
-        """Add a warning if the details of wanted posts were not requested. ``error``: the class of the cause."""
+        """Add a warning if the details of wanted posts were not requested. ``error``: the class for the reason."""
         missing = set(unenriched(wanted, found)) - self._failed
         if missing:
             reader = self._reader

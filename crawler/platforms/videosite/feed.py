@@ -65,7 +65,7 @@ def unknown_parts(root: Any) -> list[str]:
 
 
 def _values(elements: Iterable[Any]) -> dict[str, str | None]:
-    """Return the texts and attributes of elements and their descendants, by path. Of equal paths, the first counts."""
+    """Return the texts and attributes of elements and their descendants, by path: the first value for each path."""
     found: dict[str, str | None] = {}
     waiting = [(each, "") for each in elements]
     for element, parent in waiting:

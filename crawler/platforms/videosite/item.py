@@ -58,7 +58,7 @@ def is_video_id(value: object) -> bool:
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
-    """Convert an item. ``tab``: the tab with the item, "" if unknown, which decides whether a video counts as live."""
+    """Convert an item. ``tab``: the name of the tab that contains the item, such as ``streams``; "" if unknown."""
     if isinstance(shape, Lockup):
         return _lockup(shape, tab)
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)
@@ -133,7 +133,7 @@ def _views(texts: list[str]) -> int | None:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """Return the first value that is not None, or None."""
+    """Return the first value that is not None. If there is no such value, return None."""
     return next((value for value in values if value is not None), None)
 
 

@@ -70,9 +70,9 @@ class ContinuationPage(ListPage):
     def _is_empty_list(self) -> bool:
         """Whether the response is valid although it has no rows.
 
-        The response must repeat values of the request. It must contain a command that appends rows, or neither commands
-        for the page (``onResponseReceivedActions``) nor pictures of items: with pictures, its rows may be under new
-        names.
+        The response must repeat values of the request. The response must also contain a command that appends rows, or
+        contain neither commands for the page (``onResponseReceivedActions``) nor pictures of items. A response with
+        pictures may have rows under new names.
         """
         commands = [*self.page.actions, *self.page.endpoints]
         is_appended = any(each.addition is not None for each in commands)

@@ -198,7 +198,7 @@ _OTHER_CHANNEL_MARKS = (
 
 
 def page_kind(block: bytes) -> type[Channel | OtherChannel | OtherPage]:
-    """Return the contract of a page's data."""
+    """Return the contract of a page's data, by the keys in its JSON text (``block``)."""
     if any(mark in block for mark in _CHANNEL_MARKS):
         return Channel
     return OtherChannel if any(mark in block for mark in _OTHER_CHANNEL_MARKS) else OtherPage

@@ -63,7 +63,7 @@ _NEXT = "continuationCommand.token"
 
 
 class Text(Answer, one_of=True):
-    """A text in the older formats."""
+    """A text as the older formats contain it: whole, or in parts (``runs``)."""
 
     simple: str | None = sometimes("simpleText")
     content: str | None = sometimes("content")
@@ -99,15 +99,15 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
-    """A list of videos, which is left out of the record."""
+    """A row that shows a playlist. Such rows are left out of the record."""
 
 
 class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
-    """A list of videos, which is left out of the record."""
+    """A row that shows a podcast. Such rows are left out of the record."""
 
 
 class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
-    """A list of videos, which is left out of the record."""
+    """A row that shows an album. Such rows are left out of the record."""
 
 
 class Short(Answer):
@@ -133,7 +133,7 @@ class TimeStatus(Answer):
 
 
 class PlaylistVideo(Answer):
-    """A video in a playlist, in the older format. No recorded page contains one."""
+    """A video in a playlist, in the older format. No recorded page contains such a row."""
 
     id_path: ClassVar = "videoId"
     id: str = identity("videoId")
@@ -224,7 +224,7 @@ class Formats(Answer, one_of=True):
 
     @property
     def token(self) -> str:
-        """The token for the list's next page, "" if the row does not contain one."""
+        """The token for the list's next page, "" if the row contains no token."""
         link = self.next_page or self.next_page_model
         return "" if link is None else link.token
 

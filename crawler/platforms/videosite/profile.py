@@ -25,7 +25,7 @@ translated."""
 
 
 def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, Any]:
-    """Build a channel with at most an id, a handle and a name. All other fields are empty."""
+    """Build a channel with at most an id, a handle and a name. All other fields except ``privacy_status`` are empty."""
     return {
         **empty(Profile),
         "display_name": name,
@@ -70,7 +70,7 @@ def _channel(page: Channel, person: Any) -> dict[str, Any]:
 
 
 def _other_channel(page: OtherChannel) -> dict[str, Any]:
-    """Build a generated channel (games, sports) or an age-restricted one. Their pages never show a badge."""
+    """Build a generated channel (games, sports) or an age-restricted channel. Pages of such channels show no badges."""
     game, topic, gate = page.game, next(iter(page.topics), None), age_gate(page)
     subtitle = _subtitle(page)
     subscribers = stated_count(subtitle, SUBSCRIBERS)
@@ -207,7 +207,7 @@ def _link(link: Link) -> str:
 
 
 def unwrapped(url: str) -> str:
-    """Return a link's URL without the platform's redirect, whose token expires. For other schemes than HTTP, return "".
+    """Return a link's URL without the platform's redirect, whose token expires. If it is not an HTTP URL, return "".
 
     >>> unwrapped("https://www.youtube.com/redirect?event=x&redir_token=y&q=https%3A%2F%2Fa.example%2Fb%3Fc%3Dd")
     'https://a.example/b?c=d'

@@ -37,8 +37,9 @@ MAX_SEEN_TOKENS = 24
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
     """Build the record of a channel (``profile``) and the items in its list (``posts``).
 
-    ``enrichments``: items with the same ids from the feed and from video metadata. The first item with a value for a
-    field is used. ``more``: whether the list continues, although the token for its next page could not be read.
+    ``enrichments``: items from the feed and from video metadata, which complete the posts with the same ids. Of several
+    values for a field, the first is used. ``more``: whether the list continues, although the token for its next page
+    could not be read.
     """
     known: dict[str, list[Item]] = {}
     for each in enrichments:

@@ -96,7 +96,7 @@ def browse_request(origin: str, channel: str, tab: str = "", *, params: str = ""
 def playlist_request(origin: str, channel: str, tab: str, *, kind: str = "", ids: Ids = SHIPPED) -> Request:
     """Build the request for the playlist with all items in a tab, for channels without tabs.
 
-    ``kind`` names another playlist (a key of ``PLAYLISTS``).
+    ``kind``: the key in ``PLAYLISTS`` of a playlist to read instead of the tab's.
     """
     body = {"browseId": f"VL{playlist_id(channel, kind or tab)}", "params": ids.playlist_params}
     return _call(origin, "browse", ids, body, channel=channel, tab=tab)

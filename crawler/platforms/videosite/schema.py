@@ -187,9 +187,10 @@ class Profile(Model):
     """The channel."""
 
     account_creation_date: int | None
-    """Time of creation in Unix seconds; midnight UTC if only the day is known. Null without ``include_about``."""
+    """Time of creation in Unix seconds; midnight UTC if only the day is known. Null if unknown, and without
+    ``include_about``."""
     account_creation_date_text: str
-    """The day of ``account_creation_date`` as YYYY-MM-DD, or "" without ``include_about``."""
+    """The day of ``account_creation_date`` as YYYY-MM-DD; "" if unknown, and without ``include_about``."""
     available_country_codes: list[str]
     """ISO 3166 codes of the countries in which the channel is available, sorted; empty if unknown."""
     banner_image: str
@@ -221,7 +222,7 @@ class Profile(Model):
     subscriber_count_text: str
     """The number of subscribers as shown by the platform, "" if hidden."""
     total_views: int | None
-    """Exact number of views of all items. Null without ``include_about``."""
+    """Exact number of views of all items. Null if unknown, and without ``include_about``."""
     username: str
     """Handle without "@", in the channel's own spelling; "" if the channel has none."""
     verification_status: bool | None

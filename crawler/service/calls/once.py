@@ -79,7 +79,7 @@ class Once:
         except (IdempotencyInProgress, IdempotencyMismatch):
             raise
         except BaseException:
-            # Also after the client has disconnected: nothing was billed, and the client may retry immediately.
+            # The key is released also after the client has disconnected: nothing was billed, and the client may retry.
             await self._release(claim)
             raise
         return replace(served, data=orjson.Fragment(body))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAME, KIND = "calls", "calls"
 """The name and the kind of the standing jobs. Other jobs of clients have other names."""
 WAITING, RUNNING, DONE = STATES = ("waiting", "running", "done")
-"""The states of a call. It is ``done`` if its target is ``done``, ``failed`` or ``dead``."""
+"""The states of a call. A call is ``done`` if its target is ``done``, ``failed`` or ``dead``."""
 ENDED = ("done", "failed", "dead")
 BYTES, NUMBER = "bytes", "ended"
 """The tallies of a standing job: the stored bytes of ended calls, and their number by platform."""

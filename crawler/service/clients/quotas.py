@@ -39,7 +39,7 @@ COUNT = (
 )
 """Counts the billable calls and the reservations in one statement, so that no usage is stored between the counts.
 
-Invalid lines of a job have no platform. They wait for a moment before they fail, but do not count as reservations.
+Invalid lines of a job, which have no platform and wait for a moment before they fail, do not count as reservations.
 """
 
 ReservedCall = tuple[str, str]

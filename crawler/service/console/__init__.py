@@ -21,7 +21,7 @@ POLICY = (
 def pages(*, sandbox: bool) -> dict[str, StaticContent]:
     """Return the console's page and files, by their path in the service.
 
-    ``sandbox``: whether the service serves the simulated platforms, which have no images. Its API key is ``sandbox``.
+    ``sandbox``: whether the service serves the simulated platforms, which have no images and the API key ``sandbox``.
     """
     views = {
         name: file.read_bytes()

@@ -149,7 +149,7 @@ class Accepted(Answer):
 
 
 class Completed(Answer):
-    """The response body of an asynchronous call that succeeded. It is the same as for a synchronous call."""
+    """The response body of an asynchronous call that succeeded: the same as for a synchronous call."""
 
     success: Literal[True]
     """Whether there is data."""

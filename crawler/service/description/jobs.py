@@ -82,7 +82,7 @@ class JobTargets(Model):
     running: int
     """Targets in progress."""
     paused: int
-    """Targets beyond the client's quota. They continue when there is quota again."""
+    """Targets beyond the client's quota, which continue when there is quota again."""
     done: int
     """Targets with a record, or without new data."""
     failed: int
@@ -143,7 +143,7 @@ class JobDetail(Job):
     unread_rows: dict[str, int]
     """Source and path -> the number of rows that are missing because this part could not be read."""
     warnings: list[SourceWarnings]
-    """Other warnings about incomplete records."""
+    """The warnings about incomplete records, without those about unread parts."""
     coverage: JobCoverage | None
     """The coverage of incomplete listings; null if no listing is known to be incomplete."""
 
@@ -169,7 +169,7 @@ class JobUpload(Model):
     valid: int
     """The number of lines with a target."""
     invalid: int
-    """The number of other lines. They are failures of the job."""
+    """The number of lines without a target, which are failures of the job."""
     invalid_lines: list[InvalidLine]
     """The first 100 invalid lines."""
     records_at_most: int | None

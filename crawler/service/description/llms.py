@@ -1,6 +1,6 @@
 """``/llms.txt``: the service in one Markdown page, for language models (https://llmstxt.org).
 
-It is generated from the catalogue and the errors, as the OpenAPI document is.
+The page is generated from the catalogue and the errors, as the OpenAPI document is.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def operation(
 
 
 def public(name: str, text: str, responses: Json) -> Json:
-    """Return an operation that needs no API key. It can fail only if the request is not valid HTTP."""
+    """Return an operation that needs no API key. Its only typed error is that of a request that is not valid HTTP."""
     return operation(name, text, responses, errors=[InvalidRequest]) | {"security": []}
 
 

@@ -25,7 +25,7 @@ class Throttle(Model):
     delay: float
     """Seconds between the starts of two downloads, on average."""
     next_slot: Time
-    """The earliest time at which the next download may start. It is never before the time of the response (`at`)."""
+    """The earliest time at which the next download may start, at least the time of the response (`at`)."""
 
 
 class SourceThrottle(Throttle):
@@ -106,7 +106,7 @@ class EgressStatus(Outcomes):
 
 
 class PlatformStatus(Outcomes):
-    """The state of a platform. Its outcomes include those of targets that ended before they had an egress."""
+    """The state of a platform. The outcomes include those of targets that ended before they had an egress."""
 
     platform: str
     """The name of the platform, such as `retail`."""

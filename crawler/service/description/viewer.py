@@ -1,6 +1,7 @@
-"""``/docs``: a page that shows the OpenAPI document. It sends no requests to other hosts.
+"""``/docs``: a page that shows the OpenAPI document. The page sends no requests to other hosts.
 
-The page uses an unmodified copy of Swagger UI 5.35.0 (Apache-2.0). Its licences are in the same folder as the copy.
+The page uses an unmodified copy of Swagger UI 5.35.0 (Apache-2.0). The licences of Swagger UI are in the same folder as
+the copy.
 """
 
 from __future__ import annotations

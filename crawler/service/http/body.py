@@ -34,7 +34,7 @@ MAX_BODY_BYTES = 64 * 1024
 MAX_PAGE = 100
 """The default and the maximum number of entries on a page of a list."""
 PAGE_LIMIT = ("[1-9][0-9]?|100", f"1 to {MAX_PAGE}")
-"""The valid values of the query parameter ``limit`` of such a list, and their description."""
+"""The valid values of the query parameter ``limit`` of a list, and their description."""
 
 MAX_FIELDS_LENGTH = 4_000
 """Maximum characters of the query parameter ``fields``."""

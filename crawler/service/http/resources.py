@@ -141,7 +141,7 @@ class Api(Resource):
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and briefly until their responses are sent."""
         while calls := self._tasks - self._writer.streams:
-            await asyncio.wait(calls, timeout=POLL_SECONDS)  # meanwhile, some of them may become streams
+            await asyncio.wait(calls, timeout=POLL_SECONDS)  # calls may become streams meanwhile
         await self._writer.finish()
 
     async def _serve(self, request: Request) -> None:
@@ -247,7 +247,7 @@ class Api(Resource):
     async def _serve_reserved(self, call: Call, client: str, quota: int, target: Target, serve: Serve) -> Served:
         """Reserve a part of the client's quota, and serve the target's data.
 
-        This is not called for replays of an ``Idempotency-Key``, which need no reservation.
+        Replays of an ``Idempotency-Key`` need no reservation, and do not call this method.
         """
         call.has_reservation = True
         await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)

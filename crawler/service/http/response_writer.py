@@ -132,7 +132,7 @@ class ResponseWriter:
         """The tasks that send responses piece by piece."""
 
     async def finish(self) -> None:
-        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent. Interrupt the others."""
+        """Wait at most ``SEND_SECONDS`` until the responses in progress are sent, and interrupt the rest."""
         if self.streams:
             _, late = await asyncio.wait(self.streams, timeout=SEND_SECONDS)
             for each in late:

@@ -1,9 +1,9 @@
 """Several worker processes on one port: a supervisor accepts connections and passes them to the workers in turn.
 
 The kernel would distribute connections unevenly: ``SO_REUSEPORT`` selects a worker by a hash, and with a shared
-listening socket the first worker that wakes up gets the connection. This matters because connections are long-lived and
-stay with their worker. The supervisor is simple (no reactor, no crawlers), so that it rarely fails. It also replaces
-workers that exit.
+listening socket the first worker that wakes up gets the connection. An uneven distribution would matter, because
+connections are long-lived and stay with their worker. The supervisor is simple (no reactor, no crawlers), so that it
+rarely fails. The supervisor also replaces workers that exit.
 """
 
 from __future__ import annotations

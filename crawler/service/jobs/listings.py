@@ -1,6 +1,6 @@
 """Runs the clients' jobs that have spider arguments: ``max_pages``, ``exhaustive`` and ``since``.
 
-Their spiders keep state between the pages of a listing, so each of these jobs has a crawl of its own. As with other
+The spiders of such jobs keep state between the pages of a listing, so each job has a crawl of its own. As with other
 jobs, the downloads of synchronous calls have priority over those of these crawls.
 """
 

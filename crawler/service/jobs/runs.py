@@ -1,7 +1,8 @@
 """Runs the asynchronous calls of clients and the targets of their jobs in the endpoint's open crawlers.
 
 A target is claimed only if its platform has a free slot that no synchronous call waits for. So synchronous calls start
-at the next free slot. Other processes of the endpoint, and for jobs also ``scrapy work``, take the other targets.
+at the next free slot. The targets that this process does not claim are taken by other processes of the endpoint, or, in
+jobs, by ``scrapy work``.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ class Uploads:
                     name,
                     holder.client,
                     options=options,
-                    whole_roots=bool(upload.arguments),  # such a job has a crawl of its own
+                    whole_roots=bool(upload.arguments),  # a job with arguments has its own crawl
                     most_open=self.most,
                 )
             except TooManyJobsError:

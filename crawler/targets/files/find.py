@@ -33,9 +33,9 @@ class TargetsFile:
     """A targets file, which can be read several times, because it or its copy is a local file."""
 
     path: str
-    """Its path or URL."""
+    """The path of the file, in a bucket too, or the URL of a file that is read by HTTP."""
     name: str
-    """Its path below the folder that all files of the location have in common."""
+    """The path of the file below the folder that all files of the location have in common."""
     file: OpenFile
 
     def unreadable(self, error: Exception) -> TargetsUnavailableError:

@@ -33,11 +33,11 @@ _OTHER_FORMATS = {
 def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
-    ``path``: its name, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: the encoding of text files
-    without a byte order mark, UTF-8 by default.
+    ``path``: the name of the file, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: the encoding of
+    text files without a byte order mark, UTF-8 by default.
 
     Raises:
-        UnreadableFileError: the file has none of the formats.
+        UnreadableFileError: the file has none of the formats, or cannot be read in its format.
     """
     suffix = suffix_of(path)
     if suffix in BINARY:

@@ -27,7 +27,7 @@ def read_json_array(text: TextFile) -> Iterator[Row]:
     """Yield the elements of an array: objects, or texts and integers as in a plain list.
 
     Raises:
-        UnreadableFileError: the array is not closed, its element is too long, or something follows the array.
+        UnreadableFileError: the array is not closed, an element is too long, or something follows the array.
     """
     elements = _Elements(text)
     for number, (line, element) in enumerate(elements, 1):

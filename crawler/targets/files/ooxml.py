@@ -76,7 +76,8 @@ class Package:
         """Read the list of parts.
 
         Raises:
-            UnreadableFileError: the file is not Office Open XML, is protected by a password, or has too many parts.
+            UnreadableFileError: the file is not Office Open XML, is protected by a password, is damaged, or has too
+                many parts.
         """
         _check_directory(file)
         try:
@@ -100,7 +101,8 @@ class Package:
         """Pass the elements of a part to a handler. Yield after each piece. A missing part has no elements.
 
         Raises:
-            UnreadableFileError: the part is too large, is not valid XML, or is not stored as Office Open XML.
+            UnreadableFileError: the part is too large, is protected by a password, is not valid XML, or is not stored
+                as Office Open XML.
         """
         try:
             info = self._archive.getinfo(part)

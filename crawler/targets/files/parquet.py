@@ -31,7 +31,7 @@ def read_parquet(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     Cells are converted to text, as in CSV, because a column of ids may have a numeric type.
 
     Raises:
-        UnreadableFileError: the columns do not fit. Raised before the first row.
+        UnreadableFileError: the columns do not fit, or a row group is too large. Raised before the first row.
     """
     import pyarrow as pa  # noqa: PLC0415  # in an extra, and slow to import
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415

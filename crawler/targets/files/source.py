@@ -22,9 +22,9 @@ from crawler.targets.sources import TargetSource, TargetsUnavailableError, Wrong
 from crawler.targets.target import InvalidTarget, Target
 
 ROWS_PER_READ = 500
-"""Number of rows that are read at once. They are read in a thread, so that a slow bucket does not block the crawl."""
+"""Maximum number of rows that are read at once, in a thread, so that a slow bucket does not block the crawl."""
 CHARACTERS_PER_READ = 8 * 1024**2
-"""Fewer rows are read at once if they have this number of characters together."""
+"""Fewer than ``ROWS_PER_READ`` rows are read at once if they have this number of characters in total."""
 CHECKED_FILES = 20
 """Number of files that are checked before the first target. Further files of a glob are checked when they are read."""
 
@@ -44,9 +44,9 @@ class FileSource(TargetSource):
     encoding: str | None = None
     """The encoding of files of text without a byte order mark. None: UTF-8."""
     name: str | None = None
-    """The name of the file in ids and messages. None: its own name."""
+    """The name of the file in ids and messages. None: the file's own name."""
     expected: int | None = None
-    """The number of rows in this shard that can be read, or None until all have been read once."""
+    """The number of rows in this shard that can be read. None until all files have been read once."""
     own_columns: tuple[str, ...] = ()
     _files: list[TargetsFile] = field(default_factory=list)
 

@@ -78,7 +78,7 @@ class TextFile:
         The byte order mark takes precedence, because the files of a glob may have different encodings.
 
         Raises:
-            UnreadableFileError: the file is UTF-8, and not in the given encoding.
+            UnreadableFileError: the file is probably UTF-8, and not in the given encoding.
         """
         head = file.read(HEAD_BYTES)
         for bom, name in _BOMS:
@@ -102,7 +102,7 @@ class TextFile:
         """Check that the start of the file is text in its encoding.
 
         Raises:
-            UnreadableFileError: it is not. The message suggests what to do.
+            UnreadableFileError: the start is not such text. The message suggests what to do.
         """
         name = self.encoding.upper()
         if not self._is_wide and self.head.count(b"\0") * 4 > len(self.head):

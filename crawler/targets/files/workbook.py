@@ -9,6 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import IO
 
@@ -26,8 +27,6 @@ MAX_FORMATS = 100_000
 
 _EXACT = 1e15
 """Excel stores 15 digits of a number. The last digits of larger numbers may be lost."""
-_END_OF_DAYS = 2_958_466
-"""The number of the day after 9999-12-31, the last day of Excel."""
 _DATE_FORMATS = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 """Ids of the built-in number formats of dates and times (18.8.30, numFmt)."""
 _NOT_A_CODE = re.compile(r'"[^"]*"|\[(?![hms]+\])[^\]]*\]|[\\_*].', re.IGNORECASE | re.DOTALL)
@@ -44,7 +43,8 @@ def read_xlsx(file: IO[bytes], parser: TargetParser) -> Iterator[Row]:
     The table is on the first visible sheet that has content. ``file`` must be seekable.
 
     Raises:
-        UnreadableFileError: the file is not a workbook, or its columns do not fit. Raised before the first row.
+        UnreadableFileError: the file is not a workbook, or its columns do not fit (raised before the first row), or the
+            rest of the sheet cannot be read.
     """
     return read_columns(Workbook(file).rows(), parser, column_name)
 
@@ -77,7 +77,7 @@ class Workbook:
         """Yield the rows with content of the first visible sheet that has any. The rows are read gradually.
 
         Numbers have no trailing ``.0``. Dates and times are in ISO 8601. Truth values are ``true`` and ``false``.
-        The content of merged cells is that of the first one. The value of a formula is its stored result.
+        The content of merged cells is in the first of them. The value of a formula is its stored result.
 
         Raises:
             UnreadableFileError: the rest of the sheet cannot be read.
@@ -254,8 +254,9 @@ class _Sheet(Handler):
                 return found
         style = int(self._style) if self._style.isdecimal() and len(self._style) < 7 else 0
         number = float(found)
-        if style < len(self._is_date) and self._is_date[style] and 0 <= number < _END_OF_DAYS:
-            return _time(number, self._epoch)
+        if style < len(self._is_date) and self._is_date[style] and number >= 0:
+            with suppress(OverflowError):  # after 9999-12-31, which is also Excel's last day
+                return _time(number, self._epoch)
         if not math.isfinite(number) or abs(number) >= _EXACT:
             raise ValueError("it is a number whose last digits may be lost. Store the column as text")
         return str(int(number)) if number.is_integer() else repr(number)
