@@ -287,7 +287,7 @@ class Settings(Described):
     SERVICE_STORE: Optional[Database] = None
     """The name that ``STORE`` had in version 0.2. ``SERVICE_STORE`` is used, with a warning, without ``STORE``."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
-    """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
+    """Hours for which the record of a successful call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0
     """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
     ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
@@ -309,7 +309,7 @@ class Settings(Described):
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""
     RESPONSE_CACHE: setting_types.CacheTimes = {}
-    """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
+    """Scraper -> seconds for which its complete records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
     """Maximum megabytes of memory for cached records, per process."""
     API_KEYS: setting_types.KeyHashes = {}
