@@ -89,7 +89,7 @@ class BrokenTargets:
 
 
 class InterferingMiddleware:
-    """A downloader middleware that rejects, answers or replaces the first request of some queries, after the throttle."""
+    """A downloader middleware after the throttle. It rejects, answers or replaces the first request of some queries."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
