@@ -40,7 +40,7 @@ SCHEMA_SECONDS = 30.0
 STATEMENT_SECONDS = 5.0
 """Maximum seconds for which PostgreSQL executes a statement. Updates of the tables have no such limit."""
 IDLE_SECONDS = 10.0
-"""Seconds after which PostgreSQL ends an idle transaction: a suspended worker must not hold locks for longer."""
+"""Seconds after which PostgreSQL ends an idle transaction: a suspended process must not hold locks for longer."""
 
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """SQLite's error codes for a damaged database, and for a file that is not a database."""
@@ -112,7 +112,7 @@ def _row_type(names: tuple[str, ...]) -> Callable[..., Any]:
 
 
 class Connection:
-    """An open connection to a database. It runs one transaction at a time."""
+    """An open connection to a database, which runs one transaction at a time."""
 
     url: ClassVar[str]
     """The SQLAlchemy URL that names the dialect and the driver."""
@@ -178,7 +178,7 @@ class Database:
     name: str
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
-    """The exceptions of the driver: those raised while the database is unavailable, ``refusals`` and ``conflicts``."""
+    """The exceptions of the driver: while the database is unavailable, and also ``refusals`` and ``conflicts``."""
     refusals: tuple[type[Exception], ...]
     """The exceptions caused by the values of a statement. The same statement with the same values would fail again."""
     conflicts: tuple[type[Exception], ...] = ()

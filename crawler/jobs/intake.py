@@ -28,8 +28,8 @@ NO_PLATFORM = ""
 def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
     """Return the name of the job for the files at some locations: the first file's name and a hash.
 
-    The hash is computed from the contents of the files and from the options. So the name of a job shows whether the
-    same files were already given with the same options.
+    The hash is computed from the contents of the files and from the options. So the same files with the same
+    options always have the same job.
 
     Raises:
         TargetsUnavailableError: a file cannot be read.

@@ -134,7 +134,7 @@ class NewFile:
             self.content = cast("IO[bytes]", gzip.GzipFile("", "wb", fileobj=self._file, mtime=0))
 
     def commit(self) -> None:
-        """Complete the file, and replace the former file by it.
+        """Complete the file, and replace the former file with it.
 
         Raises:
             OSError: the file cannot be written. The former file stays.
@@ -300,8 +300,9 @@ class JobFiles:
     ) -> tuple[list[str], Cursor]:
         """Write the records to files, in the order of the input, and the failures to another file.
 
-        ``layout``: of the records. None: they are not written. ``failures``: the path of the failures. None: they are
-        not written. ``after``: write only the outcomes after this position, in the order in which they were stored.
+        ``layout``: the layout of the records, or None to write no records. ``failures``: the path of the failures, or
+        None to write no failures. ``after``: write only the outcomes after this position, in the order in which they
+        were stored.
 
         Return the paths of the written files, and the position at which the next export continues.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def open_jobs_of(jobs: Jobs, platform: str, is_wanted: Callable[[Job], bool]) -> list[Job]:
-    """Return the open jobs of which ``is_wanted`` returns True.
+    """Return the open jobs for which ``is_wanted`` returns True.
 
     The jobs of the owner with the fewest running targets on the platform are first.
 

@@ -1,7 +1,8 @@
 """Facts in the store of jobs, through which processes share throttles, circuit breakers, refusals and API key limits.
 
-All decisions that a process makes at about the same time are one transaction. It locks the rows of their facts, so that
-decisions of different processes about the same fact are made one after the other. All times are times of the database.
+All decisions that a process makes at about the same time are one transaction, which locks the rows of their facts, so
+that decisions of different processes about the same fact are made one after the other. All times are times of the
+database.
 """
 
 from __future__ import annotations
@@ -85,12 +86,12 @@ class _Pending:
         return f"{self.kind.kind}:{self.name}"
 
     def answer(self, result: Any) -> None:
-        """Give the result to the caller, if it still waits."""
+        """Give the result to the caller, if the caller still waits."""
         if self.result is not None and not self.result.done():
             self.result.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        """Give an error to the caller."""
+        """Raise an error in the caller, if the caller still waits."""
         if self.result is not None and not self.result.done():
             self.result.set_exception(error)
 
@@ -108,7 +109,7 @@ class _Decided(NamedTuple):
     results: list[Any]
     facts: dict[tuple[type[Fact], str], Fact]
     rows: dict[str, list[Any]]
-    """Scope -> its facts."""
+    """Scope -> pairs of the key of a fact and its stored form."""
     now: float
     """The time of the database."""
 

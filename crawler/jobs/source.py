@@ -54,13 +54,13 @@ class JobSource(TargetSource):
     job: Job
     spider: PlatformSpider
     account: Account | None = None
-    """The client to whom the job belongs. None: it is a job of the command line."""
+    """The client to whom the job belongs. None: the job was made by a command."""
     keeps_followups: ClassVar[bool] = True
     stores: ClassVar[bool] = True
     taken: int = 0
     """The number of targets that the crawl has taken from the job."""
     seen: StoredSeen | None = field(default=None, init=False)
-    """The seen entries of the job's listings, if it has the argument ``since=last``."""
+    """The seen entries of the job's listings, if the job has the argument ``since=last``."""
     expected: int | None = None
     """The number of waiting and running targets of the platform when this worker started. None: not known.
 
@@ -202,7 +202,7 @@ class JobSource(TargetSource):
     def _target(self, claim: Claim) -> Target | InvalidTarget:
         work = claim.work
         if claim.root is not None and (name := work.get("root")) is not None:
-            # Ids come from the user, and may occur twice.
+            # The ids of targets come from the user, and two targets may have the same id.
             unique = name if self._root_names.setdefault(name, claim.root) == claim.root else claim.root.hex()
             work = {**work, "root": unique}
         if work["id"] in self._claims:

@@ -3,9 +3,9 @@
 SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite has one writer at a time, so that it needs
 no row locks: ``FOR UPDATE`` is left out there.
 
-On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in ascending order.
-Claims, and the expiry of leases and calls, skip targets that other transactions have locked. This order prevents
-deadlocks.
+On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in the order of
+their ids. Claims, and the expiry of leases and calls, skip targets that other transactions have locked. This order
+prevents deadlocks.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ logger = structlog.get_logger(__name__)
 CLOSE_SECONDS = 3.0
 """Maximum seconds for which ``close()`` waits for pending transactions."""
 RETRY_SECONDS = 5
-"""``Retry-After`` of calls that need the store while it is unavailable."""
+"""``Retry-After``, in seconds, of calls that need the store while the store is unavailable."""
 
 PATIENCE_SECONDS = 10.0
 """Maximum seconds for which ``transact_patiently()`` repeats a transaction."""
 PATIENT_SECONDS = 0.2
 """Seconds between two tries of ``transact_patiently()``."""
 CONFLICT_TRIES = 5
-"""Maximum number of tries of a transaction. After them, a deadlock or a serialisation failure counts as an outage."""
+"""Maximum number of tries of a transaction. A deadlock or serialisation failure in the last try counts as an outage."""
 
 T = TypeVar("T")
 Session: TypeAlias = Connection
@@ -79,7 +79,7 @@ class Store:
     """Runs transactions in order, in one thread with one connection, so that they do not block the event loop.
 
     If the database is unavailable (locked, full, read-only, not reachable), each transaction fails with
-    ``StoreUnavailable``, and the next one tries again. The start and the end of an outage are logged.
+    ``StoreUnavailable``, and the next transaction connects again. The start and the end of an outage are logged.
     """
 
     def __init__(self, location: str, schema: VersionedSchema = SCHEMA, *, durable: bool = True) -> None:

@@ -1,1 +1,1 @@
-"""Monitors, which compare the fields and outcomes of a crawl with the last runs. Needs the extra ``monitors``."""
+"""Progress, summary and monitors of a crawl. Monitors compare a run with the last runs (extra ``monitors``)."""

@@ -71,7 +71,7 @@ class Progress:
             self._every(self.interval, self._log)
 
     def spider_closed(self) -> None:
-        """Show the final state of the progress bar, and log it."""
+        """Show the final progress on the bar, or log it."""
         for call in self._calls:
             call.stop()
         if self._bar:

@@ -20,7 +20,7 @@ AUTO_URI = "failures/%(name)s-%(job)s.jsonl"
 
 
 class Failure(dict[str, Any]):
-    """The line of a failed target. It is written only to feeds whose option ``item_classes`` contains this class."""
+    """The line of a failed target. Only feeds whose option ``item_classes`` contains this class get such lines."""
 
 
 def failures_feed(uri: str) -> dict[str, dict[str, Any]]:

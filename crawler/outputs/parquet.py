@@ -1,7 +1,7 @@
 """The feed format ``parquet``, whose columns have the types of the data models. Needs the extra ``parquet``.
 
-A file has one row per record, or with ``-a explode=`` one row per entry of the list. It can be read only after the feed
-is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines instead.
+A file has one row per record, or with ``-a explode=`` one row per entry of the list. The file can be read only after
+the feed is closed. For crawls that may be killed, use batches (``FEED_EXPORT_BATCH_ITEM_COUNT``) or JSON Lines instead.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class XlsxTable:
 
 
 class XlsxExporter(BaseItemExporter):
-    """The feed format ``xlsx``. It has the columns of the format ``csv``: nested objects are dotted columns."""
+    """The feed format ``xlsx``. Its columns are those of the format ``csv``: nested objects are dotted columns."""
 
     def __init__(
         self,

@@ -52,8 +52,8 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
     """Read a kept response again.
 
     Raises:
-        KeptError: the file is not a kept response, no scraper of this project reads it, or it cannot be read with the
-            params in it.
+        KeptError: the file is not a kept response, no scraper of this project reads it, or the page object refuses
+            the params in it.
         OSError: the file cannot be read.
     """
     page = page_of(load(path), path, overrides)

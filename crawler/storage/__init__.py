@@ -1,1 +1,1 @@
-"""Connections to persistent storage: files and SQLite."""
+"""Files that later runs need: SQLite files, and responses that are kept without their secrets."""

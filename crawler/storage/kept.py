@@ -48,7 +48,7 @@ DRAFT_SECONDS = 3600
 FIRST = 2
 """Number of responses of each source that a process keeps even during a pause."""
 REST = 80
-"""Length of the pause after each kept response, in CPU time of the process, as a multiple of the time to keep it."""
+"""Length of the pause after a kept response, in CPU time: this multiple of the CPU time that keeping it took."""
 WAITING = 4
 """Maximum number of responses that wait for the thread. While so many wait, no other response is kept."""
 
@@ -100,7 +100,8 @@ class Keeper:
         self.keep, self._folder = keep, folder
         self.suggest: Callable[[Path], Mapping[str, str]] | None = None
         """Compares the responses in the folder of a source. Returns unread path -> the line of ``PAYLOAD_NAMES`` with
-        which it can be read. It is called in the thread when a path is unread for the first time in this process."""
+        which it can be read. This function is called in the thread when a path is unread for the first time in this
+        process."""
         self.suggestions: dict[tuple[str, str, str], str] = {}
         """Platform, source and unread path -> the suggested line."""
         self._paths: set[tuple[str, str, str]] = set()

@@ -197,7 +197,9 @@ def test_a_client_that_disconnects_cancels_its_tool(tmp_path: Path) -> None:
             over_http(service.url, use, headers={"X-API-Key": key})
             service.process.communicate(timeout=TIMEOUT)
     assert service.process.returncode == 0
-    assert "Traceback" not in service.logged()
+    logged = service.logged()
+    assert "event=crawler_cancelled spider=retail" in logged
+    assert "Traceback" not in logged
 
 
 LIST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}

@@ -55,7 +55,7 @@ class SqlPipeline:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        """Connect to the database, and create missing tables.
+        """Connect to the database, and create missing tables and columns.
 
         Raises:
             CloseSpider: the database or its driver is not available.
@@ -98,7 +98,7 @@ class SqlPipeline:
             await self._write(batch)
 
     async def _write(self, batch: Sequence[Waiting]) -> None:
-        """Write records. If the database rejects them, write each alone, so that one does not fail the others."""
+        """Write records. If the database rejects them, write each record alone, so that only the wrong ones fail."""
         try:
             await self._commit([row for rows, _ in batch for row in rows])
         except ConnectionError as error:

@@ -43,7 +43,7 @@ class TableSpec:
     key: tuple[str, ...]
     columns: Mapping[str, Scalar]
     history: tuple[str, ...]
-    """Names of the columns that are also in the history table, which stores their earlier values."""
+    """Names of the columns that are also in the history table, which has a row for each change of their values."""
     entity: Entity
 
 

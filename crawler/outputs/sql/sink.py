@@ -1,9 +1,9 @@
 """The database of the SQL sink. SQLite and PostgreSQL have the same tables and content.
 
 A table ``<platform>_<entity>`` has one row for each entity, with its newest state and its natural key. A table
-``<table>_history`` has one row for each change of a price or count. Unchanged rows are not written again. Several
-processes may write to the same database: the state that was fetched last is stored, whichever process
-writes last.
+``<table>_history`` has one row for the first prices and counts of an entity, and one for each change. Unchanged rows
+are not written again. Several processes may write to the same database: the state that was fetched last is stored,
+whichever process writes last.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOCK_TIMEOUT_SECONDS = 60
 SETUP_LOCK_ID = 7_403_811
 """The number of the PostgreSQL advisory lock that is held while tables are created.
 
-Without it, two processes that create the same table at the same time can fail.
+Without this lock, two processes that create the same table at the same time can fail.
 """
 WRITE_LOCK_ID = 7_403_812
 """The first number of the PostgreSQL advisory locks of writers. The second number is the hash of a table's name.

@@ -62,6 +62,9 @@ POLL_SECONDS = 0.02
 RESTART_SECONDS = 1.0
 """Seconds to wait before a crashed crawler is started again."""
 
+CLOSE_SECONDS = 10.0
+"""Maximum seconds for closing the crawlers when the service shuts down, after all calls have an outcome."""
+
 MAX_CRASHES = 2
 """The calls in a crawler's queue fail after this many crashes in a row without an outcome in between."""
 
@@ -275,8 +278,15 @@ class OpenCrawlers:
         return Served(data, warnings=outcome.warnings)
 
     async def drain(self) -> None:
-        """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers."""
+        """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers.
+
+        A crawler that still runs a target whose client has disconnected is cancelled after ``CLOSE_SECONDS``.
+        """
         self.draining = True
         while self.in_flight:  # noqa: ASYNC110  # polled only at shutdown: an event would cost time in every call
             await asyncio.sleep(0.05)
-        await asyncio.wait_for(asyncio.gather(*(c.close() for c in self.of.values())), timeout=10)
+        closing = {asyncio.ensure_future(crawler.close()): platform for platform, crawler in self.of.items()}
+        _, late = await asyncio.wait(closing, timeout=CLOSE_SECONDS)
+        for each in late:
+            each.cancel()
+            logger.warning("crawler_cancelled", spider=closing[each])
