@@ -102,7 +102,7 @@ class Shell:
         self._blocks = itertools.count(1)
 
     def _make_environment(self, programs: Path) -> None:
-        """Make a virtual environment of links to the real one. Its ``scrapy`` starts fast, as a fork (``tests.forks``)."""
+        """Make a virtual environment of links to the real one. Its ``scrapy`` runs in a fork, so it starts fast."""
         programs.mkdir(parents=True)
         shutil.copy(Path(sys.prefix, "pyvenv.cfg"), programs.parent)
         (programs.parent / "lib").symlink_to(Path(sys.prefix, "lib"))
