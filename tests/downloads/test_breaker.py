@@ -239,7 +239,7 @@ async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognise
 
 
 async def test_a_request_that_was_not_sent_does_not_count() -> None:
-    """Its error must not end another request's trial, either."""
+    """The error of a request that was not sent must not end the trial of another request, either."""
     found = of_platform(BreakerPolicy(threshold=1, cooldown=0))
     await found["page"].record(BLOCK)
     assert await found["page"].enter() == 0
