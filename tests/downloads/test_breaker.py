@@ -264,7 +264,7 @@ def state(platform: str, **settings: Any) -> Any:
 
 @pytest.mark.parametrize(("source", "throttled"), [("timeline", {"own", "all"}), ("page", {"all"}), (None, {"all"})])
 async def test_ph_2_the_timeline_has_a_budget_of_its_own(source: str | None, throttled: set[str]) -> None:
-    """50 calls in 15 minutes."""
+    """The platform allows 50 calls for timelines in 15 minutes. The delay of the budget keeps below this limit."""
     found = state("microblog")
     own = found.sources["timeline"]
     assert 15 * 60 / own.limit.delay < 50

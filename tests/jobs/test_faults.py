@@ -98,7 +98,7 @@ def unavailable(location: str) -> BaseException:
 async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callable[[], BaseException]) -> bool:
     """Run a job of ten targets, each with a follow-up, with a fault. Return whether the fault occurred.
 
-    A worker that stopped is followed by another one.
+    If the fault kills the worker, another worker finishes the job.
     """
     job = await new_job(jobs, 10, name)
     mine = Jobs(location)

@@ -25,7 +25,7 @@ from tests.tiers import FAST_ON_SQLITE
 
 
 def unanswered(claim: Claim) -> None:
-    """Leaves a target in flight."""
+    """Give a target no outcome, so that it stays in flight."""
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "a\nb", "x" * 201])

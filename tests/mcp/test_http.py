@@ -40,7 +40,7 @@ LINKS = [
     "nothing that can be scraped",
 ]
 FAILED = 2
-"""The last two links."""
+"""Number of links that fail: the last two."""
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from crawler.targets.target import Target
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the write lock of an SQLite file, like a backup."""
+    """Hold an exclusive lock of an SQLite file, like a backup."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
@@ -40,7 +40,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for locks, and do not wait before keys are read again after a failure."""
+    """Do not wait for locks, and read the file of keys again at each use, also directly after a failure."""
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.READ_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.RETRY_SECONDS", 0)

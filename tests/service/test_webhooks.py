@@ -60,7 +60,7 @@ class Outbox:
         return await self.store.transact(lambda s: outbox.listed(s, client, "msg_~", 100), write=False)
 
     async def ended(self, client: str = CLIENT, least: int | None = None) -> dict[str, Any]:
-        """Wait until no event is pending, or the newest has ``least`` attempts. Return the newest event."""
+        """Wait until no event is pending, or the newest event has at least ``least`` attempts. Return this event."""
         async with asyncio.timeout(60):
             while True:
                 listed = await self.listed(client)
