@@ -138,7 +138,7 @@ class Settings(Described):
     """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
     which all crawlers of the process share."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
-    """Seconds to wait after a failed request for a guest token before the next such request."""
+    """Minimum seconds until the next request for a guest token after the platform has refused one."""
     LISTING_CEILING: Positive = 400
     """An exhaustive crawl slices a listing that reports more results than this. The platform serves only about 500 rows
     per listing, and some rows repeat a product."""
@@ -195,8 +195,8 @@ class Settings(Described):
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
     BROWSER_QUIET: PositiveSeconds = 9.0
-    """Seconds without a new response after which the session on a browser page ends. Before the first response, the
-    session waits three times as long."""
+    """Seconds without a new captured response after which the session on a browser page ends. Before the first captured
+    response, the session waits three times as long."""
     BROWSER_SCROLL_PAUSE: Seconds = 1.0
     """Seconds from a response to the next scroll of a browser page, about as a visitor would wait. 0 in the sandbox."""
     BROWSER_BLOCKED_TYPES: Items[str] = ["image", "media", "font"]
@@ -237,8 +237,8 @@ class Settings(Described):
     MONITORS_RUNS: Positive = 10
     """Number of previous runs that a run is compared with."""
     MONITORS_MAX_FAILED: setting_types.Share = 0.1
-    """Highest share of targets that may be invalid or fail with the same upstream or internal error. A higher share is
-    reported (docs/monitors.md)."""
+    """Highest share of targets that may fail with the same error code, except for ``TARGET_NOT_FOUND`` and
+    ``TARGET_RESTRICTED``. A higher share is reported (docs/monitors.md)."""
     MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
     """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
 
@@ -287,7 +287,7 @@ class Settings(Described):
     SERVICE_STORE: Optional[Database] = None
     """The name that ``STORE`` had in version 0.2. ``SERVICE_STORE`` is used, with a warning, without ``STORE``."""
     IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
-    """Hours for which the response to a call with an ``Idempotency-Key`` is stored."""
+    """Hours for which the record of a successful call with an ``Idempotency-Key`` is stored."""
     CALL_MAX_HOURS: PositiveSeconds = 24.0
     """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
     ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
@@ -309,7 +309,7 @@ class Settings(Described):
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""
     RESPONSE_CACHE: setting_types.CacheTimes = {}
-    """Scraper -> seconds for which its records are cached. The records of other scrapers are not cached."""
+    """Scraper -> seconds for which its complete records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
     """Maximum megabytes of memory for cached records, per process."""
     API_KEYS: setting_types.KeyHashes = {}
