@@ -36,11 +36,12 @@ logger = structlog.get_logger(__name__)
 
 
 class BindTarget:
-    """Adds the target's id to all log lines of its downloads, as ``request_id``. The first of the middlewares.
+    """Adds the id of a target to all log lines of its downloads, as ``request_id``. This is the first middleware.
 
     Scrapy runs each download and each callback in its own task, and tasks do not inherit the context of the HTTP call.
-    A context variable that is set at the start of the task is seen by everything that runs in it (middlewares, page
-    objects, pipelines), but not by other targets. ``TargetTracker.enter`` does the same for the task of a callback.
+    A context variable that is set at the start of a task has this value for everything that runs in the task, but not
+    for other targets. ``TargetTracker.enter`` sets the id in the task of a callback, which runs page objects and
+    pipelines.
     """
 
     def process_request(self, request: Request) -> None:
@@ -99,7 +100,7 @@ class Redirect(RedirectMiddleware):
         """Return the request to the location of a redirect. Other responses are returned unchanged.
 
         Raises:
-            UpstreamError: the location is not a URL.
+            UpstreamError: the location is not a valid URL.
             IgnoreRequest: there were more than ``REDIRECT_MAX_TIMES`` redirects.
         """
         try:
@@ -119,11 +120,12 @@ class Redirect(RedirectMiddleware):
 
 
 class ThrottleMiddleware:
-    """Delays requests until ``Admission`` admits them. The last middleware before the network.
+    """Delays requests until ``Admission`` admits them. This is the last middleware before the network.
 
-    ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open, a request waits.
-    Instead of waiting, it fails with ``CircuitOpen`` if its target has a deadline (as calls have), if its ``meta`` has
-    the key ``optional``, or if the breakers of one of its fallbacks (``meta["fallbacks"]``) are closed.
+    ``meta["source"]`` names the source of a request. While the circuit breaker of the source is open on all lanes that
+    the request may use, the request waits. Instead of waiting, it fails with ``CircuitOpen`` if its target has a
+    deadline (as calls have), if its ``meta`` has the key ``optional``, or if all breakers of a group of sources in
+    ``meta["fallbacks"]`` are closed.
 
     The timeout of a download is at most the time until its target's deadline. The slots of a download are released when
     the transfer has ended, even if its target no longer waits for the response.
@@ -151,11 +153,11 @@ class ThrottleMiddleware:
             ShuttingDown: the crawler is closing.
             ReleaseEnded, ScrapeError: as for ``Admission.admit``.
         """
-        if "release_slot" in request.meta:  # a middleware has replaced another request, which had slots, by this one
+        if "release_slot" in request.meta:  # copied from a request that a middleware has replaced by this one
             self.release(request)
         async with self.closing.limit():
             release = await self.admission.admit(request)
-        # The finalizer calls ``release`` at most once, and also if the request is discarded before its download.
+        # The finalizer calls ``release`` at most once. It also does so if the request is discarded before its download.
         release_slot = weakref.finalize(request, release)
         release_slot.atexit = False
         request.meta["release_slot"] = release_slot
@@ -169,9 +171,9 @@ class ThrottleMiddleware:
             request.meta["download_timeout"] = max(min(timeout, left), 0.001)
 
     def _patience(self, source: str, seconds: float, open_seconds: float) -> float:
-        """Return the seconds for which a request may wait while all of its lanes are suspended (see ``Patience``).
+        """Return the seconds after which a request whose lanes are all suspended is tried again (see ``Patience``).
 
-        If they have been suspended for ``BREAKER_GIVE_UP`` seconds, end the crawl.
+        If the lanes have been suspended for ``BREAKER_GIVE_UP`` seconds, end the crawl.
         """
         left = self.give_up_after - open_seconds
         if left > 0:
@@ -206,9 +208,9 @@ class ThrottleMiddleware:
 class Retry(RetryMiddleware):
     """Scrapy's retry middleware, extended with a random wait before each retry.
 
-    The maximum of the wait doubles with each retry, up to ``RETRY_BACKOFF_MAX``. A ``Retry-After`` header sets the
-    minimum of the wait. A request is not retried if the wait would be longer than ``RETRY_BACKOFF_MAX``, or would not
-    end before its target's deadline.
+    The maximum of the wait doubles with each retry, up to ``RETRY_BACKOFF_MAX``. The ``Retry-After`` header
+    of a response sets the minimum of the wait. A request is not retried if the wait would be longer than
+    ``RETRY_BACKOFF_MAX``, or would not end before its target's deadline.
     """
 
     closing: Closing
@@ -241,7 +243,7 @@ class Retry(RetryMiddleware):
         """Retry a request whose download has failed.
 
         Raises:
-            UpstreamTimeout: the download has timed out at its target's deadline.
+            UpstreamTimeout: the download has timed out, and its target's deadline has passed.
             ShuttingDown: the crawler closes during the wait.
         """
         left = time_left(request)

@@ -32,9 +32,9 @@ class ValidationPipeline:
 
 
 class BatchLinePipeline:
-    """The last pipeline: converts the item of a batch target to a line with the target's id and params.
+    """The last pipeline: converts the item of a batch target to a feed line, which contains the target's id and params.
 
-    The item of a single target (from spider arguments or an HTTP call) is not changed.
+    The data of a single target (from spider arguments or an HTTP call) stays the item.
     """
 
     def process_item(self, item: Any) -> Record:
@@ -43,7 +43,7 @@ class BatchLinePipeline:
 
 
 def validated(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
-    """Validate data with a data model, and return the result as JSON data.
+    """Validate data with a data model. Return the validated data in the form of JSON, without fields that were not set.
 
     Raises:
         ExtractionFailed: the data does not match the model. ``details`` have the path of each invalid value.

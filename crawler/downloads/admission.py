@@ -1,4 +1,4 @@
-"""Admits requests to be sent. They wait here for a lane, for circuit breakers and for download slots."""
+"""Decides when a request may be sent. Until then, the request waits for a lane, circuit breakers and download slots."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target
 
 BACKGROUND_SECONDS = 0.1
-"""While requests of other targets wait for a free lane, a background request checks for one only at this interval, in
-seconds."""
+"""While first requests of foreground targets wait for a lane, a background target's request takes none. This is the
+maximum number of seconds until it checks again whether they still wait."""
 
 Patience = Callable[[str, float, float], float]
-"""Returns the seconds for which a request may wait while all of its lanes are suspended. Arguments: its source, the
-seconds until a lane can be used, and the seconds for which all of them have been suspended."""
+"""Returns the seconds after which a request whose lanes are all suspended is tried again. Arguments: the request's
+source, the seconds until one of the lanes may be usable, and the seconds for which all have been suspended."""
 
 
 def time_left(request: Request) -> float | None:
-    """Return the seconds until the deadline of the request's target, or None if it has no deadline."""
+    """Return the seconds until the deadline of a request's target. None: no target, or no deadline."""
     target: Target | None = request.meta.get("target")
     return None if target is None else target.seconds_left
 
@@ -45,16 +45,16 @@ class _Pending:
     source: str | None
     """The source whose circuit breakers the request must pass. None: the request need not pass any."""
     background: bool
-    """Whether the requests of all other targets have priority."""
+    """Whether the requests of all targets that are not in the background have priority."""
     deadline: float | None
     """The time (of the event loop) by which the download must start. None: no deadline."""
     refused: bool = False
-    """Whether the platform has refused the target before. If the lane of that request is suspended, the target's first
-    request then fails instead of waiting."""
+    """Whether the platform has refused the target before. The target then gets the lane of that refusal. If the
+    lane is suspended, the target's first request fails instead of waiting."""
 
     @classmethod
     def of(cls, request: Request) -> _Pending:
-        """Create the object from a request's ``meta``.
+        """Create the object for a request from its ``meta``.
 
         A request to an optional source waits for at most half of its target's remaining time, so that the target still
         has time to complete without this source.
@@ -75,8 +75,8 @@ class Admission:
     """Admits the requests of a crawler to a platform's lanes.
 
     The first request of a target waits until a lane has a free slot and is not suspended for the request's source
-    (``meta["source"]``). The target then keeps this lane. So no target waits for a suspended lane while another lane is
-    free. The target's other requests wait for this lane.
+    (``meta["source"]``). The target then keeps this lane, and its later requests wait for this lane only. So a first
+    request never waits for a suspended lane while another lane is free.
     """
 
     lanes: Lanes
@@ -109,7 +109,7 @@ class Admission:
                 slots = taken
             if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
                 break
-            slots()  # the state has changed while the request waited for its slots
+            slots()  # the lane or the target has changed while the request waited
         if source is not None:
             request.meta["admitted"] = True
         if lane.egress is not DIRECT:
@@ -125,8 +125,10 @@ class Admission:
     async def _only_lane(self, pending: _Pending) -> Lane | None:
         """Return the only lane that the first request of a target may use. None: it may use several lanes.
 
+        A request without a target or a source, such as for robots.txt, gets the first of the candidates.
+
         Raises:
-            CircuitOpen: the platform has refused the target through an egress that has just failed.
+            CircuitOpen: the platform has refused the target before, through the egress that has just failed for it.
         """
         if pending.target is None or pending.source is None:
             return self.lanes.candidates(pending.release)[0]
@@ -138,7 +140,7 @@ class Admission:
         return refused or (candidates[0] if len(candidates) == 1 else None)
 
     async def _take(self, lane: Lane, pending: _Pending) -> ReleaseSlot | float:
-        """Pass the breakers of a lane, and wait for its slots.
+        """Pass the circuit breakers of a lane for a request, and wait for the lane's slots.
 
         Return the function that releases the slots. If a breaker is open, return the seconds until it may let the
         request through.
@@ -158,12 +160,13 @@ class Admission:
             raise
 
     async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:
-        """Wait until one of several lanes has a free slot and is not suspended.
+        """Wait until one of several lanes has a free slot and is not suspended. Take its slots.
 
-        Requests to the same source get their lanes in order: only the first waiting request looks for a lane.
+        Return the lane, and the function that releases the slots. Requests to the same source get their lanes in order:
+        only the first waiting request looks for a lane. Background requests have an order of their own.
 
         Raises:
-            Overloaded, UpstreamTimeout: as for ``admit``.
+            ReleaseEnded, CircuitOpen, Overloaded, UpstreamTimeout: as for ``admit``.
         """
         source, lanes, counted = cast("str", pending.source), self.lanes, not pending.background
         while True:
@@ -191,9 +194,13 @@ class Admission:
     async def _first_free(
         self, pending: _Pending, source: str
     ) -> tuple[tuple[Lane, ReleaseSlot] | None, list[tuple[float, Lane]]]:
-        """Wait for a free lane, and take its slots. If all lanes are suspended, return for how many seconds each is.
+        """Wait for a free lane, and take its slots.
+
+        Return the lane with the function that releases its slots, and an empty list. If all lanes are suspended, return
+        None, and each lane with its remaining seconds.
 
         Raises:
+            ReleaseEnded, UpstreamTimeout: as for ``admit``.
             Overloaded: other processes have taken all slots before the deadline.
         """
         full: dict[Lane, Overloaded] = {}
@@ -229,9 +236,9 @@ class Admission:
                     await self.lanes.changed.wait()
 
     async def _wait(self, pending: _Pending, waits: list[tuple[float, Lane]]) -> None:
-        """Wait until a breaker may let a request through.
+        """Wait until the circuit breaker of one of the suspended lanes may let a request through.
 
-        ``waits``: for each lane that the request may use, the seconds to wait.
+        ``waits``: the lanes that the request may use, each with the seconds to wait.
 
         Raises:
             CircuitOpen: the request must not wait.

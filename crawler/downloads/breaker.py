@@ -1,7 +1,8 @@
 """Circuit breakers, which stop the requests to a source that blocks or limits them.
 
 A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``. After the
-cooldown, one request is sent as a trial. Its result closes the breaker, or keeps it open for longer.
+cooldown, one request is sent as a trial. An answer to the trial closes the breaker, and a block starts a longer
+cooldown. After any other result, such as a failed download, another request is the trial.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from crawler.errors import (
 from crawler.platforms.page import THROTTLING_STATUSES
 
 MAX_COOLDOWN_SECONDS = 900.0
-"""Maximum seconds of a cooldown. Cooldowns double with each block."""
+"""Maximum seconds of a cooldown without ``Retry-After``. The cooldown doubles with each further block."""
 TRIAL_SECONDS = 120.0
 """If a trial has no result after this many seconds, another request is sent as a trial, because the process with the
 first trial may have been killed."""
 TRIAL_POLL_SECONDS = 1.0
-"""While a trial is in flight, the other requests wait this many seconds before they check the breaker again."""
+"""While a trial is in flight, other requests to its source wait this many seconds before they check the breaker again.
+"""
 KEPT_SECONDS = 86_400.0
-"""Seconds for which a closed breaker is kept after its last use, so that it still shows that its source was requested
-recently."""
+"""Seconds for which a breaker is kept in the store after its last use or its cooldown, whichever is later. So the store
+shows which sources were requested recently."""
 
 
 CONNECTION = "(connection)"
@@ -56,7 +58,7 @@ class BreakerKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> BreakerKey:
-        """Return the key whose ``str()`` is ``text``. No part of a key contains ``:`` or ``@``.
+        """Return the key whose ``str()`` is ``text``. No platform, source or egress has ``:`` or ``@`` in its name.
 
         >>> BreakerKey.parse("retail:search@berlin")
         BreakerKey(platform='retail', source='search', egress='@berlin')
@@ -69,9 +71,9 @@ class BreakerKey(NamedTuple):
 def suspension_seconds(cooldowns: Mapping[str, float]) -> float:
     """Return the seconds for which an egress is suspended for a platform. 0: at least one source may be requested.
 
-    ``cooldowns``: source -> ``cooldown_left`` of its breaker, for each source that was requested through the egress,
-    and for ``CONNECTION`` and ``PLATFORM``. The egress is suspended during the cooldowns of these two breakers, and
-    while the breakers of all sources are in their cooldowns.
+    ``cooldowns``: source -> ``cooldown_left`` of its breaker, for the sources of the platform that have a breaker for
+    the egress, and for ``CONNECTION`` and ``PLATFORM``. The egress is suspended during the cooldowns of these two
+    breakers, and while the breakers of all listed sources are in their cooldowns.
     """
     sources = [left for source, left in cooldowns.items() if source not in {CONNECTION, PLATFORM}]
     return max(cooldowns.get(CONNECTION, 0.0), cooldowns.get(PLATFORM, 0.0), min(sources, default=0.0))
@@ -79,21 +81,25 @@ def suspension_seconds(cooldowns: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    """The threshold and the cooldowns of breakers. A ``threshold`` of 0 disables them."""
+    """The threshold of breakers, and their cooldowns in seconds. A ``threshold`` of 0 disables the breakers."""
 
     threshold: int
     cooldown: float
     max_retry_after: float = 3_600.0
+    """Maximum seconds for which a ``Retry-After`` is obeyed."""
 
     def pause(self, blocks: int) -> float:
-        """Return the cooldown after this many consecutive blocks: doubled for each block beyond the threshold."""
+        """Return the seconds of the cooldown after ``blocks`` consecutive blocks. 0: fewer than the threshold.
+
+        The cooldown doubles with each block beyond the threshold, up to ``MAX_COOLDOWN_SECONDS``.
+        """
         if blocks < self.threshold:
             return 0.0
         return min(self.cooldown * 2.0 ** min(blocks - self.threshold, 10), MAX_COOLDOWN_SECONDS)
 
     @property
     def longest(self) -> float:
-        """The longest possible cooldown."""
+        """The longest possible cooldown, in seconds."""
         return max(self.max_retry_after, MAX_COOLDOWN_SECONDS)
 
     def retry_after(self, error: ScrapeError) -> float:
@@ -107,7 +113,7 @@ def is_block(error: ScrapeError | None) -> bool:
 
 
 def is_response(error: ScrapeError | None) -> bool:
-    """Whether the platform responded to the request that had this result."""
+    """Whether the platform responded to a request. ``error``: the request's result, None if the request succeeded."""
     kinds = (TargetError, UpstreamBlocked, UpstreamRateLimited, ExtractionFailed)
     return error is None or isinstance(error, kinds) or error.upstream_status is not None
 
@@ -126,10 +132,10 @@ def is_answer(error: ScrapeError | None) -> bool:
 
 
 class Blocks(Fact):
-    """The number of consecutive blocks of a source, and the time until which its breaker is open.
+    """The state of a breaker: the number of consecutive blocks, and the end of its cooldown.
 
-    While it is open, results of requests that were sent before it opened are ignored, except for a ``Retry-After`` that
-    keeps it open for longer.
+    During the cooldown, the results of requests that were sent before are not counted, except for a ``Retry-After``
+    that extends the cooldown.
     """
 
     kind: ClassVar[str] = "breaker"
@@ -137,7 +143,9 @@ class Blocks(Fact):
     opened: float | None = None
     """When the breaker opened. None: it is closed."""
     open_until: float = 0.0
+    """The end of the cooldown. The breaker stays open until an answer to a trial closes it."""
     trial_until: float = 0.0
+    """The time until which no second trial is sent."""
     reason: str | None = None
     """The reason of the last block."""
     changed: float = 0.0
@@ -165,7 +173,7 @@ class Blocks(Fact):
         return 0.0
 
     def block(self, now: float, _processes: int, *, policy: BreakerPolicy, retry_after: float, reason: str) -> None:
-        """Count a block. ``retry_after``: seconds, 0 without the header."""
+        """Count a block. During the cooldown, only ``retry_after`` has an effect: in seconds, 0 without the header."""
         current = self._end_trial(now)
         self.number += current
         self.reason = reason
@@ -175,7 +183,7 @@ class Blocks(Fact):
             self.open_until = max(self.open_until, now + pause)
 
     def answer(self, now: float, _processes: int) -> None:
-        """Record an answer (see ``is_answer``), which closes the breaker."""
+        """Record an answer (see ``is_answer``). It closes the breaker, unless the cooldown still runs."""
         if self._end_trial(now):
             self.number, self.opened, self.open_until, self.reason = 0, None, 0.0, None
 
@@ -184,7 +192,7 @@ class Blocks(Fact):
         self._end_trial(now)
 
     def _end_trial(self, now: float) -> bool:
-        """End the trial if the cooldown is over. Return whether it is over."""
+        """End the trial if the cooldown is over. Return whether the cooldown is over."""
         self.changed = now
         if now < self.open_until:
             return False
@@ -193,7 +201,7 @@ class Blocks(Fact):
 
 
 class CircuitBreaker:
-    """The breaker of one source."""
+    """The breaker of one source, of an egress's own failures, or of a whole platform."""
 
     def __init__(self, policy: BreakerPolicy, key: BreakerKey, facts: Facts) -> None:
         self.policy = policy
@@ -203,7 +211,7 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until a trial may be sent, as far as this process knows. 0 if the breaker is not open."""
+        """Seconds until the end of the cooldown, as far as this process knows. 0 without a cooldown."""
         return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
 
     @property
@@ -228,7 +236,8 @@ class CircuitBreaker:
     async def record(self, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 
-        The ``retry_after`` of a block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
+        An ``ExtractionFailed`` with a status in ``THROTTLING_STATUSES`` counts as a block. The ``retry_after`` of a
+        block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
         """
         if isinstance(error, CircuitOpen):
             return  # no request was sent
@@ -247,7 +256,7 @@ class CircuitBreaker:
 
 
 class Breakers(dict[str, CircuitBreaker]):
-    """The circuit breakers of a platform for one egress, by source. Each is created when it is first used."""
+    """The circuit breakers of a platform for one egress, by source. Each breaker is created on its first use."""
 
     def __init__(self, platform: str, policy: BreakerPolicy, facts: Facts, egress: str = "") -> None:
         """``egress``: ``Egress.key``, empty for the direct connection."""
@@ -273,5 +282,5 @@ class Breakers(dict[str, CircuitBreaker]):
 
     @property
     def cooldowns(self) -> dict[str, float]:
-        """Source -> seconds until the end of its breaker's cooldown, for each source that was requested."""
+        """Source -> seconds until the end of its breaker's cooldown, for each source whose breaker was created."""
         return {source: each.cooldown_left for source, each in self.items()}

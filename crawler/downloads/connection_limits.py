@@ -29,29 +29,30 @@ MAX_CONNECT_BYTES = 64 * 1024
 """
 END = b"\r\n\r\n"
 MAX_HEAD_BYTES = 128 * 1024
-"""Maximum bytes of the status line and headers of a response. Browsers accept 256 KiB; real platforms send 10 KiB."""
+"""Maximum bytes of the status line and headers of a platform's response. Browsers accept 256 KiB, platforms send
+10 KiB."""
 MAX_HEAD_LINES = 1_000
-"""Maximum number of lines of a response before its body."""
+"""Maximum number of lines of a platform's response before its body."""
 BLANK_LINE = re.compile(rb"\n\r?\n")
 """Matches the end of the last header and the blank line after it."""
 _NEWEST_BYTES = 8
-"""Number of received bytes that are kept, because the blank line after the headers may arrive in pieces."""
+"""Number of the last received bytes that are kept, because the blank line after the headers may arrive in pieces."""
 
 
 @implementer(IStreamClientEndpoint)
 @dataclass
 class LimitedEndpoint:
-    """Wraps an endpoint: aborts a connection that is not open after ``seconds``, and limits its response headers."""
+    """Wraps an endpoint: aborts connections that are not open after ``seconds``, or have too large response headers."""
 
     endpoint: Any
     seconds: float
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:  # noqa: N803  # Twisted's
-        """Open the connection.
+        """Open a connection. The ``Deferred`` has its protocol as result, or an error of the wrapped endpoint.
 
         Raises:
             ProxyError: the proxy is too slow, closes the connection or sends too many bytes before the tunnel is open.
-            ConnectTimeoutError: the connection could not be opened in time.
+            ConnectTimeoutError: a connection without a tunnel could not be opened in time.
         """
         from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor
 
@@ -61,7 +62,7 @@ class LimitedEndpoint:
             if not opened.called:
                 opened.errback(ProxyError(why))
 
-        if is_tunnel:  # the endpoint calls it with the response's bytes
+        if is_tunnel:  # the endpoint passes the bytes of the proxy's response to this method
             self.endpoint.processProxyResponse = limited_head(self.endpoint.processProxyResponse, fail)
             heads.on_lost = lambda: fail("the proxy closed the connection")
         opened: Deferred[Any] = self.endpoint.connect(heads)
@@ -79,7 +80,11 @@ class LimitedEndpoint:
 
 
 def limited_head(pass_on: Callable[[bytes], None], fail: Callable[[str], None]) -> Callable[[bytes], None]:
-    """Return a function that collects received bytes, and passes them on when all headers have been received."""
+    """Return a function that collects the received bytes of a proxy's response to ``CONNECT``.
+
+    When all headers have been received, the function calls ``pass_on`` with the collected bytes. If they exceed
+    ``MAX_CONNECT_BYTES``, it calls ``fail`` with the reason.
+    """
     head = bytearray()
 
     def receive(data: bytes) -> None:
@@ -95,14 +100,14 @@ def limited_head(pass_on: Callable[[bytes], None], fail: Callable[[str], None]) 
 
 
 class BoundedHeads(Factory):
-    """Wraps a factory of client protocols. They close their connection if a response's headers are too large."""
+    """Wraps a factory of client protocols. A protocol aborts its connection if response headers are too large."""
 
     noisy = False
 
     def __init__(self, factory: Any) -> None:
         self.factory = factory
         self.on_lost: Callable[[], None] = lambda: None
-        """Called when a connection is lost."""
+        """Called when a connection of one of the protocols is lost or closed."""
         self._protocol: Any = None
         self._aborted = False
 
@@ -123,7 +128,7 @@ class BoundedHeads(Factory):
         return protocol
 
     def abort(self) -> None:
-        """Close the connection that is being opened."""
+        """Abort the connection. If it is still being opened, it gets no protocol."""
         self._aborted = True
         if self._protocol is not None and self._protocol.transport is not None:
             self._protocol.transport.abortConnection()
@@ -142,7 +147,7 @@ class _Head:
         self._pass_on: Callable[[bytes], None] = protocol.dataReceived
 
     def send(self, request: Any) -> Any:
-        """Send a request. The next received byte is the first of its response."""
+        """Send a request, and reset the counts: the next received byte is the first one of the response."""
         self._bytes = self._lines = 0
         self._newest = b""
         self._is_complete = False

@@ -40,7 +40,7 @@ class _Strict(BaseModel):
 
 
 class Proxy(_Strict):
-    """An HTTP proxy, to which ``CONNECT`` requests are sent."""
+    """An HTTP proxy. Connections to ``https`` origins are tunnelled through it with ``CONNECT``."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class Proxy(_Strict):
         """Read a proxy's URL: ``http://user:password@host:port``, with reserved characters percent-encoded.
 
         Raises:
-            ValueError: it is not the URL of an HTTP proxy. The message contains at most the scheme of the URL.
+            ValueError: ``url`` is not the URL of an HTTP proxy. The message contains at most the scheme of the URL.
         """
         expected = "a proxy is http://host:port or http://user:password@host:port"
         if isinstance(url, Proxy):
@@ -86,7 +86,7 @@ class Proxy(_Strict):
 
     @property
     def authorization(self) -> bytes | None:
-        """The value of the header ``Proxy-Authorization``. None if the proxy needs no credentials."""
+        """The value of the header ``Proxy-Authorization``. None if the setting has no user name for the proxy."""
         if not self.username:
             return None
         return b"Basic " + base64.b64encode(f"{self.username}:{self.password}".encode())
@@ -104,7 +104,7 @@ class Egress(_Strict):
     platforms: tuple[str, ...] = ()
     """The platforms that use the egress. Empty: all."""
     budgets: dict[str, Budget] = Field(default_factory=dict)
-    """Platform -> its budget through this egress, where it differs from the platform's."""
+    """Platform -> the keys of its budget that differ for this egress from ``PLATFORM_BUDGETS`` and the defaults."""
 
     @property
     def key(self) -> str:
@@ -113,7 +113,10 @@ class Egress(_Strict):
 
     @cached_property
     def can_fail(self) -> bool:
-        """Whether failures can count as the egress's. Without a proxy and ``bind``, all count as the platform's."""
+        """Whether a failed connection can count as a failure of the egress.
+
+        Without a proxy and ``bind``, all failed connections count as failures of the platform.
+        """
         return self.proxy is not None or self.bind is not None
 
     def serves(self, platform: str) -> bool:
@@ -131,10 +134,12 @@ _EGRESSES = TypeAdapter(tuple[Egress, ...], config=ConfigDict(hide_input_in_erro
 
 
 def egresses(settings: BaseSettings) -> tuple[Egress, ...]:
-    """Return the egresses of the setting: a list, its JSON, or the path of a file with its JSON.
+    """Return the egresses of the setting. Its value is a list, the list as JSON, or the path of a file with this JSON.
+
+    If the setting is empty, return ``DIRECT`` only.
 
     Raises:
-        ValueError: the setting is wrong. The message is one sentence, without credentials.
+        ValueError: the setting is wrong. The message contains no credentials.
     """
     value = settings.get(SETTING)
     if not value:
@@ -146,7 +151,7 @@ def check_egresses(settings: BaseSettings) -> None:
     """Check the setting before the first request.
 
     Raises:
-        ValueError: as for ``egresses``; or a platform has no egress, or ``ZYTE_API_KEY`` is set, too.
+        ValueError: as for ``egresses``; or a platform has no egress; or both ``EGRESSES`` and ``ZYTE_API_KEY`` are set.
     """
     for name in platforms.platforms():
         egresses_of(name, settings)
@@ -191,7 +196,7 @@ def _parse(text: str) -> tuple[Egress, ...]:
 
 
 def _decoded(text: str) -> Any:
-    """Return the JSON in a text, or in the file that the text names."""
+    """Decode the JSON in a text, or in the file whose path the text is."""
     try:
         content = text.encode() if text.lstrip().startswith(("[", "{")) else Path(text).read_bytes()
     except OSError as error:

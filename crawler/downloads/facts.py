@@ -2,8 +2,8 @@
 
 A *decision* is a function that reads and changes one fact. It also gets the current time, and the number of processes
 that divide the limit. The same decisions are used for the facts of one process and for facts that processes share in
-the store of jobs (``crawler/jobs/shared_facts.py``). All times in facts are those of ``Facts.now()``. Decisions return
-delays instead of times.
+the store of jobs (``crawler/jobs/shared_facts.py``). All times in facts are those of ``Facts.now()``. A decision
+returns no time, only a delay.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ class Facts:
         return time.monotonic()
 
     def known(self, kind: type[F], name: str) -> F:
-        """Return this process's copy of a fact. The same object is returned each time, and is kept up to date."""
+        """Return this process's copy of a fact, which is created if the process has none.
+
+        Later decisions change this object, and later calls return it, unless it is dropped (``MAX_FACTS``).
+        """
         facts = self._facts[kind]
         if name not in facts:
             if len(facts) >= MAX_FACTS:
@@ -99,7 +102,7 @@ class Facts:
         return True
 
     async def change(self, kind: type[F], name: str, decision: Decision[F, T]) -> T:
-        """Make a decision about a fact. Return its result."""
+        """Make a decision about a fact. Return the decision's result."""
         fact = self._facts[kind].get(name) or self.known(kind, name)
         return decision(fact, self.now(), self.processes)
 
@@ -113,4 +116,4 @@ class Facts:
         return _made
 
     async def close(self) -> None:
-        """Complete the decisions that ``change_soon()`` has not made yet."""
+        """Make the decisions that ``change_soon()`` has not made yet. Then disconnect from the store, if any."""

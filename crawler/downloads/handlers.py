@@ -1,7 +1,8 @@
-"""The download handler that connects through egresses. It ends its transfers when the crawler closes.
+"""The download handler, which connects through egresses and ends its transfers when the crawler closes.
 
-Cancelling ``engine.download_async()`` at the end of a crawl instead would leave the connection open, and other requests
-that wait for the same download (robots.txt) would never get a response.
+A transfer ends ``CLOSE_GRACE`` seconds after the crawler begins to close. Cancelling ``engine.download_async()``
+instead would leave the connection open, and other requests that wait for the same download (robots.txt) would never get
+a response.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ logger = structlog.get_logger(__name__)
 UNREACHABLE = (CannotResolveHostError, ConnectError, DownloadConnectionRefusedError, ProxyError, TunnelError)
 """Errors of a connection that could not be opened. If the egress has a proxy, they count as failures of the proxy."""
 UNCLEAR = (ConnectionLost, DownloadFailedError, DownloadTimeoutError, *UNREACHABLE)
-"""Errors that the egress or the platform may have caused. A test connection through the egress shows which."""
+"""Errors that the egress or the platform may have caused. A test connection through the egress shows which,
+except for ``UNREACHABLE`` errors of an egress with a proxy."""
 TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
@@ -52,10 +54,11 @@ class HttpHandler(HTTP11DownloadHandler):
     """Scrapy's HTTP handler, extended: it connects through the egress of each target.
 
     It also ends its transfers when the crawler closes, and limits the size of response headers and the time to connect.
-    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, also if its connection is
-    kept, and reads the system's certificates for each new connection.
+    It makes the TLS settings of each host once. Scrapy's handler makes them for each request, even if the request uses
+    an open connection, and reads the system's certificates for each new connection.
 
-    In callbacks and middlewares, requests contain only the name of the egress. The handler adds the credentials.
+    In callbacks and middlewares, a request contains only the name of its egress. The handler adds the proxy's URL and
+    credentials to a copy of the request.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -75,7 +78,9 @@ class HttpHandler(HTTP11DownloadHandler):
         self._pool.getConnection = limited  # type: ignore[method-assign]
 
     async def download_request(self, request: Request) -> Response:
-        """Download a request.
+        """Download a request through the egress that ``meta["egress"]`` names, or else directly.
+
+        Exceptions of Scrapy's handler are raised, too.
 
         Raises:
             EgressFailed: the egress failed before the platform responded.
@@ -96,7 +101,7 @@ class HttpHandler(HTTP11DownloadHandler):
                 raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
-        """Count a failure of an egress, before the request releases its slot and a waiting request uses the egress."""
+        """Count a failure of an egress, before the request's slot is released and another request uses the egress."""
         target = request.meta.get("target")
         if target is not None:
             lanes = cast("PageSpider", self.crawler.spider).lanes

@@ -33,20 +33,20 @@ def _params(request: Request, _response: Response) -> PageParams[str, Any]:
 
 
 INPUTS: dict[Any, Callable[[Request, Response], Any]] = {HttpResponse: _response, PageParams: _params}
-"""Class of a page object's input -> the function that makes the same instance as scrapy-poet's provider."""
+"""Class of a page object's input -> the function that makes an instance equal to that of scrapy-poet's provider."""
 
 
 class _Plan(andi.Plan):
-    """The plan of a callback, with the values that the injector derives from it."""
+    """The plan of a callback, with values that the injector derives from the plan once."""
 
     inputs: tuple[Any, ...] | None = None
-    """The classes of the instances that are built by ``INPUTS``. None: they are built by scrapy-poet's providers."""
+    """The classes of the inputs, if ``INPUTS`` builds all of them. None: scrapy-poet's providers build all."""
     needs_response = True
-    """Whether the requests must be downloaded at all."""
+    """Whether the callback or its inputs need a response, so that its requests must be downloaded."""
 
 
 class PlannedInjector(Injector):
-    """Makes one plan for each callback."""
+    """scrapy-poet's injector, except that it makes only one plan for each callback."""
 
     def __init__(self, crawler: Crawler, **kwargs: Any) -> None:
         super().__init__(crawler, **kwargs)
@@ -70,17 +70,18 @@ class PlannedInjector(Injector):
         return plan
 
     def is_scrapy_response_required(self, request: Request) -> bool:
-        """Whether the request must be downloaded at all."""
+        """Whether the callback or its inputs need a response, so that the request must be downloaded."""
         plan = self.build_plan(request)
         return plan.needs_response if isinstance(plan, _Plan) else bool(super().is_scrapy_response_required(request))
 
     async def build_instances_from_providers(
         self, request: Request, response: Response, plan: andi.Plan
     ) -> dict[Any, Any]:
-        """Build the instances that a plan requires.
+        """Build the inputs that a plan requires.
 
-        If ``INPUTS`` has a function for each of them, they are built without scrapy-poet's providers. The providers are
-        used for other classes, and whenever the settings configure additional providers or the cache.
+        If ``INPUTS`` has a function for each of the inputs, they are built without scrapy-poet's providers. Otherwise
+        the providers build all inputs. They also do so if the plan depends on the request, and if the settings
+        configure additional providers or the cache.
         """
         instances: dict[Any, Any] = {}
         if isinstance(plan, _Plan) and plan.inputs is not None:

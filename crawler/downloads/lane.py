@@ -13,10 +13,11 @@ from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError, UpstreamError
 
 NOT_SENT = UpstreamError("not sent", reason="not_sent")
-"""The result of a request that passed a breaker but was not sent. It counts neither as a block nor as an answer."""
+"""The result to record for a breaker if the request was not sent, or if its result does not concern this breaker. It
+counts neither as a block nor as an answer, but ends a trial."""
 LOST_TARGETS = 2
-"""An egress is suspended after this many targets have lost their connections. A platform's response resets the count.
-"""
+"""An egress is suspended after this many targets have lost their connections in every try. A response of the platform
+resets the count."""
 
 
 @dataclass(eq=False)
@@ -25,6 +26,7 @@ class Lane:
 
     egress: Egress
     budget: Throttle
+    """The throttle of the platform's budget, for all requests of the lane."""
     sources: Mapping[str | None, Throttle]
     """Source -> its throttle, for sources with their own budget. Their requests use the platform's budget, too."""
     breakers: Breakers
@@ -39,11 +41,11 @@ class Lane:
     failures: int = 0
     """Number of failures of the egress since the last call of ``take_failures``."""
     targets_per_hour: float = 0.0
-    """The number of targets per hour that the budget allows."""
+    """The number of targets per hour that the budget allows. 0: not known, or the sandbox, which has no budget."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
     _lost: set[str] = field(default_factory=set)
-    """Ids of the targets that have lost their connections since the platform's last response."""
+    """Ids of the targets that have lost their connections since the platform's last response or the last suspension."""
 
     def __post_init__(self) -> None:
         own = self.connection if self.egress.can_fail else None
@@ -53,7 +55,7 @@ class Lane:
         """The breakers that stop the requests to all sources."""
 
     async def enter(self, source: str) -> float:
-        """Return 0 if a request to a source may be sent, else the seconds to wait."""
+        """Pass the breakers for a request to a source. Return 0 if it may be sent, else the seconds to wait."""
         passed: list[CircuitBreaker] = []
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
@@ -66,7 +68,8 @@ class Lane:
     async def acquire(self, source: str | None, deadline: float | None, *, background: bool) -> ReleaseSlot:
         """Wait for a slot of the platform, and for a slot of the source if it has its own budget.
 
-        Return the function that releases them. Arguments and exceptions are those of ``Throttle.acquire``.
+        Return the function that releases these slots. The other arguments, and the exceptions, are those of
+        ``Throttle.acquire``.
         """
         own = self.sources.get(source)
         if own is None:
@@ -77,7 +80,10 @@ class Lane:
             return slots.pop_all().close
 
     def free_in(self, source: str | None) -> float:
-        """Return the seconds until a download from a source can start, 0 if now, ``inf`` if all slots are taken."""
+        """Return the seconds until a download from a source can start, as far as this process knows.
+
+        0: now. ``inf``: this process must release a slot first.
+        """
         own = self.sources.get(source)
         return max(self.budget.free_in(), 0.0 if own is None else own.free_in())
 
@@ -98,7 +104,7 @@ class Lane:
         return suspension_seconds(self.breakers.cooldowns | cooldowns)
 
     def open_seconds(self, source: str) -> float:
-        """Return the seconds since the lane was suspended for a source. 0 if it is not suspended."""
+        """Return the seconds since a breaker that stops requests to a source opened. 0 if all of them are closed."""
         return max(each.open_seconds or 0.0 for each in (*self.lane_breakers.values(), self.breakers[source]))
 
     def cause(self, source: str) -> str:
@@ -115,7 +121,7 @@ class Lane:
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
-            self.failures += not self.connection.cooldown_left  # else a counted failure has caused it
+            self.failures += not self.connection.cooldown_left  # during the cooldown, its cause is already counted
             await self.connection.record(error)
             return
         await self.breakers[source].record(error, status)
@@ -149,9 +155,9 @@ class Lane:
     def next_slot(self, seconds: float) -> tuple[bool, float, float, int]:
         """Return the sort key of the lane. A target's first request tries the lane with the lowest key first.
 
-        The key consists of whether the lane is suspended, the seconds until the next slot, the number of targets per
-        slot, and the number of the last target. ``seconds``: the seconds until the next slot, negative if the slot is
-        free already.
+        The key consists of whether the lane is suspended for all sources, the seconds until the next slot, the number
+        of targets in flight per slot, and ``last_target``. ``seconds``: the seconds until the next slot, negative if
+        the slot is free already.
         """
         suspended = self.full_suspension > 0
         return suspended, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_target

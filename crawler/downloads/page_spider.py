@@ -102,14 +102,15 @@ class PageSpider(Spider):
     async def get(
         self, kind: type[P], request: Request, target: Target, *, retry: bool = True, optional: bool = False
     ) -> P:
-        """Send another request of a target, and return its page object after its item has been read.
+        """Send a further request of a target, and return the response's page object after its item has been read.
 
         With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
         browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails immediately if its
-        source's circuit breaker is open.
+        source's circuit breaker is open, and waits for a slot for at most half of the time until the deadline.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.
+            ReleaseEnded: as for ``fetch``.
         """
         request = self.for_page(kind, request)
         if optional:
@@ -121,9 +122,12 @@ class PageSpider(Spider):
         return await self.read(page, final, retry=retry)
 
     async def get_optional(self, kind: type[P], request: Request, target: Target) -> P | None:
-        """Request an optional source as with ``get``, but without a retry.
+        """Request an optional source with ``get``, without its argument ``retry``.
 
         If the source fails, return None and add a warning to the target's outcome.
+
+        Raises:
+            ReleaseEnded: as for ``fetch``.
         """
         try:
             return await self.get(kind, request, target, retry=False, optional=True)
@@ -145,15 +149,19 @@ class PageSpider(Spider):
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
         """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.
 
-        ``rows``: their number, and the number of all rows at the ``path`` in the record.
+        ``rows``: the number of these rows, and the number of all rows at the ``path`` in the record.
         """
         self.tracker.warn(target, OutcomeWarning.of_limit(source, path, *rows, error))
 
     async def read(self, page: P, request: Request, *, retry: bool = True) -> P:
-        """Read the item of a page object. With ``retry``, download the page a second time if this fails.
+        """Read the item of a page object, and return the page object that was read.
+
+        With ``retry``, a page whose extraction failed, or that is a block, may be requested again (see ``get``).
+        The result is then the second page object.
 
         Raises:
             ScrapeError: the page object raised an error, or the second download failed.
+            ReleaseEnded: as for ``fetch``.
         """
         target, source = request.meta["target"], request.meta["source"]
         page.names = target.release.names
@@ -179,11 +187,14 @@ class PageSpider(Spider):
 
     @cached_property
     def keeper(self) -> Keeper:
-        """Keeps unread responses in files, for all crawlers of the process."""
+        """Keeps responses that were not read completely in files, for all crawlers of the process."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
-        """Keep the response of a page in a file if it was not read completely. ``error``: why the page has no data."""
+        """Pass the response of a page to the keeper, which writes a file if the page was not read completely.
+
+        ``error``: why the page has no data. None: it has data.
+        """
         if not self.keeper.keep:
             return
         unread, response, params = page.problems(error), page.response, page.page_params
@@ -229,11 +240,12 @@ class PageSpider(Spider):
         await page.to_item()
 
     async def fetch(self, request: Request, target: Target) -> Response:
-        """Download another request of a target. If the crawler is closing, complete the target with ``ShuttingDown``.
+        """Download a further request of a target. If the crawler is closing, complete the target with ``ShuttingDown``.
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            ReleaseEnded: the target's egress has failed, so that the target was started again on another lane.
+            ReleaseEnded: the target already has its outcome, or was started again on another lane, because its egress
+                has failed.
         """
         assert self.crawler.engine is not None
         request.meta["target"] = target
@@ -260,7 +272,7 @@ class PageSpider(Spider):
             ReleaseEnded: the target was started again.
         """
         target: Target = request.meta["target"]
-        if not isinstance(error, EgressFailed):  # which the download handler has counted
+        if not isinstance(error, EgressFailed):  # the download handler has counted it
             await self.lanes.count(target, request.meta["source"], error)
         if not target.release.ended and await self.lanes.has_failed(target, error):
             self.tracker.hand_back(target)

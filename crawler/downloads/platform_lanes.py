@@ -1,7 +1,7 @@
 """A platform's lanes: the throttles, circuit breakers and targets of each egress.
 
-A target gets its lane when its first request is sent, and keeps it for all of its requests, so that the platform sees
-one visitor from start to end.
+A target gets its lane when its first request is sent, and keeps this lane for all of its requests, so that the platform
+sees one visitor from start to end. Only if the egress fails, the target starts again on another lane.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 logger = structlog.get_logger(__name__)
 
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
-"""The errors with which a platform refuses a target. A refused target is not sent through another egress."""
+"""The errors with which a platform refuses a target. As long as the refusal is remembered, the target is not sent
+through another egress."""
 MAX_NAMED = 5
-"""Maximum number of suspensions that the text names. The number of further ones is appended."""
+"""Maximum number of suspensions that ``waiting_for`` names. The number of the remaining suspensions is appended."""
 
 
 @dataclass
@@ -38,13 +39,14 @@ class Lanes:
     lanes: tuple[Lane, ...]
     refusals: Refusals
     on_completed: Callable[[Outcome, str], None] | None = None
-    """Called with each outcome, and the name of its target's egress: "" if the target had no lane."""
+    """Called with each outcome of a valid target, and the name of the target's egress. The name is "" if the platform
+    has several egresses and the target got none of them."""
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """(Source, whether targets are in the foreground) -> a lock. The request that holds it gets the next free lane."""
+    """(Source, whether targets are in the foreground) -> a lock. The first request with it gets the next free lane."""
     waiting: int = 0
-    """Number of targets whose first request waits for a lane. Background targets are not counted."""
+    """Number of targets whose first request waits for one of several lanes. Background targets are not counted."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
 
@@ -61,7 +63,7 @@ class Lanes:
         lane.targets += 1
 
     def candidates(self, release: Release) -> Sequence[Lane]:
-        """Return the lanes that a target may use, those with the earliest slots first."""
+        """Return the lanes that a target may use, sorted by ``Lane.next_slot``: all but ``release.failed``."""
         lanes = [lane for lane in self.lanes if lane is not release.failed]
         if len(lanes) == 1:
             return lanes
@@ -74,11 +76,11 @@ class Lanes:
         return self._named(await self.refusals.egress_of(target_key(target)))
 
     def of(self, target: Target, source: str) -> Lane:
-        """Return the lane of a target. Used for requests that contain the guest token of an egress.
+        """Return the lane of a target, for requests that contain the guest token of an egress.
 
-        A target without a lane, because its first request was not sent, gets the lane through which the platform has
-        refused it before. Otherwise it gets the lane with the earliest slot among those that are not suspended for the
-        source.
+        A target whose first request was not sent has no lane. It gets one now: the lane through which the platform has
+        refused it before, or else the lane with the earliest slot. Lanes that are suspended for the source are used
+        only if all are.
         """
         release = target.release
         if release.lane is not None:
@@ -97,10 +99,10 @@ class Lanes:
 
     @property
     def in_use(self) -> tuple[Lane, ...]:
-        """The lanes that are not suspended.
+        """The lanes through which at least one source may be requested.
 
-        If all are suspended, the lanes of which only the requested sources are suspended, not the egress or the
-        platform: another source may still work through them as a fallback.
+        If there are none, the lanes whose requested sources are all suspended, but not the egress or the platform: a
+        source that was not requested yet may still work through them as a fallback.
         """
         if self.only and not self.only.egress.can_fail:
             return self.lanes
@@ -109,11 +111,11 @@ class Lanes:
 
     @property
     def concurrency(self) -> int:
-        """Maximum number of concurrent downloads through the lanes that are not suspended."""
+        """Maximum number of concurrent downloads through the lanes in use."""
         return sum([lane.budget.concurrency for lane in self.in_use])
 
     def earliest(self, ahead: int = 0) -> float:
-        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` others.
+        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` other downloads.
 
         The time may be too early, but never too late: for several lanes, the sum of their rates is assumed.
 
@@ -127,7 +129,9 @@ class Lanes:
         return earliest_of(lanes, ahead + self.waiting)
 
     def idle_at(self) -> float:
-        """Return the earliest time (of the event loop) at which at least one lane has no download waiting for a slot.
+        """Return the earliest time (of the event loop) at which a lane can have started all of its waiting downloads.
+
+        At this time, a further download can start through the lane without a delay.
 
         Raises:
             CircuitOpen: all egresses are suspended.
@@ -139,12 +143,15 @@ class Lanes:
 
     @property
     def spacing(self) -> float:
-        """The shortest time in seconds between the starts of two downloads through any lane."""
+        """The shortest average time in seconds between the starts of downloads, of all lanes together."""
         return min(lane.budget.shortest_delay for lane in self.lanes) / len(self.lanes)
 
     @property
     def targets_per_second(self) -> float:
-        """The number of targets per second that the budgets of all egresses allow; 0 if it is not known."""
+        """The number of targets per second that the budgets of the lanes in use allow. If none is in use, of all lanes.
+
+        0: not known.
+        """
         return sum(lane.targets_per_hour for lane in self.in_use or self.lanes) / 3_600
 
     @property
@@ -157,8 +164,8 @@ class Lanes:
     async def count(self, target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request for its target's lane, even if the target already has its outcome.
 
-        Nothing is counted for a request that was not sent, or whose target has been started again on another lane. If
-        most egresses have met the same wall, the platform is suspended.
+        Nothing is counted for ``CircuitOpen``, and for a target that has no lane or was started again on another lane.
+        If more than half of the egresses have met the same wall (``refusals.py``), the platform is suspended.
         """
         release = target.release
         lane = release.lane
@@ -177,7 +184,7 @@ class Lanes:
     async def _meet_wall(self, platform: CircuitBreaker, met_by: Lane, source: str, error: ScrapeError) -> None:
         """Record that an egress has met a wall (``refusals.py``).
 
-        If more than half of the egresses have met it, suspend the platform.
+        If more than half of the egresses have met it in the last ``WALL_SECONDS``, suspend the platform.
         """
         reason = refusal_reason(error)
         wall = f"{source}:{reason}"
@@ -193,7 +200,7 @@ class Lanes:
         """Whether the egress may be the cause of a counted error, so that the target may succeed through another
         egress.
 
-        The reason ``connection`` means that the connection was lost in every try, before the platform responded.
+        The reason ``connection`` means that no try got a complete response. Such a target counts as lost.
         """
         lane = target.release.lane
         if lane is None or self.only or not lane.egress.can_fail:
@@ -204,7 +211,7 @@ class Lanes:
         return isinstance(error, EgressFailed)
 
     def completed(self, outcome: Outcome) -> None:
-        """Count an outcome. If the platform has refused the target, remember the target and its egress."""
+        """Pass an outcome to ``on_completed``. If there are several lanes, remember a refused target and its egress."""
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return
@@ -217,13 +224,13 @@ class Lanes:
             storing.add_done_callback(self._storing.discard)
 
     async def stored(self) -> None:
-        """Wait until all refused targets are stored for later processes."""
+        """Wait until all refused targets are stored for other and later processes."""
         await asyncio.gather(*self._storing)
 
 
 def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
-    """Return the earliest time (of the event loop) at which a download can start through lanes, after ``ahead``
-    others.
+    """Return the earliest time (of the event loop) at which a download can start through ``lanes`` after
+    ``ahead`` other downloads.
     """
     if len(lanes) == 1:
         return lanes[0].budget.earliest(ahead)
@@ -232,7 +239,7 @@ def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
 
 
 class Suspension(NamedTuple):
-    """A suspended egress, source or platform, and the remaining seconds."""
+    """A suspended egress, source or platform, the reason, and the remaining seconds of the suspension."""
 
     name: str
     reason: str
@@ -243,7 +250,7 @@ class Suspension(NamedTuple):
 
 
 def suspensions(lanes: Lanes) -> list[Suspension]:
-    """Return all suspensions of a platform, the shortest first. Empty while a request can be sent."""
+    """Return all suspensions of a platform, the shortest first. Empty while at least one source may be requested."""
     if not lanes.usable_in:
         return []
     found = dict.fromkeys(each for lane in lanes for each in _of_lane(lane))  # all lanes share the platform's breaker
@@ -267,7 +274,7 @@ def _suspension(name: str, breaker: CircuitBreaker) -> Suspension:
 
 
 def waiting_for(found: list[Suspension]) -> str:
-    """Return a text that names suspensions.
+    """Return a text that names suspensions, at most ``MAX_NAMED`` of them.
 
     >>> waiting_for([Suspension("egress berlin", "egress_failed", 29.5), Suspension("egress paris", "http_429", 60.0)])
     'egress berlin (egress_failed, 30 s), egress paris (http_429, 60 s)'

@@ -1,6 +1,6 @@
-"""Connects to public addresses only, where callers or web pages choose the host.
+"""Checks of addresses, for connections to hosts that clients (webhooks) or web pages (browser) choose.
 
-The address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
+An address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
 resolve to another address after the check.
 """
 
@@ -46,7 +46,10 @@ def is_public(address: str) -> bool:
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is loopback or private. Link-local addresses are not: metadata services use them."""
+    """Whether an IP address is loopback or private. Link-local addresses do not count: metadata services use them.
+
+    Unspecified and reserved addresses do not count either.
+    """
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
         return is_private(str(ip.ipv4_mapped))
@@ -54,7 +57,10 @@ def is_private(address: str) -> bool:
 
 
 def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to this machine: packets to it would also be sent from it. No packet is sent."""
+    """Whether an address belongs to this machine: the system would send packets to it from the same address.
+
+    No packet is sent.
+    """
     with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((str(ip), 9))
@@ -68,6 +74,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
     Raises:
         OSError: the name cannot be resolved.
+        UnicodeError: the name is not a valid host name.
     """
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
@@ -78,11 +85,13 @@ async def connect_checked(
 ) -> T:
     """Connect to the first allowed address of a host that accepts the connection.
 
-    ``connect`` gets an address and the port. ``seconds``: the timeout for each address.
+    ``allows``: whether an address may be connected to. ``connect`` gets an address and the port. ``seconds``: the
+    timeout for each address.
 
     Raises:
         AddressRefusedError: none of the host's addresses is allowed.
         OSError: the name cannot be resolved (``socket.gaierror``), or no allowed address accepts the connection.
+        UnicodeError: the name is not a valid host name.
     """
     addresses = await resolve(host, port)
     allowed = [address for address in addresses if allows(address)]

@@ -1,7 +1,8 @@
 """Remembers refusals: the egress through which a platform refused a target, and the egresses that have met a wall.
 
 A *wall* is a reason for which a source refuses requests, such as its login wall. An egress has met a wall when refusals
-for this reason have opened the source's circuit breaker. A refused target is not sent through another egress.
+for this reason have opened the source's circuit breaker. As long as a refusal is remembered, the target is
+not sent through another egress.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ WALL_SECONDS = 600.0
 
 
 def target_key(target: Target) -> str:
-    """Return the key of a target as text, for the name of a fact."""
+    """Return the target's ``key`` as text, for the name of a fact."""
     return target.key.hex()
 
 
@@ -27,13 +28,15 @@ class Refused(Fact):
 
     kind: ClassVar[str] = "refused"
     egress: str = ""
+    """The name of the egress."""
     until: float = 0.0
+    """The time until which the refusal is remembered."""
 
     def ends(self) -> float:
         return self.until
 
     def remember(self, now: float, _processes: int, *, egress: str, seconds: float) -> None:
-        """Remember ``egress`` for ``seconds``."""
+        """Remember the egress of a refusal for ``seconds``."""
         self.egress, self.until = egress, now + seconds
 
 
@@ -42,7 +45,7 @@ class Wall(Fact):
 
     kind: ClassVar[str] = "wall"
     met: dict[str, float] = {}  # noqa: RUF012  # msgspec copies it
-    """Egress -> the time at which it met the wall."""
+    """Name of an egress -> the time at which the egress met the wall last."""
 
     def ends(self) -> float:
         return max(self.met.values(), default=0.0) + WALL_SECONDS
@@ -56,7 +59,7 @@ class Wall(Fact):
         return len(self.met)
 
     def forget(self, _now: float, _processes: int) -> None:
-        """Forget all egresses."""
+        """Forget all egresses that have met the wall."""
         self.met = {}
 
 
@@ -74,7 +77,7 @@ class Refusals:
         await self.facts.change(Refused, self._name(key), remember)
 
     def known(self, key: str) -> str | None:
-        """Return the name of the egress through which a target was refused in this process, or None."""
+        """Return the name of the egress through which a target was refused, as far as this process knows, or None."""
         return self._valid(self.facts.find(Refused, self._name(key)))
 
     async def egress_of(self, key: str) -> str | None:

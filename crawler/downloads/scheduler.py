@@ -34,7 +34,7 @@ class TargetScheduler(BaseScheduler):
         return bool(self._waiting)
 
     def enqueue_request(self, request: Request) -> bool:
-        """Add a request. The result is always True: no request is dropped as a duplicate."""
+        """Add a request. Always return True: no request is dropped as a duplicate."""
         heappush(self._waiting, (-request.priority, next(self._numbers), request))
         self._enqueued += 1
         return True
@@ -44,7 +44,7 @@ class TargetScheduler(BaseScheduler):
         return heappop(self._waiting)[2] if self._waiting else None
 
     def close(self, reason: str) -> None:
-        """Set the stats."""
+        """Set the stats of the enqueued and dequeued requests."""
         assert self._crawler.stats is not None
         for name, number in (("enqueued", self._enqueued), ("dequeued", self._enqueued - len(self._waiting))):
             self._crawler.stats.set_value(f"scheduler/{name}", number)

@@ -1,7 +1,7 @@
 """State that the crawlers of a process share, such as the throttle and circuit breakers of each platform.
 
-Without it, a second crawler for a platform would double the load on the platform, and a restarted crawler would not
-know that the platform has just blocked requests.
+Without shared state, a second crawler for a platform would double the load on the platform, and a restarted crawler
+would not know that the platform has just blocked requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class SharedState:
-    """Throttles, circuit breakers, guest tokens and the browser of a process.
+    """Objects that the crawlers of a process share: throttles, circuit breakers, guest tokens, the browser and others.
 
     A command that runs several crawlers passes the same object to all spiders (argument ``shared``). A spider without
     this argument creates its own object.
@@ -50,17 +50,18 @@ class SharedState:
         return cast("T", self._parts[key])
 
     async def close(self) -> None:
-        """Store the facts for other processes, and disconnect from the store."""
+        """If facts are shared, store the last decisions for other processes, and disconnect from the store."""
         facts: Facts | None = self._parts.get((Facts, ""))
         if facts is not None:
             await facts.close()
 
 
 def platform_lanes(shared: SharedState, name: str, settings: BaseSettings) -> Lanes:
-    """Return the throttles and circuit breakers of a platform, for each egress, made from the settings on first use.
+    """Return the lanes of a platform, one for each egress. The first call makes them from the settings.
 
     Raises:
-        ValueError: the setting ``EGRESSES`` is wrong.
+        ValueError: the setting ``EGRESSES`` is wrong, or ``PLATFORM_BUDGETS`` names an unknown platform.
+        UsageError: as for ``platform_facts``.
     """
     return shared.get(Lanes, name, lambda: _make_lanes(name, settings, platform_facts(shared, settings)))
 
@@ -71,7 +72,11 @@ def _make_lanes(name: str, settings: BaseSettings, facts: Facts) -> Lanes:
 
 
 def platform_facts(shared: SharedState, settings: BaseSettings) -> Facts:
-    """Return the facts that limit the requests and calls of this process: its own, or those shared in the store."""
+    """Return the facts that limit the requests and calls of this process: with ``SHARED_LIMITS``, those in the store.
+
+    Raises:
+        UsageError: ``SHARED_LIMITS`` is set, and ``STORE`` cannot be used.
+    """
     return shared.get(Facts, "", lambda: _facts(settings))
 
 

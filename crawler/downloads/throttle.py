@@ -21,22 +21,23 @@ NO_SLOT = "no_turn"
 """Reason of an ``UpstreamTimeout``: no slot became free before the deadline of the target."""
 JITTER = 0.5
 REUSE_SECONDS = 1.0
-"""Seconds for which a process may use a slot for several downloads without a transaction in the store. After that, it
-releases the slot, and processes without a slot have priority. With a delay, or in the background, each start takes a
-transaction."""
+"""Seconds for which a process may use a slot for several downloads without a transaction in the store. After that, the
+process releases the slot, and processes without a slot have priority. If the budget has a delay, and for background
+downloads, each start needs a transaction."""
 POLL_SECONDS = 0.02, 0.25
-"""Shortest and longest time between two attempts while other processes have taken all slots."""
+"""Shortest and longest seconds between two attempts to get a slot while other processes have taken all slots. Each time
+is then varied randomly by up to half."""
 WAITING_SECONDS = 1.0
 """Seconds for which a process that found no free slot counts as waiting, unless it gets a slot earlier."""
 
 
 class Limit(NamedTuple):
-    """The limits of all processes together."""
+    """The limits of a throttle, for all processes together. ``delay``: seconds between the starts of downloads."""
 
     concurrency: int
     delay: float = 0.0
     lease: float = math.inf
-    """Seconds after which a taken slot is free again, because its process may have been killed."""
+    """Seconds from the start of a download after which its slot is free again, because the process may have crashed."""
 
 
 class Start(NamedTuple):
@@ -49,7 +50,7 @@ class Start(NamedTuple):
 
 
 class Starts(Fact):
-    """The time of a throttle's next start, and its taken slots."""
+    """The state of a throttle: the time of the next start, the taken slots, and the processes that wait for a slot."""
 
     kind: ClassVar[str] = "throttle"
     next_at: float = 0.0
@@ -78,11 +79,11 @@ class Starts(Fact):
         spacing: float = 0.0,
         background: bool = False,
     ) -> Start | None:
-        """Take a slot and the next start, if it is at most ``patience`` seconds from now.
+        """Take a slot and the next start. If the start is more than ``patience`` seconds from now, take neither.
 
         Return None if no slot is free, or if other processes have precedence: processes without a slot that have waited
-        for longer, and for a ``background`` download all processes in which another download waits.
-        ``spacing``: seconds from this start to the next one.
+        for longer, and for a ``background`` download all processes in which a download waits that is not in the
+        background. ``spacing``: seconds from this start to the next one, if one process uses the throttle.
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
@@ -109,7 +110,7 @@ class Starts(Fact):
         return Start(start - now, token)
 
     def _ahead(self, now: float, owner: str, *, background: bool) -> int:
-        """Return the number of other processes whose downloads go first."""
+        """Return the number of other processes whose downloads have precedence."""
         holders = {token.rpartition(":")[0] for token in self.slots}
         waiting = _still(self.background if background else self.waiting, now)
         slotless = [each for each in waiting if each not in holders]
@@ -129,8 +130,9 @@ def _still(waiting: dict[str, float], now: float) -> list[str]:
 class Throttle:
     """Limits downloads: at most ``concurrency`` at once, whose starts are about ``delay`` seconds apart.
 
-    Downloads start in the order in which they began to wait. Only the first waiting download reserves a start, so that
-    the others, if they are cancelled, have taken no start from other processes.
+    The downloads of a process start in the order in which they began to wait, except that background downloads let the
+    others start first. Only the first waiting download reserves a start. So a later download that is cancelled has
+    taken no start from other processes.
     """
 
     def __init__(  # noqa: PLR0913  # the limits, and the location of their facts
@@ -159,7 +161,7 @@ class Throttle:
         withdraws the release."""
         self._tokens = count()
         self._waiting: set[str] = set()
-        """Tokens of the downloads of this process that wait for their turn or a slot."""
+        """Tokens of the downloads of this process that wait for their turn or a slot, without background downloads."""
         self._turn = asyncio.Lock()
         """The lock of the next download to start."""
         self._background = asyncio.Lock()
@@ -173,7 +175,7 @@ class Throttle:
 
     @property
     def shortest_delay(self) -> float:
-        """The shortest time in seconds between the starts of two downloads."""
+        """The shortest time in seconds between the starts of two downloads of this process."""
         return self.limit.delay * self.facts.processes * (1 - self.jitter)
 
     def _start_in(self, ahead: int = 0) -> float:
@@ -190,7 +192,10 @@ class Throttle:
         return asyncio.get_running_loop().time() + self._start_in(ahead)
 
     def free_in(self) -> float:
-        """Return the seconds until ``acquire`` would not wait. ``inf``: this process must release a slot first."""
+        """Return the seconds until ``acquire`` need not wait, as far as this process knows.
+
+        ``inf``: this process must release a slot first.
+        """
         return math.inf if len(self._held) >= self.concurrency else self._start_in()
 
     async def acquire(self, deadline: float | None = None, *, background: bool = False) -> ReleaseSlot:
@@ -199,7 +204,8 @@ class Throttle:
         ``background``: let all other downloads start first. The start of a background download is not reserved ahead.
 
         Raises:
-            Overloaded: the download cannot start before the deadline. This is raised as soon as it is certain.
+            Overloaded: the download cannot start before the deadline. The error is raised as soon as this is certain,
+                but for a background download at the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
         wait = self._start_in()
@@ -231,7 +237,7 @@ class Throttle:
         return partial(self._release, start.token)
 
     async def _after_others(self, token: str) -> Start:
-        """Wait until no other download waits and a background download can start without delay. Then start it."""
+        """Wait until a background download can start without delay after all other downloads. Then take its slot."""
         attempts = count()
         async with self._background:
             while True:
@@ -239,7 +245,7 @@ class Throttle:
                     await asyncio.sleep(seconds)
                 async with self._turn:
                     start = await self._take(token, background=True)
-                if start is None:  # while this one waits, other downloads may start
+                if start is None:  # while this download waits for a slot, other downloads may start
                     await self._slot_is_free(next(attempts))
                 elif start.token:
                     return start
@@ -269,7 +275,7 @@ class Throttle:
         return start
 
     async def _slot_is_free(self, attempt: int) -> None:
-        """Wait until this process releases a slot, or another process may have released one."""
+        """Wait until this process releases a slot, or another process may have released one (``POLL_SECONDS``)."""
         self._freed.clear()
         shortest, longest = POLL_SECONDS
         seconds = min(shortest * 1.2**attempt, longest) * jittered(0.5) if self.facts.shared else None

@@ -1,4 +1,4 @@
-"""Connections through an egress that Scrapy does not make: those of browser pages and of checks of an egress."""
+"""Connections through an egress for browser pages and for checks of an egress. Scrapy makes the other connections."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from crawler.downloads.egress_setting import Egress, Proxy
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Connection]]
-"""A function that opens a TCP connection to a host or address, and a port."""
+"""A function that opens a TCP connection. Arguments: a host name or an address, and a port."""
 
 CHECK_SECONDS = 10.0
-"""Maximum duration of the check of an egress by ``scrapy egress check``, in seconds."""
+"""Maximum duration in seconds of a check of one egress for one platform by ``scrapy egress check``."""
 PORTS = {"http": 80, "https": 443}
+"""Scheme of a URL -> its default port."""
 
 
 class ProxyError(ConnectionError):
-    """Raised when a proxy cannot be reached, or refuses a connection. The message has no credentials."""
+    """Raised when a proxy cannot be reached, or opens no tunnel. The message contains no credentials."""
 
 
 def through_proxy(proxy: Proxy) -> Connect:
-    """Return a function that connects through an HTTP proxy. The proxy resolves host names."""
+    """Return a function that connects through an HTTP proxy, and raises ``ProxyError`` if that fails.
+
+    If the function is called with a host name, the proxy resolves the name.
+    """
     authorization = b""
     if proxy.authorization:
         authorization = b"Proxy-Authorization: " + proxy.authorization + b"\r\n"
@@ -79,12 +83,16 @@ class Check:
     problem: str
     """Why the connection failed; empty if it succeeded."""
     seconds: float = 0.0
+    """How long the successful connection took; 0 if it failed."""
     tls: str = ""
     """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""
 
 
 async def check(egress: Egress, origin: str, *, verify: bool = True, seconds: float = CHECK_SECONDS) -> Check:
-    """Open a connection to an origin through an egress, with TLS for ``https``, and close it. Send no request."""
+    """Open a connection to an origin through an egress, with TLS for ``https``, and close it. Send no request.
+
+    ``verify``: whether an invalid certificate is a failure. ``seconds``: the timeout.
+    """
     loop = asyncio.get_running_loop()
     url = urlsplit(origin)
     started = loop.time()

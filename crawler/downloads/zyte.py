@@ -41,7 +41,10 @@ class Addon:
 
 
 class Refusals:
-    """Converts error responses of Zyte API to typed errors. Zyte API's client has already retried where useful."""
+    """Downloader middleware that converts error responses of Zyte API to typed errors.
+
+    The client of Zyte API has already retried the requests for which this is useful.
+    """
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Raise the typed error for an error response of Zyte API. Ignore other exceptions."""
@@ -52,7 +55,7 @@ class Refusals:
 
 
 def refusal(status: int) -> ScrapeError:
-    """Return the typed error for a status of Zyte API itself (not of the platform).
+    """Return the typed error for an HTTP status of Zyte API itself (not of the platform).
 
     >>> refusal(520).code, refusal(429).code, refusal(401).code
     ('UPSTREAM_BLOCKED', 'UPSTREAM_RATE_LIMITED', 'INTERNAL_ERROR')

@@ -1,4 +1,4 @@
-"""The download handlers of scrapy-zyte-api, limited by ``CLOSE_GRACE``. Needs the extra ``zyte``."""
+"""The download handlers of scrapy-zyte-api, whose transfers end when the crawler closes. Needs the extra ``zyte``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawler.targets.shutdown import Closing
 
 
 class BoundedTransfers:
-    """A mixin for the handlers that ends their transfers when the crawler closes."""
+    """A mixin for download handlers: their transfers end ``CLOSE_GRACE`` seconds after the crawler begins to close."""
 
     closing: Closing
 

@@ -1,1 +1,1 @@
-"""The event loop and the garbage collector of a process, and the check of its import path."""
+"""The event loop, garbage collector and heap of a process, and the check for a hidden package ``crawler``."""

@@ -3,8 +3,8 @@
 When a peer resets a connection, libuv stops watching the socket, and uvloop calls its reader only once more
 (https://github.com/MagicStack/uvloop/issues/552). If data arrived before the reset, this call reads a part of the data.
 Twisted would never read the rest, and would never notice the reset: the connection would stay open for good, and the
-next write would raise ``RuntimeError``. asyncio's own loop calls a reader until it is removed, but with it the endpoint
-serves about a fifth fewer calls.
+next write would raise ``RuntimeError``. asyncio's own loop calls a reader until it is removed, but with that loop the
+endpoint serves about a fifth fewer calls.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Loop(uvloop.Loop):
 
 
 def installed_reactor() -> Any:
-    """Install and return the reactor with this loop, for commands that have no crawler process."""
+    """Install and return Twisted's asyncio reactor with ``Loop``, for commands that have no crawler process."""
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
-    from twisted.internet import reactor  # noqa: PLC0415  # importing it installs the default one
+    from twisted.internet import reactor  # noqa: PLC0415  # its import would install the default reactor earlier
 
     return reactor

@@ -17,13 +17,13 @@ OWN = Path(__file__).parents[1]
 
 
 def hidden_package() -> str | None:
-    """Return the location of the project's or egg's own package ``crawler`` if this package hides it, else None."""
+    """Return the folder of the package ``crawler`` of a project or egg if this package hides it, else None."""
     config = closest_scrapy_cfg()
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     for entry in [*([str(Path(config).parent)] if config else []), *eggs]:
         found = PathFinder.find_spec(OWN.name, [entry])
         locations = list(found.submodule_search_locations or ()) if found else []
-        # Another copy of this package, such as a clone, has the same spiders, so it does not matter which is used.
+        # Another copy of this package, such as a clone, has the same spiders, so it may be hidden.
         is_own = _has("reading", locations)
         is_package = found is not None and found.origin is not None  # not just a folder with that name
         if (is_package or _has("settings", locations)) and not is_own:

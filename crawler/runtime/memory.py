@@ -1,4 +1,4 @@
-"""Returns memory to the system that was freed, but that the C library keeps for later."""
+"""Returns freed memory to the system, which the C library would keep for later."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ TRIM_SECONDS = 5.0
 def trim_heap() -> None:
     """Return the free memory of the heap to the system. This takes at most a few milliseconds.
 
-    The GNU C library by itself returns only the end of its heap. Platforms' pages of a megabyte leave gaps in it, which
-    grow with each mixture of sizes: to 40 MB while a job runs. Other C libraries have no such function.
+    The GNU C library by itself returns only the end of its heap. Platforms' pages of a megabyte leave gaps in the
+    heap, which grow with each mixture of sizes: to 40 MB while a job runs. With other C libraries, this function does
+    nothing.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

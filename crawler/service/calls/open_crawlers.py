@@ -280,7 +280,7 @@ class OpenCrawlers:
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers.
 
-        A crawler may still run a target whose client has disconnected. It is cancelled after ``CLOSE_SECONDS``.
+        A crawler that still runs a target whose client has disconnected is cancelled after ``CLOSE_SECONDS``.
         """
         self.draining = True
         while self.in_flight:  # noqa: ASYNC110  # polled only at shutdown: an event would cost time in every call
