@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Disable garbage collection while pytest collects tests. The objects that exist then are never collected."""
+    """Disable garbage collection while pytest collects tests. Later collections skip the objects that exist then."""
     gc.disable()
     try:
         return (yield)

@@ -178,7 +178,7 @@ def test_messages_are_split_wherever_their_bytes_are(size: int) -> None:
 
 
 class Patient(Messages):
-    """Responds only once a given number of requests has arrived."""
+    """A server that responds to none of its requests until ten have arrived."""
 
     waiting: ClassVar[list[Patient]] = []
 

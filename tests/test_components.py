@@ -116,7 +116,7 @@ def applied(**values: Any) -> Settings:
     "way", ["command line", "settings module", pytest.param("environment", marks=pytest.mark.soak)]
 )
 def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -> None:
-    """With six settings at once, the user's components run, and record and feeds are the same as without them."""
+    """With all settings of ``ADDED`` and an add-on, the user's components run. Records and feeds stay the same."""
     settings: dict[str, Any] = {"SANDBOX": "1", "FAILURES_FEED": "failures.jsonl"}
     given = ADDED | {"ADDONS": WITH_OURS}
     environment = {}
@@ -195,7 +195,7 @@ def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: st
 
 
 def test_ct_13_a_users_value_replaces_the_one_of_the_project() -> None:
-    """This holds even in a settings module, which has a lower priority than the command line."""
+    """The user's value wins even in a settings module, which has a lower priority than the command line."""
     given = {"FEED_EXPORTERS": {"csv": "own.Csv"}, "DOWNLOAD_HANDLERS": {"https": "own.Handler", "ftp": "own.Ftp"}}
     in_module = settings_with()
     in_module.setdict(given, priority="project")
@@ -323,7 +323,7 @@ def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
 
 
 def test_ct_13_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
-    """Its API keys come from ``KEYS_FILE``; the key of ``--sandbox`` is not valid."""
+    """The setting is ``SANDBOX``. Without the option ``--sandbox``, the API keys come from ``KEYS_FILE``."""
     headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
     own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"STORE={tmp_path / 'service.sqlite3'}")
     with running(tmp_path / "log", *own, sandbox=False) as service:

@@ -102,7 +102,7 @@ class Shell:
         self._blocks = itertools.count(1)
 
     def _make_environment(self, programs: Path) -> None:
-        """Copy the virtual environment with symbolic links. Its ``scrapy`` starts fast because it is forked."""
+        """Make a virtual environment of links to the real one. Its ``scrapy`` runs in a fork, so it starts fast."""
         programs.mkdir(parents=True)
         shutil.copy(Path(sys.prefix, "pyvenv.cfg"), programs.parent)
         (programs.parent / "lib").symlink_to(Path(sys.prefix, "lib"))
@@ -120,7 +120,7 @@ class Shell:
         """Run a block to its end.
 
         Raises:
-            AssertionError: one of its commands failed.
+            AssertionError: one of its commands failed, or printed a response without success.
         """
         number = next(self._blocks)
         script, end = self.folder / f".block-{number}.sh", f"-- end of block {number} --"
@@ -135,10 +135,10 @@ class Shell:
         assert '"success":false' not in text.replace(" ", ""), f"{block.text}\n{text[-2_000:]}"
 
     def serve(self, block: Block) -> None:
-        """Run a block that starts a server, and wait until the server prints its address.
+        """Run a block that starts a server, and wait until the server prints its first line, which is its address.
 
         Raises:
-            AssertionError: the server ended before that.
+            AssertionError: the server ended without a line.
         """
         process = subprocess.Popen(
             [BASH, "-c", f"exec {self._placed(block.text).strip()}"],

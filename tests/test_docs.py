@@ -29,7 +29,7 @@ def table(page: str, title: str) -> list[list[str]]:
 
 
 def leaves(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
-    """Yield an error class and its subclasses that have their own code."""
+    """Yield the classes with a code of their own: of an error class and all its subclasses."""
     if "code" in vars(kind):
         yield kind
     for child in kind.__subclasses__():

@@ -48,7 +48,7 @@ __all__ = ["at", "shared_stage"]
 
 
 def test_targets_use_all_egresses_within_their_budgets(at: Stage, tmp_path: Path) -> None:
-    """Requests through an egress start at least half of its delay apart, because the delay varies by up to half."""
+    """On average, requests through an egress start at least half a delay apart: each delay varies by up to half."""
     delay = 0.3
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
     run = crawl(at, tmp_path, "retail", queries(24), PLATFORM_BUDGETS=budgets)
@@ -93,7 +93,7 @@ def test_pages_in_the_browser_use_the_egress_of_their_target(at: Stage, tmp_path
     "fault", [pytest.param(each, marks=[] if each in {"407", "reset"} else [pytest.mark.soak]) for each in FAULTS]
 )
 def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault) -> None:
-    """Its targets restart once on other egresses. ``scrapy egress check`` names the broken proxy and the reason."""
+    """The proxy's targets restart once on other egresses. ``scrapy egress check`` names the proxy and the reason."""
     at.proxies.relays["egress-2"].set(fault)
     budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0}})
     settings = {"PLATFORM_BUDGETS": budgets, "DOWNLOAD_TIMEOUT": 3 if fault == "hang" else 30, "BREAKER_COOLDOWN": 600}

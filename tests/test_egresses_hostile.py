@@ -70,7 +70,7 @@ def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_o
 def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_one(
     at: Stage, tmp_path: Path, fault: Fault
 ) -> None:
-    """This holds even if other targets of the crawl are refused by the platform."""
+    """The platform refuses other targets of the crawl, which must stay on their egresses."""
     walls = [{"query": "challenge", "page": page} for page in range(1, 7)]
     targets = [*queries(80), *walls, *({"query": f"late {n}"} for n in range(214))]
     budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0.05}})

@@ -334,7 +334,7 @@ def test_ct_11_a_project_with_our_name_runs_where_its_package_is_found_first(nam
 
 
 def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path: Path) -> None:
-    """For example, the installed package is used in a clone of the repository."""
+    """An example is the use of the installed package in a clone of the repository."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
     run = scrapy(tmp_path, "list", program=INSTALLED)

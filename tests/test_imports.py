@@ -59,7 +59,7 @@ MAY_IMPORT_SANDBOX = {"commands", "service"}
 
 
 def component_of(module: str) -> str | None:
-    """Return the component of a module ``crawler.<component>...``, or None for the package itself."""
+    """Return the component of a module: the key of ``LAYERS`` for ``crawler.<component>...``; None for ``crawler``."""
     parts = module.split(".")
     inner = ".".join(parts[1:3])
     return inner if inner in LAYERS else parts[1] if len(parts) > 1 else None

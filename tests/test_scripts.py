@@ -48,9 +48,10 @@ def installed(*packages: str) -> list[str]:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A copy of the scripts, with a PATH that contains only Python and basic system tools.
+    """A copy of the scripts, with a PATH that contains only basic system tools and stubs of Python, npm and cp.
 
-    This Python has no ``ensurepip``. It has pip if the environment variable ``HAS_PIP`` is set.
+    The stub of Python has no ``ensurepip``, and pip only if the environment variable ``HAS_PIP`` is set. The stub
+    records the commands that would install packages or run tests, and runs all others with the real Python.
     """
     (tmp_path / "scripts").mkdir()
     for name in SCRIPTS:

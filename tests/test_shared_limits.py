@@ -27,7 +27,7 @@ class Visits:
 
     shop: Shop
     seconds: float = 0.05
-    """How long the shop takes to serve a page."""
+    """Seconds that the shop takes to serve a page."""
     starts: list[float] = field(default_factory=list)
     most: int = 0
     _open: int = 0
@@ -44,7 +44,7 @@ class Visits:
         return body
 
     def check_delay(self, delay: float) -> None:
-        """Check that all requests together took as long as the delay requires. Single ones can be late."""
+        """Check that all requests together took about as long as the delay requires. Single requests can be late."""
         shortest = (len(self.starts) - 1) * delay / 2  # the delay varies by up to half
         assert max(self.starts) - min(self.starts) >= 0.8 * shortest
 

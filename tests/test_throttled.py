@@ -31,7 +31,7 @@ from tests.structured_fields import parse_list
 
 IN_FLIGHT, THRESHOLD, TARGETS = 4, 5, 20
 DETAILS = 17
-"""Two items more than the feed contains, so that each target of the video site requests two items separately."""
+"""Two items more than the Atom feed contains, so that each target of the video site requests two items separately."""
 MANY_DETAILS = 100
 """More details than any page has items."""
 
@@ -223,7 +223,7 @@ def endpoint(folder: Path) -> Iterator[tuple[Service, Path]]:
 
 
 def call_in_a_row(service: Service, *calls: tuple[str, dict[str, str]]) -> list[Reply]:
-    """Make these calls as often and with the same concurrency as the crawls above."""
+    """Make each call ``TARGETS`` times, with ``IN_FLIGHT`` calls at once, as the crawls above do with their targets."""
     headers = HEADERS | {"Prefer": "wait=60"}
     return asyncio.run(many(service.url, [*calls] * TARGETS, at_once=IN_FLIGHT, headers=headers))
 

@@ -194,8 +194,8 @@ def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tupl
 def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool]) -> int:
     """Put targets whose lease has expired back into their queues, or declare them dead. Return their number.
 
-    Targets of cancelled jobs are cancelled instead. ``is_steady``: gets the time of the database, and returns whether
-    its clock is steady. If it is not, nothing is changed.
+    In cancelled jobs, targets are not requeued, but cancelled. ``is_steady``: gets the time of the database, and
+    returns whether its clock is steady. If it is not, nothing is changed.
     """
     now = session.now()
     if not is_steady(now):

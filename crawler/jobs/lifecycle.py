@@ -172,7 +172,7 @@ class Jobs:
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("loading",)))
 
     async def cancel(self, job: Job) -> None:
-        """Cancel a job that is not done, and its waiting and paused targets. Running targets end, without follow-ups.
+        """Cancel a job that is not done, with its waiting and paused targets, and the follow-ups of its running ones.
 
         A cancellation that was killed can be repeated.
         """

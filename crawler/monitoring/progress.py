@@ -71,7 +71,7 @@ class Progress:
             self._every(self.interval, self._log)
 
     def spider_closed(self) -> None:
-        """Show the final progress on the bar, or log it."""
+        """Show the final progress on the bar, in the log, or both."""
         for call in self._calls:
             call.stop()
         if self._bar:

@@ -1,1 +1,1 @@
-"""``scrapy probe``: fetches one live target, reports its requests and empty fields, and saves its pages as fixtures."""
+"""Checks of live targets (``scrapy probe``), and reading kept responses again, to repair names of changed payloads."""

@@ -88,7 +88,7 @@ def fields_of_run(recorder: Recorder) -> Fields:
 
 
 def changes(before: Fields, now: Fields) -> dict[str, str]:
-    """Return the fields that are no longer filled ("vanished"), or less often ("dropped"), than in the last run."""
+    """Return the fields that are no longer filled ("vanished"), or less often than in the last run ("dropped")."""
     found: dict[str, str] = {}
     for path, count in before.items():
         current = now.get(path, FieldCount())

@@ -98,7 +98,12 @@ USAGE_PENDING = Gauge("crawler_usage_pending", "Calls whose usage is not stored 
 
 PAGES = Gauge("crawler_browser_pages", "Open browser pages.", ["platform"], multiprocess_mode="livesum")
 WAITING = Gauge("crawler_calls_waiting", "Calls that wait for a crawler.", ["platform"], multiprocess_mode="livesum")
-IN_FLIGHT = Gauge("crawler_calls_in_flight", "Calls without a response yet.", ["platform"], multiprocess_mode="livesum")
+IN_FLIGHT = Gauge(
+    "crawler_calls_in_flight",
+    "Calls without a response yet, and running targets of clients' jobs.",
+    ["platform"],
+    multiprocess_mode="livesum",
+)
 BREAKER = Gauge(
     "crawler_breaker_open",
     "1 while a circuit breaker of the platform is open.",

@@ -152,7 +152,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         return spider
 
     def check(self, settings: BaseSettings) -> None:
-        """Check the targets, and the store if the arguments or ``SHARED_LIMITS`` need one, without sending requests.
+        """Check the targets, and the store if the arguments or ``SHARED_LIMITS`` need it. The platform gets no request.
 
         Raises:
             WrongTargetsError: the targets are wrong, such as an invalid param or a targets file that does not exist.

@@ -101,7 +101,7 @@ class CrawlArguments(Described):
 
 
 def parse_shard(text: str) -> range:
-    """Return the numbers of the rows of a shard, of which the first row of all files has the number 0.
+    """Return the numbers of the rows of a shard. The rows of all files are numbered together, starting with 0.
 
     >>> parse_shard("3/16")[0], parse_shard("3/16")[1]
     (2, 18)

@@ -75,7 +75,7 @@ class FetchedOnce(TargetSource):
         return self._execute("SELECT 1 FROM later WHERE row = ?", row).fetchone() is not None
 
     def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
-        """Return the outcomes of the rows that repeat the outcome's target, as an iterator that reads the rows."""
+        """Return the outcomes of the rows that repeat the outcome's target, which are made one by one."""
         target = outcome.target
         if not self.repeated or isinstance(target, InvalidTarget):
             return ()

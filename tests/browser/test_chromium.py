@@ -92,7 +92,7 @@ def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
 
 
 def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a minimal Debian, where the Node.js of Playwright lacks a library."""
+    """The driver fails as on a minimal Debian, where Playwright's Node.js lacks a library."""
     monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
 
     async def visit() -> None:

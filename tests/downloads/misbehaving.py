@@ -58,12 +58,12 @@ class Case:
     tls: bool = False
     """Whether the server uses TLS, with a self-signed certificate for another name."""
     as_proxy: bool = False
-    """Whether the server is the proxy of an egress."""
+    """Whether the server is the proxy of an egress, through which another host is requested."""
     listens: bool = True
     """Whether the server accepts connections."""
     path: str = "/"
     request: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of the request."""
+    """Arguments of the ``scrapy.Request`` in addition to the URL."""
     settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
     heads: list[str] = field(default_factory=list)

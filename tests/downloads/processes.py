@@ -12,7 +12,7 @@ UNREACHABLE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 @asynccontextmanager
 async def processes(store: str, number: int = 2) -> AsyncIterator[tuple[SharedFacts, ...]]:
-    """Yield the shared state of each process. While the store is unavailable, each uses its share of the limits."""
+    """Yield the shared state of ``number`` processes. Without the store, each uses its share of the limits."""
     found = tuple(SharedFacts(store, number) for _ in range(number))
     try:
         yield found

@@ -33,7 +33,7 @@ def target(name: str, query: str = "", deadline: float | None = None) -> Target:
 
 
 def made(*names: str, delay: float = 0, **settings: Any) -> Lanes:
-    """The lanes of three egresses, each with one slot."""
+    """The lanes of the named egresses, by default of three, each with one download slot."""
     values = {
         "EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in names or NAMES],
         "PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": delay}},
@@ -58,7 +58,7 @@ def names(lanes: Any) -> list[str]:
 
 
 class Sending:
-    """The middleware of a crawler that sends requests through lanes."""
+    """A crawler's throttle middleware with the given lanes, and methods that send requests through it."""
 
     def __init__(self, lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("crawler.middlewares.platform_lanes", lambda *_: lanes)

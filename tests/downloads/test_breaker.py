@@ -239,7 +239,7 @@ async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognise
 
 
 async def test_a_request_that_was_not_sent_does_not_count() -> None:
-    """Its error must not end another request's trial, either."""
+    """The error of a request that was not sent must not end the trial of another request, either."""
     found = of_platform(BreakerPolicy(threshold=1, cooldown=0))
     await found["page"].record(BLOCK)
     assert await found["page"].enter() == 0
@@ -264,7 +264,7 @@ def state(platform: str, **settings: Any) -> Any:
 
 @pytest.mark.parametrize(("source", "throttled"), [("timeline", {"own", "all"}), ("page", {"all"}), (None, {"all"})])
 async def test_ph_2_the_timeline_has_a_budget_of_its_own(source: str | None, throttled: set[str]) -> None:
-    """50 calls in 15 minutes."""
+    """The platform allows 50 calls for timelines in 15 minutes. The delay of the budget keeps below this limit."""
     found = state("microblog")
     own = found.sources["timeline"]
     assert 15 * 60 / own.limit.delay < 50

@@ -94,7 +94,7 @@ async def test_only_a_failure_of_its_own_suspends_an_egress_at_once(error: Scrap
 
 
 async def test_an_egress_is_suspended_after_two_targets_in_a_row_have_lost_their_connections() -> None:
-    """If there is only one such target, the target itself may be the cause."""
+    """One target that loses its connections several times suspends nothing: the target itself may be the cause."""
     lane = next(iter(made()))
     for _ in range(3):
         await lane.count_lost("1")
@@ -149,7 +149,7 @@ async def test_a_target_whose_egress_failed_leaves_it_once(monkeypatch: pytest.M
 
 
 async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a target is restarted, tasks of its first start may still send requests or have requests in flight."""
+    """Tasks of a target's first start may still have requests in flight when the target has been restarted."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     first = await sending.egress(each)
@@ -243,7 +243,7 @@ def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyP
 async def test_a_request_that_waits_for_a_slot_is_not_sent_after_its_target_has_its_outcome(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """For example, a remaining enrichment request, which could otherwise be sent through another egress."""
+    """An example is a remaining enrichment request, which could otherwise be sent through another egress."""
     sending = Sending(made("a", "b"), monkeypatch)
     each = target("1")
     async with sending.download(each):

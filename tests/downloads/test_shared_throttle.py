@@ -268,7 +268,7 @@ def test_a_free_slot_is_left_to_a_process_that_has_none_and_waits() -> None:
 
 
 def test_a_free_slot_is_left_to_a_download_that_is_not_in_the_background() -> None:
-    """This applies even if its process has other slots."""
+    """The slot is left to the waiting download even if the download's process already has another slot."""
     starts = Starts(0.0, {"one:0": 160.0, "two:0": 160.0})
     take = partial(starts.take, processes=1, limit=Limit(2, 0.0, 60.0))
     assert take(100.0, token="one:1") is None

@@ -13,9 +13,9 @@ import fsspec
 from fsspec.spec import AbstractFileSystem
 
 FAIL = "BUCKET_FAILURES"
-"""The environment variable with the share of uploads that fail, half of them after the file was stored."""
+"""The environment variable with the share of uploads that fail, about half of them after the file was stored."""
 VERSIONS = "versions"
-"""The folder in which each stored version of each file is kept."""
+"""The name of the folder, beside a stored file, that keeps each version of it."""
 
 
 class Bucket(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types

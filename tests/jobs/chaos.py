@@ -46,13 +46,13 @@ class Plan:
     seed: int
     targets: int = 600
     pace: float = 1.5
-    """Maximum number of seconds for which a worker scrapes a target."""
+    """The longest time in seconds that a worker takes to "scrape" a target."""
     locked: float = 10.0
     """Seconds for which a lock is held."""
     full: float = 4.0
     """Seconds for which the disk is full."""
     faults_until: float = 1e9
-    """Seconds after which no more faults are caused."""
+    """Seconds from the start of the run after which no new faults are caused."""
 
 
 @contextmanager
@@ -81,7 +81,7 @@ class Chaos:
     """The file with the clock's offset, None if the clock cannot be changed."""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     stopped: dict[int, float] = field(default_factory=dict)
-    """When to continue each suspended worker, by process id."""
+    """Process id of each suspended worker -> the time (``time.monotonic()``) at which to continue it."""
     counts: Counter[str] = field(default_factory=Counter)
     """How often each fault occurred."""
     started: int = 0
@@ -202,7 +202,10 @@ class Chaos:
             self.server.start()  # it exits if it cannot write its log
 
     def jump(self) -> None:
-        """Set the clock of the database, by 26 hours or 20 seconds, for 4 seconds."""
+        """For 4 seconds, set a clock forward or back by 26 hours or 20 seconds.
+
+        This is the clock of the PostgreSQL server, or with SQLite the clock of the workers.
+        """
         assert self.clock is not None
         self.clock.write_text(self.chance.choice(("+93600", "-93600", "+20", "-20")))
         time.sleep(4)
@@ -239,7 +242,7 @@ class Chaos:
         await jobs.close()
 
     async def assert_books(self, jobs: Jobs, job: Job) -> None:
-        """Assert that each target and follow-up has one outcome, at most one report, and a record if it is OK."""
+        """Assert that each target and follow-up has one outcome, a record if it is OK, and at most one log line."""
         assert await jobs.check(job) == []
         roots = [line.key for line in lines(self.plan.targets)]
         expected = roots + [key for root in roots for key in followups_of(root)]

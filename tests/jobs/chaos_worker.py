@@ -1,7 +1,8 @@
 """A worker process of the chaos program: ``python -m tests.jobs.chaos_worker STORE JOB LOG SEED PACE LEASE``.
 
-It "scrapes" each target for a random time, and writes each outcome to its log after the commit. It loses the responses
-to some commits, and suspends itself within some transactions, until ``chaos.py`` continues it.
+The worker "scrapes" each target for a random time, and writes the target's key to its log after the commit of the
+outcome. The worker loses the responses to some commits, and suspends itself within some transactions, until
+``chaos.py`` continues it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from crawler.jobs.worker import Worker, WorkerStoppedError
 
 IN_FLIGHT = 8
 EXITS = 10_000
-"""So many that no target becomes ``dead``: the expected outcomes would then depend on the faults."""
+"""More exits than this make a target ``dead``. The number is so high that no outcome depends on the faults."""
 LOST_ANSWERS = 0.02
 SUSPENSIONS = 0.01
 
@@ -39,7 +40,7 @@ def followups_of(key: bytes) -> list[bytes]:
 
 
 def fails(key: bytes) -> bool:
-    """Whether a target fails."""
+    """Whether the outcome of a target is an error, which depends only on its key."""
     return key[1] % 8 == 0
 
 
@@ -84,7 +85,7 @@ class ScrapingProcess:
         self.worker = Worker(self.jobs.writes, self.note, self.lost, lambda _: None, holder)
 
     def note(self, finished: Finished) -> None:
-        """Write a stored outcome to the log."""
+        """Write the key of a target whose outcome is stored to the log."""
         self.scrapes.pop(finished.claim.target, None)
         self.log.write(finished.claim.key.hex() + "\n")
 

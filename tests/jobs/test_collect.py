@@ -105,7 +105,7 @@ def test_one_command_collects_targets_of_several_platforms(commands: Commands) -
 def test_collect_ends_with_the_exit_code_of_a_crawl_if_a_listing_lacks_rows(
     commands: Commands, username: str, exit_code: int
 ) -> None:
-    """Both timelines have 45 of 60 posts. Only that of ``half_listed`` states its end (docs/completeness.md)."""
+    """Both timelines list 45 of 60 posts. Only the one of ``half_listed`` states its end (docs/completeness.md)."""
     targets = write(commands.folder / "profile.txt", [f"https://x.com/{username}"])
     run = commands.run("collect", targets, "-a", "max_pages=6")
     assert run.returncode == exit_code, run.stderr
@@ -259,7 +259,7 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
 
 
 def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
-    """It creates neither a store nor a folder ``.scrapy``, even with targets from a file."""
+    """A crawl creates neither a store nor a folder ``.scrapy``, even with targets from a file."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     write(tmp_path / "targets.jsonl", searches(2))
     program = [sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-O", "out.jsonl"]

@@ -50,7 +50,7 @@ async def become_done(jobs: Jobs, _: Job) -> None:
 
 
 async def be_done_again(jobs: Jobs, job: Job) -> None:
-    """Lines that are known do not change the job."""
+    """A job that is done, and to which lines are added that it already contains, is retried and done again."""
     await work(jobs, answer=mixed)
     await jobs.push(job, lines(3))
     await jobs.retry(job)
@@ -59,7 +59,7 @@ async def be_done_again(jobs: Jobs, job: Job) -> None:
 
 
 async def be_cancelled(jobs: Jobs, job: Job) -> None:
-    """A target is running when the job is cancelled: its outcome is counted."""
+    """A target is running when the job is cancelled. Its outcome is still counted."""
     process = Process(jobs, lambda _: None)
     async with process.worker:
         (claim,) = await process.claim(1)
@@ -82,7 +82,7 @@ async def be_paused(jobs: Jobs, job: Job) -> None:
 
 
 async def be_paused_as_a_whole(jobs: Jobs, job: Job) -> None:
-    """No quota is left to resume it."""
+    """All targets are paused twice. The job is resumed once; the second time, no quota is left for it."""
     await work(jobs, 1, paused)
     await work(jobs, answer=paused)
     await jobs.resume(job)
@@ -95,7 +95,7 @@ async def be_removed(jobs: Jobs, job: Job) -> None:
 
 
 async def be_removed_while_loading(jobs: Jobs, job: Job) -> None:
-    """The upload was interrupted."""
+    """Two jobs, one without lines, are removed before their uploads have ended."""
     await jobs.remove(job)
     for n in (0, 2):
         loading = await jobs.create("loading", OWNER)

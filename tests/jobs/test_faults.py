@@ -98,7 +98,7 @@ def unavailable(location: str) -> BaseException:
 async def work_ten(jobs: Jobs, location: str, name: str, at: int, error: Callable[[], BaseException]) -> bool:
     """Run a job of ten targets, each with a follow-up, with a fault. Return whether the fault occurred.
 
-    A worker that stopped is followed by another one.
+    If the fault kills the worker, another worker finishes the job.
     """
     job = await new_job(jobs, 10, name)
     mine = Jobs(location)
@@ -238,7 +238,7 @@ async def test_a_name_that_is_too_long_for_an_index_fails_alone(jobs: Jobs, loca
 
 
 async def test_what_else_is_stored_with_outcomes_is_in_their_transaction(jobs: Jobs) -> None:
-    """For example, usage is billed. If it cannot be stored, the outcome is not stored, either."""
+    """Here, usage is stored with outcomes. If the usage of a batch cannot be stored, neither can its outcomes."""
     job = await new_job(jobs, 40)
     billed: list[int] = []
 

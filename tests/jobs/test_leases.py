@@ -16,7 +16,7 @@ from tests.tiers import ON_POSTGRESQL
 
 
 def unanswered(claim: Claim) -> None:
-    """Leaves a target in flight."""
+    """Give a target no outcome, so that it stays in flight."""
 
 
 async def until(condition: Any, seconds: float = 30) -> None:
@@ -104,7 +104,7 @@ async def test_a_target_that_no_worker_survives_is_dead(jobs: Jobs) -> None:
 
 
 async def until_claimed(process: Process, n: int) -> None:
-    """Claim targets when the leases of their worker have expired, and exit."""
+    """Claim ``n`` targets as soon as the leases of their earlier worker have expired, then stop renewing leases."""
     async with asyncio.timeout(30):
         tending = asyncio.create_task(process.worker._tend())
         while len(process.worker.held) < n:

@@ -25,7 +25,7 @@ from tests.tiers import FAST_ON_SQLITE
 
 
 def unanswered(claim: Claim) -> None:
-    """Leaves a target in flight."""
+    """Give a target no outcome, so that it stays in flight."""
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "a\nb", "x" * 201])
@@ -97,7 +97,7 @@ async def test_a_line_that_cannot_be_stored_is_named(jobs: Jobs, line: dict[str,
 
 
 async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
-    """Its targets in flight end, and their follow-ups do not start."""
+    """Targets that are in flight at the cancellation end, and their follow-ups do not start."""
     job = await new_job(jobs, 10)
     process = Process(jobs, unanswered)
     released = Process(jobs, unanswered)
@@ -316,12 +316,12 @@ async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_runnin
 
 
 SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo": (3, 5), "videosite": (2, 2)}
-"""For each platform: its number of slots, and the number of rounds for which a target runs."""
+"""Platform -> its number of download slots in each process, and the number of rounds for which a target runs."""
 
 
 @FAST_ON_SQLITE
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
-    """In 30 rounds, two processes claim a target per free slot. One client also has targets of another platform."""
+    """In 30 rounds, two processes claim a target for each free slot. Only one of the two clients has retail targets."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
         job = await jobs.create("job", owner)
         for number, platform in enumerate(platforms):
@@ -402,7 +402,7 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
 
 
 async def test_two_workers_never_have_the_same_root(jobs: Jobs, location: str) -> None:
-    """Both claim at the same time, while the targets of the roots wait one by one."""
+    """Three workers claim targets at the same time."""
     job = await new_job(jobs, 12, whole_roots=True)
     stores = [Jobs(location) for _ in range(3)]
     holders: dict[bytes, set[int]] = {}

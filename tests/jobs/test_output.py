@@ -63,7 +63,7 @@ FAILED = [
     ("objects.jsonl:5", 5, "INVALID_REQUEST"),
     ("c4", 6, "INVALID_REQUEST"),
 ]
-"""Id, line of the file, code."""
+"""For each failed target: id, number of its line in its file, and code."""
 
 
 @pytest.fixture(scope="module")

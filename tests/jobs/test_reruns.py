@@ -21,7 +21,7 @@ OTHER = {"source": "feed", "code": "UPSTREAM_ERROR", "reason": "no_feed"}
 
 
 def warned(claim: Claim) -> Finished:
-    """Every third line has an unread part, and every second line has another warning, and so has its second page."""
+    """Every third line has an unread part, every second line another warning. Row 4 has an unread second page."""
     is_page = claim.work.get("id") == "page-2"
     row = -1 if claim.row is None or is_page else claim.row
     warnings = [UNREAD] * (row % 3 == 0) + [OTHER] * (row % 2 == 0)

@@ -1,4 +1,4 @@
-"""Lines of input, and workers that finish targets without scraping them."""
+"""Input lines of jobs, and workers that finish targets without scraping them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SCRAPER = "retail-search-v4"
 
 
 def lines(n: int, start: int = 0, platform: str = "retail") -> Iterator[InputLine]:
-    """Input lines with different targets."""
+    """``n`` input lines with different targets."""
     for row in range(start, start + n):
         params = {"query": f"query {row}"}
         yield InputLine(row, f"id-{row}", target_key(SCRAPER, params), platform, {"params": params})
 
 
 async def new_job(jobs: Jobs, n: int, name: str = "job", owner: str = "", **options: Any) -> Job:
-    """An open job with targets."""
+    """Create and open a job of ``n`` targets."""
     job = await jobs.create(name, owner, **options)
     await jobs.push(job, lines(n))
     await jobs.open(job)
@@ -36,7 +36,7 @@ async def new_job(jobs: Jobs, n: int, name: str = "job", owner: str = "", **opti
 
 
 def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
-    """A record, and follow-ups for a target that is not a follow-up."""
+    """The outcome OK with a record. A target that is not a follow-up itself also gets ``followups`` follow-ups."""
     parts = [f"page={page}" for page in range(2, 2 + followups)] if "part" not in claim.work else []
     found = tuple(Followup(followup_key(claim.key, part), claim.platform, {"part": part}) for part in parts)
     record = {"of": claim.key.hex(), "text": "x" * 100}
@@ -76,7 +76,7 @@ class Process:
         return claims
 
     async def run(self, job: Job, seconds: float = 120) -> None:
-        """Work until the job is done."""
+        """Work until the job is neither open nor loading, for at most ``seconds``."""
         async with asyncio.timeout(seconds), self.worker:
             while True:
                 if not await self.claim():
@@ -98,7 +98,7 @@ async def outcomes(jobs: Jobs, job: Job) -> list[Line]:
 
 
 async def assert_books(jobs: Jobs, job: Job, **counts: int) -> None:
-    """Assert that the counters equal the states and records, and the given numbers."""
+    """Assert that a job's counters equal the given numbers, and the states and records of its targets."""
     assert await jobs.check(job) == []
     found = await jobs.get(job.id)
     assert found is not None

@@ -37,7 +37,7 @@ def message(number: int | str, method: str, **params: Any) -> str:
 
 
 def test_standard_output_has_only_json_rpc_with_the_sandbox(tmp_path: Path) -> None:
-    """This holds even with ``LOG_LEVEL=DEBUG``. The process exits when its input ends, with all its children."""
+    """Logs, even debug messages, go to standard error. The process exits when its input ends, with all its children."""
     info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with (tmp_path / "log").open("w") as stderr:
         process = subprocess.Popen(

@@ -40,7 +40,7 @@ LINKS = [
     "nothing that can be scraped",
 ]
 FAILED = 2
-"""The last two links."""
+"""Number of links that fail: the last two."""
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def over_stdio(url: str, use: Callable[[Client], Awaitable[T]]) -> T:
 
 @pytest.mark.parametrize("over", [over_http, pytest.param(over_stdio, marks=pytest.mark.soak)])
 def test_twenty_links_are_collected_and_read(service: Service, over: Callable[..., Any]) -> None:
-    """Both over HTTP and over standard input and output. No record is skipped if a result would be too large."""
+    """The test runs over HTTP and over standard input and output. Large results come in parts, which lose no record."""
     records, failures = over(service.url, collected)
     queries = [each["params"]["query"] for each in records if each["scraper"] == "retail-search-v4"]
     assert sorted(queries) == sorted(f"mustard {number}" for number in range(16))

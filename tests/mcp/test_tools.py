@@ -40,7 +40,7 @@ def test_a_scraper_that_the_document_lacks_is_a_tool_without_a_schema() -> None:
 
 
 def test_us3_18_the_definitions_of_all_tools_are_small(tools: dict[str, Tool]) -> None:
-    """A model reads all of them before its first call. They once had 136 kB."""
+    """A language model reads all definitions before its first call. They once had 136 kB."""
     assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools.values()) < 20_000
 
 

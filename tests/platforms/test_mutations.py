@@ -30,9 +30,9 @@ MAX_FAST_BYTES = 30_000
 
 
 def is_fast(fixture: PageFixture) -> bool:
-    """Return whether the fixture is the largest one of its page object that is small enough for the fast tests.
+    """Return whether the fixture is the largest one of its page object with at most ``MAX_FAST_BYTES``.
 
-    Changing every name of a larger page takes minutes.
+    If none is that small, this is the smallest one. Changing every name of a larger page takes minutes.
     """
     sizes = sorted(len(each.body) for each in fixtures(fixture.platform) if each.case.page is fixture.case.page)
     return len(fixture.body) == max((size for size in sizes if size <= MAX_FAST_BYTES), default=sizes[0])

@@ -31,7 +31,7 @@ OTHERS: dict[str, dict[int, Error]] = {
     "PlaylistPage": LOST,
     "FeedPage": dict.fromkeys((404, 410), ("UPSTREAM_ERROR", "no_feed")),
 }
-"""Page classes whose target exists although the response does not."""
+"""Page classes for which some statuses have other errors: there, 404 does not mean that the target does not exist."""
 WITH_TOKEN = {"TimelinePage", "UserPage"}
 """Page classes that read status 403 without HTML as a refused guest token."""
 

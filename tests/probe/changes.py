@@ -29,7 +29,7 @@ class Change:
     kind: type[Contract]
     value: Value
     depth: int
-    """How many keys of the value's path there are up to and including the changed key."""
+    """Number of keys on the value's path, up to and including the changed key."""
     further: str
     """The path that the correct ``PAYLOAD_NAMES`` line gives for the value."""
     changed: list[PlatformPage]
@@ -111,7 +111,7 @@ def _with_twins(platform: str) -> list[list[Response]]:
 
 
 def _keys(path: tuple[Step, ...]) -> list[str]:
-    """Return the keys at the beginning of a path, before the first list."""
+    """Return the keys at the beginning of a path, before the first step into a list or into every key of an object."""
     keys = []
     for step in path:
         if not isinstance(step, str) or step in {"[]", "*"}:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 ENABLED = 'EXTENSIONS={"downloads_log.DownloadsLog": 500}'
-"""The setting that enables the extension. The environment variable ``DOWNLOADS_LOG`` names the file."""
+"""The setting that enables the extension. The setting ``DOWNLOADS_LOG`` names the file to write."""
 
 
 class DownloadsLog:
-    """Writes ``<platform> <source>`` for each downloaded response, including redirects."""
+    """Appends the line ``<platform> <source>`` for each downloaded response, including redirects."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

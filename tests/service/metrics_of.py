@@ -28,7 +28,10 @@ def value(url: str, name: str, **labels: str) -> float:
 
 
 def becomes(url: str, expected: float, name: str, **labels: str) -> bool:
-    """Wait until a sample has the expected value. Return whether it got it. Gauges are updated once a second."""
+    """Wait for at least a minute until a sample has the expected value. Return whether it has the value.
+
+    Gauges are updated once a second.
+    """
     for _ in range(600):  # much longer than needed, in case the machine is busy
         if value(url, name, **labels) == expected:
             return True

@@ -105,7 +105,7 @@ def rows(session: Session) -> list[Any]:
 
 
 def test_ids_sort_in_the_order_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds even within a millisecond, and after the clock was set back."""
+    """The ids sort in this order even within a millisecond, and after the clock was set back."""
     start = time.time_ns()
     times = [start] * 100 + [start - 10**9] * 100 + [start + 10**9] * 100
     monkeypatch.setattr(time, "time_ns", iter(times).__next__)

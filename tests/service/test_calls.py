@@ -29,7 +29,7 @@ WAIT = {"Prefer": "wait=60"}
 
 @dataclass
 class Clients:
-    """A service with one download slot. Its platform does not respond to queries that begin with "hang"."""
+    """A service with one download slot, and the platform, which does not respond to queries that begin with "hang"."""
 
     service: Service
     platform: HangingPlatform
@@ -44,7 +44,7 @@ class Clients:
         return call(self.service.url, path, body, method=method, headers=sent, timeout=120)
 
     def accept(self, query: str, headers: dict[str, str] | None = None, client: str = "acme") -> str:
-        """Make an asynchronous call. Return its path."""
+        """Make an asynchronous call, and check that it is accepted. Return the path of its response."""
         reply = self.send("POST", SEARCH, {"query": query}, {**ASYNC, **(headers or {})}, client)
         assert (reply.status, reply.code) == (202, "ACCEPTED"), reply
         assert reply.headers["location"] == f"/v1/calls/{reply.body['request_id']}"

@@ -250,7 +250,7 @@ def test_slow_clients_do_not_affect_other_calls(service: Service) -> None:
 
 
 def test_every_log_line_of_a_target_has_its_request_id(tmp_path: Path) -> None:
-    """Covers both kinds of retry: failed downloads by the downloader middleware, unreadable pages by the spider."""
+    """Two kinds of retries are logged: of failed downloads by a middleware, and of unreadable pages by the spider."""
     flaky = [(SEARCH, {"query": "flaky", "page": page}) for page in range(1, 16)]
     again = [(SEARCH, {"query": "wrong-page", "page": page}) for page in range(1, 16)]
     with running(tmp_path / "log") as service:

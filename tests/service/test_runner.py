@@ -280,7 +280,7 @@ class TakenSlot(Slots):
 
 
 async def test_a_call_waits_again_if_a_synchronous_call_has_taken_its_slot(tmp_path: Path) -> None:
-    """If it did not wait again, it would have no position in the queue, and its lease would expire."""
+    """If the call did not wait again, it would have no position in the queue, and its lease would expire."""
 
     async def fetch(_: Target) -> Served:
         return Served({"a": 1})

@@ -32,7 +32,7 @@ from crawler.targets.target import Target
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the write lock of an SQLite file, like a backup."""
+    """Hold an exclusive lock of an SQLite file, like a backup."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
@@ -40,7 +40,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for locks, and do not wait before keys are read again after a failure."""
+    """Do not wait for locks, and read the file of keys again at each use, also directly after a failure."""
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.READ_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.clients.key_store.RETRY_SECONDS", 0)
@@ -355,7 +355,7 @@ async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp
 async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it did, a repeated call would run and be billed a second time."""
+    """If the call succeeded, a repeated call would not find its result, and would run and be billed a second time."""
     store = Store(str(tmp_path / "service.sqlite3"))
     keys = Once(store, ttl=60)
     other = sqlite3.connect(store.location, isolation_level=None)
@@ -392,7 +392,7 @@ def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_
 
 
 async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:
-    """If each of them waited for the lock, a thousand calls would take a thousand seconds."""
+    """If each transaction waited for the lock in turn, a thousand calls would take a thousand seconds."""
     store = Store(str(tmp_path / "service.sqlite3"))
     await store.transact(lambda session: session.run("DELETE FROM usage"))
     release = threading.Event()
@@ -462,7 +462,7 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
 def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
     postgresql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When processes used their own clocks, 20 s apart, each took over the other's running calls."""
+    """Before the fix, processes used their own clocks. If these differed by 20 s, each took over the other's calls."""
     real, times = time.time, []
     for behind in (0, 20):
         clock = StoreTime()

@@ -60,7 +60,7 @@ class Outbox:
         return await self.store.transact(lambda s: outbox.listed(s, client, "msg_~", 100), write=False)
 
     async def ended(self, client: str = CLIENT, least: int | None = None) -> dict[str, Any]:
-        """Wait until no event is pending, or the newest has ``least`` attempts. Return the newest event."""
+        """Wait until no event is pending, or the newest event has at least ``least`` attempts. Return this event."""
         async with asyncio.timeout(60):
             while True:
                 listed = await self.listed(client)
@@ -92,7 +92,10 @@ def verify(receiver: Receiver) -> list[Any]:
 
 
 async def test_an_event_is_delivered_once_the_receiver_is_up(location: str) -> None:
-    """It is down, then slow, then responds with 500, a redirect and 404. All attempts have the same id and body."""
+    """The receiver is down, then responds with 500, redirects, 404 and 103, and at last, slowly, with 204.
+
+    No redirect is followed, and all attempts have the same id and body.
+    """
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     async with outbox_of(location) as box, receiving(status(200)) as other:

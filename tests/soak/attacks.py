@@ -116,7 +116,7 @@ def call(
 
 @contextmanager
 def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
-    """Measure the service's memory and ``/healthz`` until the block ends. ``source``: an address of its own."""
+    """Measure the service's memory and ``/healthz`` until the block ends. ``source``: the address of the requests."""
     report = Report(megabytes_before=megabytes(victim.pid))
     report.megabytes_peak = report.megabytes_before
     ended = threading.Event()
@@ -217,9 +217,9 @@ class Load:
     """Whether some calls are for faulty targets, have a tiny deadline, or are abandoned by the client."""
     sent: int = 0
     results: list[tuple[str, float]] = field(default_factory=list)
-    """The code and the duration in seconds of each call."""
+    """The code (``broken`` if the client disconnected) and the duration in seconds of each call."""
     ordinary: list[str] = field(default_factory=list)
-    """The codes of the calls with none of these three properties."""
+    """The codes of the calls with a good target, a normal deadline and a client that waits for the response."""
     usage: list[tuple[str, bool]] = field(default_factory=list)
     """For each call with a response: its code, and whether it was billable."""
     ends: list[float] = field(default_factory=list)

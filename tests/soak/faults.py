@@ -76,21 +76,21 @@ def read_only(path: Path) -> End:
 
 
 def truncated(path: Path) -> End:
-    """Truncate the file. Its end restores an API key file, which the service cannot create again."""
+    """Truncate the file. The returned function restores an API key file, which the service cannot create again."""
     content = path.read_bytes()
     os.truncate(path, 0)
     return lambda: restore(path, content)
 
 
 def deleted(path: Path) -> End:
-    """Delete the file."""
+    """Delete the file. The returned function restores an API key file."""
     content = path.read_bytes()
     path.unlink()
     return lambda: restore(path, content)
 
 
 def restore(path: Path, content: bytes) -> None:
-    """Write an API key file again. Other stores are created again by the service."""
+    """Write an API key file again, but no other file: the service itself creates other stores again."""
     if "keys" in path.name:
         path.write_bytes(content)
 

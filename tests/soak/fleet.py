@@ -26,7 +26,7 @@ class Fleet:
     url: str = ""
 
     def send(self, client: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Send a request, and repeat it while the service is down."""
+        """Send a request, and repeat it while the connection fails or the response is a 503 other than OVERLOADED."""
         while True:
             with suppress(OSError, http.client.HTTPException, ValueError):
                 sent = {**HEADERS, "X-API-Key": self.keys[client], **headers}
@@ -68,6 +68,6 @@ def serve(fleet: Fleet) -> Iterator[Service]:
 
 
 def wait_for(fleet: Fleet, number: int) -> None:
-    """Wait until a number of calls, summed over all clients, have ended."""
+    """Wait until at least ``number`` calls of all clients together have the state ``done``."""
     while sum(fleet.counts(client)["done"] for client in fleet.keys) < number:
         time.sleep(0.5)

@@ -41,7 +41,7 @@ class InstantHandler(BaseDownloadHandler):
 
 
 class MemoryLog:
-    """Appends ``<targets completed> <resident kB>`` to the file ``MEMORY_LOG`` every 10,000 targets."""
+    """Appends ``<targets completed> <resident kB>`` to the file in the setting ``MEMORY_LOG``, every 10,000 targets."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -28,7 +28,7 @@ class SlowPipeline:
 
 
 class Events:
-    """Writes a line to ``EVENTS_FILE`` for each scheduled target and each ``spider_closed``."""
+    """Writes a line for each scheduled request and ``spider_closed`` to the file in the setting ``EVENTS_FILE``."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -52,7 +52,7 @@ class Events:
 
 
 class BrokenTargets:
-    """Makes ``scrape()`` misbehave, depending on the target's query."""
+    """Replaces the spider's ``scrape()``: some queries raise, close the spider, use up memory or send more requests."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -89,7 +89,7 @@ class BrokenTargets:
 
 
 class InterferingMiddleware:
-    """A downloader middleware that runs after the throttle and rejects, answers or replaces requests."""
+    """A downloader middleware after the throttle. It rejects, answers or replaces the first request of some queries."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

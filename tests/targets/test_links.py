@@ -94,7 +94,7 @@ def test_us3_1_words_are_not_links(row: Row) -> None:
 
 
 def test_us3_1_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: Path) -> None:
-    """This includes spiders whose only param accepts any text."""
+    """Each spider reads the list, even the spiders whose only param accepts any text."""
     path = tmp_path / "links.txt"
     path.write_text("\n".join(row.line for row in ROWS))
     for name, spider in spiders().items():

@@ -274,7 +274,7 @@ def test_a_robots_txt_received_after_the_first_deadline_is_obeyed(tmp_path: Path
 
 
 def test_every_request_releases_its_download_slot(tmp_path: Path) -> None:
-    """With only one slot, the next request can start however the previous one ended."""
+    """With only one download slot, the next request can start however the previous request ended."""
     settings = {
         "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 0}}),
         "DOWNLOADER_MIDDLEWARES": json.dumps({f"{COMPONENTS}.InterferingMiddleware": 995}),

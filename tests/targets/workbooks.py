@@ -36,7 +36,10 @@ def workbook(*rows: list[Any], change: Callable[[openpyxl.Workbook], object] | N
 
 
 def with_parts(**parts: bytes | None) -> bytes:
-    """Return a workbook with the rows (``sheet``) or the XML of ``strings``, ``styles`` or ``book`` replaced."""
+    """Return a workbook with the rows (``sheet``) or the XML of ``strings``, ``styles`` or ``book`` replaced.
+
+    None removes the part from the file.
+    """
     paths = {"strings": "xl/sharedStrings.xml", "styles": "xl/styles.xml", "book": "xl/workbook.xml", "sheet": SHEET}
     if parts.get("sheet") is not None:
         parts["sheet"] = _OPEN + (parts["sheet"] or b"") + _CLOSE

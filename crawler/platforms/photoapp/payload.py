@@ -7,9 +7,9 @@ A post has three formats. Each is a contract with the attributes of ``Post``, so
   kinds of posts;
 - the classic graph (``Graph``), and the embed page (``Embedded``), which has some of the graph's keys.
 
-The kinds of the graph's and the item's values (``always``, ``sometimes`` ...) were counted over recorded payloads of
-2026 (``tests/contracts``). Only two logged-out pages are recorded, from which comments, tokens and the streams'
-manifest were removed.
+The first two are called the newer formats. The kinds of the graph's and the item's values (``always``, ``sometimes``
+...) were counted over recorded payloads of 2026 (``tests/contracts``). Only two logged-out pages are recorded, from
+which comments, tokens and the streams' manifest were removed.
 """
 
 from __future__ import annotations

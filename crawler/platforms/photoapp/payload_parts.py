@@ -1,4 +1,7 @@
-"""Photo app: the contracts of the parts of a post, such as accounts, comments and sounds (see ``payload.py``)."""
+"""Photo app: the contracts of the parts of a post, such as accounts, comments and sounds.
+
+``payload.py`` describes the formats. The *newer formats* are those of the logged-out page and of the web-info query.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class Person(Contract):
     """The common attributes of an account in all formats."""
 
     pk: Id
-    """The classic id."""
+    """The account's numeric id. In the newer formats, an account also has a secondary id (17841…) under ``id``."""
     username: NonEmpty = identity("username")
     full_name: str | None = sometimes("full_name")
     is_verified: bool | None = always("is_verified")
@@ -25,7 +28,7 @@ class Person(Contract):
 
 
 class Account(Person):
-    """An account in the newer formats, in which ``id`` may differ from the classic id."""
+    """An account in the newer formats."""
 
     pk: Id = identity("pk")
 
@@ -158,7 +161,7 @@ class GraphTag(Tag):
 
 
 class Place(Contract):
-    """The place of a post in the newer formats (no recorded post has one) and in the older graph."""
+    """The place of a post in the newer formats (no recorded post has one), and in the classic graph before 2022."""
 
     id: Id | None = always("pk", "id")
     name: str | None = always("name")
@@ -190,7 +193,7 @@ class Version(Contract):
 
 
 class OriginalSound(Contract):
-    """A sound that was recorded with a reel."""
+    """A sound that was recorded with a reel, in the newer formats."""
 
     is_original: ClassVar[bool] = True
     artist: str | None = always("ig_artist.username")
@@ -201,7 +204,7 @@ class OriginalSound(Contract):
 
 
 class LicensedSound(Contract):
-    """Licensed music."""
+    """The licensed music of a reel, in the newer formats."""
 
     is_original: ClassVar[bool] = False
     artist: str | None = always("music_asset_info.display_artist")

@@ -324,7 +324,7 @@ class Post(Model):
     """Number of plays; null for photos and carousels, if the owner hides it, or if no page states it, as for most
     reels. Never 0."""
     video_url: str | None
-    """URL of the video. The URL is signed and expires. Null for photos and carousels."""
+    """URL of the video. The URL is signed and expires. Null for photos and carousels, or if the page states none."""
     video_view_count: int | None
     """Number of views; null for photos and carousels, if the owner hides it, or if the page does not state it, as for
     most reels. Never 0."""

@@ -204,7 +204,7 @@ TABLE = Table(
         ),
         _section(
             "activity",
-            _rows(  # tabs, since 2026-07
+            _rows(  # the layout with tabs, since 2026-07
                 "li.slide-list__item",
                 filled=".slide-list",
                 link=Cell(TAB_LINK, link, "identity"),
@@ -218,7 +218,7 @@ TABLE = Table(
                 reactions=REACTIONS,
                 comments=COMMENTS,
             ),
-            _rows(  # a list, since 2024
+            _rows(  # the layout with a list, since 2024
                 link=Cell(POST_LINK, link, "identity"),
                 action=Cell("h4", shown, "always"),
                 author=Cell("h4 a", shown, "always"),
@@ -258,7 +258,7 @@ TABLE = Table(
                 filled=".blurred-content",
                 needed=".visible-list",
                 name=Cell('h3:not([class*="blurred"])', shown, "identity"),
-                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move it after the heading
+                second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move the text after the h4
                 url=Cell("h3 a[href]", link, fallback=_LOGO_LINK),
                 image=LOGO,
                 dates=replace(DATED, often=0),

@@ -37,7 +37,7 @@ COUNTRY = "US"
 _LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b""")
 
 MOST_ROWS = 53
-"""The largest number of rows on a recorded page (capture 25d700b25e6f, including a carousel)."""
+"""The largest number of rows on a recorded page (capture 25d700b25e6f), with placeholders and a carousel's rows."""
 ALWAYS_SERVED = 450
 """Every listing with more products than this serves at least this many of them. Such a listing serves about 500
 products (specification, 8)."""

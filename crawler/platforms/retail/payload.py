@@ -140,7 +140,7 @@ class BadgeGroup(Contract):
 
 
 class Variant(Contract):
-    """A variant of a product. Only the number of variants is used."""
+    """A variant of a product, or the data of an advertisement. Only the number of these objects is used."""
 
 
 class Criterion(Contract):

@@ -168,7 +168,7 @@ class ResultsPage(PlatformPage):
     def _photos(self) -> list[Item]:
         """The photo posts, except private posts and posts without pictures.
 
-        If no photo post has pictures, they are not left out: the list of pictures may have moved.
+        If no photo post has pictures, posts without pictures are included: the list of pictures may have moved.
         """
         public = [item for item in self._items if item.pictures and not _is_hidden(item)]
         with_pictures = [item for item in public if item.pictures and item.pictures.images]

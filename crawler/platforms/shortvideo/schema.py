@@ -84,7 +84,7 @@ class Author(Model):
 
 
 class CommerceInfo(Model):
-    """Commercial attributes of the post, from the app's API. In web responses, all fields are null."""
+    """Commercial attributes of the post, from the app's API. In web responses, all fields are null or empty."""
 
     adv_promotable: bool | None
     """Whether the post can be promoted."""
@@ -135,7 +135,7 @@ class Music(Model):
     cover_medium: Image
     cover_thumb: Image
     duration: int | None
-    """Length in seconds."""
+    """Length of the sound in seconds; null if unknown."""
     id: str
     """The sound's id."""
     id_str: str

@@ -33,7 +33,7 @@ class TargetsFile:
     """A targets file, which can be read several times, because it or its copy is a local file."""
 
     path: str
-    """The path of the file, in a bucket too, or the URL of a file that is read by HTTP."""
+    """The path of the file on disk or in its bucket, or the URL of a file that is read by HTTP."""
     name: str
     """The path of the file below the folder that all files of the location have in common."""
     file: OpenFile

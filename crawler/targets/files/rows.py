@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_LINE_BYTES = 1024 * 1024
-"""Maximum bytes of a line or of an element of an array. A longer one is an invalid target and is not parsed."""
+"""Maximum length of a line or of an element of an array, in characters. A longer line is an invalid target and is not
+parsed. After a longer element, the rest of the file is not read."""
 MAX_CELL_CHARACTERS = 32_767
 """Maximum characters of a cell in a workbook or a Parquet file: Excel's own limit."""
 MAX_SHOWN_CHARACTERS = 1_000

@@ -83,7 +83,7 @@ def test_a_script_that_ends_within_a_value_is_incomplete(script: str) -> None:
     ids=lambda script: f"{script[:9]} {len(script)}",
 )
 def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
-    """They are also read in linear time: otherwise some of these would take minutes."""
+    """The scripts are also read in linear time: otherwise, some of them would take minutes."""
     read(script)
 
 

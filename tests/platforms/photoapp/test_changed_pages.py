@@ -361,7 +361,7 @@ def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
 
 
 def test_an_embed_page_may_lack_the_time() -> None:
-    """A reader that lists all keys of the embed pages of 2026-07 has no time among them."""
+    """An independent project lists all keys of the embed pages of 2026-07. No time is among them."""
     post = next(p for p in (SITE.posts[code] for code in SITE.listed) if p.is_video and p.timing == "embed")
     found = graph.embedded(post)
     del found["taken_at_timestamp"]
@@ -373,7 +373,7 @@ def test_an_embed_page_may_lack_the_time() -> None:
 
 
 def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> None:
-    """Readers met these keys on the error page of accounts with a minimum age (2026-07)."""
+    """These keys were seen on the error page of accounts with a minimum age (2026-07)."""
     gone = ROUTE.replace("PolarisPostRoute", "PolarisErrorRoute")
     stated = '<script type="application/json">{"failure_reason":"MA","restricted_age":25}</script>'
     assert error_of(page_of(f"<html>{gone}</html>")).code == "TARGET_NOT_FOUND"

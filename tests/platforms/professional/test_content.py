@@ -121,7 +121,7 @@ def test_the_author_of_a_liked_post_is_never_the_member() -> None:
 
 @pytest.mark.parametrize("words", [("Posted by", "Liked by"), ("Опубликовано", "Нравится"), ("投稿", "いいね")])
 def test_pr3_3_links_and_lines_give_type_and_author_in_any_language(words: tuple[str, str]) -> None:
-    """Covers the member's own post, and posts of other members with the same line and with another one."""
+    """The page has the member's own post, and posts of two other members: one with the same line, one with another."""
     posted, liked = words
     ghost = '<img class="main-activity-card__img" src="https://static.licdn.com/ghost">'
     cards = "".join(

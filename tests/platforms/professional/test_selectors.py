@@ -80,7 +80,7 @@ def test_lines_give_the_record_of_the_page_before_its_change(
 
 
 def test_a_list_of_values_is_read_once() -> None:
-    """If the additional selector finds values in a row, those of the declared selector are not added to them."""
+    """If the additional selector finds values in a row, the values of the declared selector are not added to them."""
     names = names_of({"projects[].contributors": "a[title]"})
     assert read(page_of({".x": ".y"}), names) == read(page_of({".x": ".y"}), NO_NAMES)
 

@@ -88,7 +88,7 @@ def page_of(body: str, *, url: str = URL, search: bool = False, **params: Any) -
 
 
 def read(body: str, *, warns: bool = False, **how: Any) -> dict[str, Any]:
-    """Return the data of a page. ``warns``: whether parts of it are unread."""
+    """Return the data of a page, and check whether parts of the page are unread (``warns``)."""
     page = page_of(body, **how)
     item = asyncio.run(page.to_item())
     assert bool(page.unread) is warns, page.unread
@@ -384,7 +384,7 @@ def test_data_saved_without_its_page(body: str) -> None:
 
 
 def test_a_response_of_the_api() -> None:
-    """Its rows have fewer keys and another price format, and the list of rows has another key."""
+    """In the API's response, rows have fewer keys and another price format, and the list of rows has another key."""
     price = {"currentPrice": {"price": 3.5, "currencyUnit": "USD"}, "priceRange": None}
     rows = [{key: value for key, value in row.items() if key in API_KEYS} | {"priceInfo": price} for row in ROWS]
     listing = {**LISTING, "itemStacks": [{"meta": GRID, "itemsV2": rows}]}

@@ -35,7 +35,7 @@ class Shop:
 
     products: list[Product]
     reported: Callable[[Slice], float] = lambda _: 1.0
-    """The reported total divided by the true one, for each listing."""
+    """Maps a listing to its reported total divided by its true total."""
     filters: bool = True
     whole_dollars: bool = False
     """Whether the price filter ignores cents."""
@@ -43,7 +43,7 @@ class Shop:
     """Categories that no department filter lists."""
     requests: int = 0
     fail: frozenset[int] = frozenset()
-    """The numbers of the requests that fail, counted from the start of the crawl."""
+    """The numbers of the requests that fail. The first request of the crawl has the number 1."""
     _listings: dict[Slice, list[Product]] = field(default_factory=dict)
     _children: dict[str, list[str]] = field(default_factory=dict)
 

@@ -70,7 +70,7 @@ def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
 
 
 def test_unclosed_tags_are_read_in_linear_time() -> None:
-    """In quadratic time, this page would take a minute."""
+    """If the page were read in quadratic time, it would take a minute."""
     untitled = orjson.dumps(PAYLOAD).replace(b'"metaTitle"', b'"noTitle"')
     page = page_of(untitled)
     unclosed = b"<title " * 200_000 + page.response.body
@@ -150,7 +150,7 @@ def test_odd_data_gives_data_or_a_typed_error(old: bytes, new: bytes) -> None:
 
 
 def test_a_value_of_another_type_costs_only_itself() -> None:
-    """Covers a value of the page, and a value of each row."""
+    """A value of the page and a value of each row have another type."""
     whole = read(PAYLOAD)
     data = copy.deepcopy(PAYLOAD)
     listing(data)["paginationV2"]["maxPage"] = {"of": 25}

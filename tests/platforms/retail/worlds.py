@@ -18,7 +18,7 @@ from crawler.targets.coverage import Coverage
 
 CEILING = 400
 FEWEST = {"976759": 48, "4044": 144, "880001": 444}
-"""The lower bound of requests: the number of products divided by 45, the average number on a page."""
+"""Category -> lower bound of requests: the number of products divided by 45, the average number on a page."""
 SEEDS = range(1, 21)
 MAX_PAGES = 5_000
 
@@ -50,7 +50,7 @@ def arguments(step: Step) -> dict[str, str]:
 
 
 def page_of(site: Site, step: Step) -> PageRead | None:
-    """Return what the page object reads from a page, or None if the site responds with a bot challenge."""
+    """Return what a page object would read from a page, or None if the site responds with a bot challenge."""
     request = FakeRequest(f"/browse/{step.part.cat_id}", arguments(step))
     if site.is_challenged(request):
         return None
