@@ -207,7 +207,7 @@ def test_us3_14_commands_run_as_pasted(page: str, shell: Shell) -> None:
 def test_us3_14_commands_that_cannot_run_here_have_valid_options(
     page: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """``tests/conftest.py`` lists the blocks that were not run at the end of the test output."""
+    """At the end of the test output, ``tests/conftest.py`` lists the commands that were only parsed, not run."""
     for block in blocks(page):
         if block.mark in PARSED:
             for command in check_block(block.text):

@@ -48,7 +48,7 @@ def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]
 
 @pytest.mark.soak
 def test_a_killed_proxy_loses_no_target_and_is_used_again_when_it_runs_again(at: Stage, tmp_path: Path) -> None:
-    """The crawl uses the proxies without relays, so that the operating system refuses connections to the killed one."""
+    """The crawl uses the proxies without relays, so that the system refuses connections to the killed proxy."""
     budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.1}})
     settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 1, "TARGETS_IN_FLIGHT": 6}
     settings["EGRESSES"] = json.dumps(at.proxies.direct)
@@ -142,7 +142,7 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(at
 
 @pytest.mark.soak
 def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(at: Stage, tmp_path: Path) -> None:
-    """The delay is longer than the deadline of a call, so all processes together get one call through each egress."""
+    """The delay exceeds the deadline of a call, so all processes together get one call through each working egress."""
     at.proxies.relays["egress-3"].set("407")
     keys = tmp_path / "keys.sqlite"
     headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}

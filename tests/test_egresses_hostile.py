@@ -23,7 +23,7 @@ CALLS, AT_ONCE = 200, 8
 
 
 def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Stage, tmp_path: Path) -> None:
-    """Each bad egress gets two requests (its budget). The good one serves all other calls before their deadlines."""
+    """Each bad egress gets at most two requests, its budget. The good egress serves the other calls in time."""
     faults: dict[str, Fault] = {"egress-1": "hang", "egress-2": "endless"}
     for name, fault in faults.items():
         at.proxies.relays[name].set(fault)

@@ -205,7 +205,7 @@ def test_the_record_is_reproducible() -> None:
 
 
 def test_ct_4_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_otherwise() -> None:
-    """Sixty members had been renamed in the sandbox, so their rows only compared one "not found" error with another."""
+    """Sixty members were once renamed in the sandbox, so their rows compared one "not found" error with another."""
     missing = {key for key, row in read(RECORD, Selection()).items() if row["code"] == "TARGET_NOT_FOUND"}
     for target in listed():
         if "scraper" in target and "captures" not in target and "fault" not in target:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def shared(store: str, concurrency: int = 1, delay: float = 0.0, *, seconds: float = 60.0) -> AsyncIterator[Pair]:
-    """The throttles of two processes, or twice that of one process (""). ``seconds``: the lease of a slot."""
+    """The throttles of two processes, or twice the throttle of one process (""). ``seconds``: the lease of a slot."""
     if not store:
         yield (Throttle(concurrency, delay, 0),) * 2
         return
@@ -39,7 +39,7 @@ def anywhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_downloads_in_flight_are_limited(anywhere: str) -> None:
-    """The first downloads last until as many as are allowed run at once: on a slow machine, slots take long."""
+    """The first downloads end only when three run at once, the limit: on a slow machine, slots are assigned slowly."""
 
     async def scenario() -> int:
         in_flight = most = 0

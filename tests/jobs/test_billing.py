@@ -213,7 +213,7 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
 
 
 async def test_the_follow_ups_of_a_listing_are_reserved_page_by_page(jobs: Jobs) -> None:
-    """Of six pages, the quota's number of pages is billed, however many pages are in flight."""
+    """The quota is three records. Of the six pages of a listing, three are billed, however many are in flight."""
     keys = Keyring({})
     job = await jobs.create("listing", "acme", options={"quota": 3}, whole_roots=True)
     line = replace(next(lines(1)), work={"scraper": SCRAPER})

@@ -44,7 +44,7 @@ def server() -> Iterator[PostgreSqlServer]:
 def test_three_workers_and_the_server_are_killed(
     tmp_path: Path, server: PostgreSqlServer, shop: dict[str, Any], targets: int, kills: int
 ) -> None:
-    """Three ``scrapy work`` processes run on one machine. The database server is killed twice while they run."""
+    """Three ``scrapy work`` processes are killed and replaced while they run. The database server is killed twice."""
     commands = in_shop(tmp_path, server.url, shop, 0.05)
     assert commands.run("jobs", "push", "killed", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
     commands.settings["JOB_EXITS"] = kills + 1
@@ -83,7 +83,7 @@ def drained(worker: forks.Popen) -> Iterator[list[str]]:
 def test_parts_in_a_failing_bucket_are_the_truth(
     tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int
 ) -> None:
-    """``export --part --follow`` is killed while the job runs, and uploads fail, also after the file is stored."""
+    """``export --part --follow`` is killed while the job runs. Uploads fail, some of them after the file was stored."""
     commands = in_shop(tmp_path, location, shop, 0.1)
     assert commands.run("jobs", "push", "parts", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
     parts = f"bucket://{tmp_path}/bucket/part-%(part)03d.jsonl.gz"

@@ -128,7 +128,7 @@ async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
 
 
 async def test_a_cancellation_races_with_claims(jobs: Jobs, location: str) -> None:
-    """After the cancellation, no target is waiting, and the running ones end."""
+    """After the cancellation, no target is waiting, and the running targets end."""
     job = await new_job(jobs, 400)
     other = Jobs(location)
     process = Process(other, lambda claim: done(claim, followups=2))

@@ -216,7 +216,7 @@ def test_a_workbook_has_a_sheet_for_each_scraper_and_one_of_failures(mixed: Comm
 
 
 def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
-    """The rows are those of a crawl with the same arguments."""
+    """The rows of the job's file are the same as those of a crawl with the same arguments."""
     targets = write(commands.folder / "targets.jsonl", [{**row, "note": row["id"]} for row in searches(2)])
     plain, out = commands.folder / "plain.jsonl", commands.folder / "out.jsonl"
     fields = "target_id,columns,position,item_id,price.current_price"

@@ -102,7 +102,7 @@ def _has(response: Response, objects: Objects) -> bool:
 
 
 def _with_twins(platform: str) -> list[list[Response]]:
-    """Return each response with other responses of the same page class."""
+    """Return a list for each response: the response, followed by the other responses of its page class."""
     found = [each for each in of_fixtures(platform) if each.original.payloads]
     by_class: dict[type, list[Response]] = {}
     for each in found:

@@ -23,7 +23,7 @@ print(before - megabytes())
 
 
 def test_gaps_in_the_heap_are_returned_to_the_system() -> None:
-    """Of 200 objects of 100 kB, whose neighbours are in use."""
+    """The gaps are those of 200 freed objects of 100 kB, whose neighbours are still in use."""
     root = Path(__file__).parents[2]
     found = subprocess.run([sys.executable, "-c", GAPS], capture_output=True, text=True, check=True, cwd=root)
     assert float(found.stdout) > 10

@@ -104,7 +104,7 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
 
 
 def test_a_killed_browser_is_replaced(browsing: Service) -> None:
-    """Pages open in the killed browser are no longer counted. They are retried a limited number of times."""
+    """The pages that were open in the killed browser no longer count, and are retried a limited number of times."""
     assert search(browsing, "before the kill").status == 200
     waiting = [(SEARCH, {"keywords": "results-hang"})] * 4
     headers = HEADERS | {"Prefer": "wait=120"}

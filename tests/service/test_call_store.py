@@ -165,7 +165,7 @@ def test_a_claim_leaves_clients_and_jobs_waiting(session: Callable[..., Any]) ->
 
 
 def test_a_stored_response_takes_at_most_5_kb_beside_its_record(session: Callable[..., Any]) -> None:
-    """SP3-8: it took 14.9 kB, because the record was stored a second time for its ``Idempotency-Key``."""
+    """SP3-8: before, a response took 14.9 kB, because its record was stored again for the ``Idempotency-Key``."""
     products = [{"title": f"Mustard {number}", "price": number / 7, "id": hash((number, 1))} for number in range(300)]
     call = accepted(session, key="k")
     complete(session, claimed(session)[0], ending=Served({"products": products}))

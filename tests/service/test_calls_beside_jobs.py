@@ -77,8 +77,9 @@ def working(settings: list[str], log: Path) -> Iterator[None]:
     ],
 )
 def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path, slots: int, *, work: bool) -> None:
-    """Counts the targets that start after the call has arrived and before it starts. Before the limit, with ``scrapy
-    work`` all targets of the jobs started first.
+    """The test counts the targets of jobs that start after the call has arrived and before the call starts.
+
+    Before the limit existed, all targets of the jobs of ``scrapy work`` started first.
     """
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("caller")}

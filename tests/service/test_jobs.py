@@ -659,7 +659,7 @@ def test_a_client_has_at_most_a_number_of_open_jobs(small: Service) -> None:
     ],
 )
 def test_an_upload_is_checked_before_its_body_is_read(service: Service, headers: str, code: str | None) -> None:
-    """So a client without a valid key cannot occupy one of the upload slots."""
+    """Thus a client without a valid key cannot occupy one of the few upload slots."""
     body = f"{LINK}\n".encode() * 100
     with upload(service.url, len(body), b"", headers) as connection:
         if code is not None:

@@ -297,7 +297,7 @@ asyncio.run(fill(int(sys.argv[1]), int(sys.argv[2])))
 
 @pytest.mark.parametrize(("entries", "size"), [pytest.param(30_000, 300, marks=pytest.mark.soak), (1_000, 20_000)])
 def test_rb_6_the_cache_takes_about_as_much_memory_as_it_counts(entries: int, size: int) -> None:
-    """Runs in its own process, because memory freed by other tests would be reused."""
+    """The measurement runs in its own process, because memory freed by other tests would be reused."""
     command = [sys.executable, "-c", CACHE_MEMORY, str(entries), str(size)]
     run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     taken, counted = map(float, run.stdout.split())

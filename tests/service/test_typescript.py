@@ -60,7 +60,7 @@ def compiled(folder: Path, service: Service) -> str:
 
 
 def test_us3_5_the_typescript_example_compiles(compiled: str) -> None:
-    """The compiler reported "'data.data' is possibly 'null'", because an accepted asynchronous call has no data."""
+    """The compiler once reported "'data.data' is possibly 'null'": an accepted asynchronous call has no data."""
     assert set(re.findall(r"^(\S+)\(\d+,\d+\)", compiled, re.MULTILINE)) == {"unchecked.ts"}, compiled
     assert "'data.data' is possibly 'null'" in compiled, "the compiler checks the types"
 

@@ -344,7 +344,7 @@ Site.page = hidden
 
 
 def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
-    """In this test, tokens expire at once, but a rate-limited one must still be kept."""
+    """The setting makes guest tokens expire at once, but a token that is rate-limited must still be kept."""
     targets = [{"username": HANDLES["calls-limited"]}, {"username": "quiet_harbor"}, {"username": "popular_tide"}]
     _, log = crawl_all(tmp_path, targets, "GUEST_TOKEN_LIFETIME=0", "TARGETS_IN_FLIGHT=1", pages=3)
     assert "'downloader/request_method_count/POST': 1," in log

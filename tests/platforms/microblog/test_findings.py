@@ -360,7 +360,7 @@ def test_linked_data_is_found_after_any_end_of_a_script_and_after_comments(befor
 
 @pytest.mark.parametrize("repeated", [b"<script ", b"<script>", b"<script></script ", b"<!--", b"<meta ", b"<title "])
 def test_at_5_unclosed_markup_is_read_in_linear_time(repeated: bytes) -> None:
-    """Each of these would take minutes if reading took quadratic time."""
+    """Each page would take minutes if it were read in quadratic time."""
     with pytest.raises(ScrapeError):
         asyncio.run(page_of("page", b"<html>" + repeated * 100_000).to_item())
     assert not EmbedPage.recognise("<html>" + repeated.decode() * 100_000)

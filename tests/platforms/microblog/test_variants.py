@@ -97,7 +97,7 @@ def test_quotes_of_present_and_deleted_posts(key: str, inner: dict[str, Any]) ->
 
 
 def test_a_repost_of_a_quote_is_not_a_quote() -> None:
-    """The quote marks of its own payload are ignored."""
+    """The keys by which the payload of the repost itself looks like a quote are ignored."""
     marks = {"is_quote_status": True, "quoted_status_id_str": "1", "retweeted_status_result": {"result": POST}}
     found = post(quoted_status_result={"result": POST}, legacy=marks)
     assert (found["is_repost"], found["is_quote"], found["quoted_post"]) == (True, False, None)

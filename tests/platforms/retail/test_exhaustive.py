@@ -286,7 +286,7 @@ def test_max_requests_counts_the_pages_of_earlier_starts() -> None:
 
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_crawl_that_reached_max_requests_continues_with_a_higher_one(lost: int) -> None:
-    """The request for the report stays pending, as in a job. ``lost``: how many pages each kill loses."""
+    """The step that reports missing products stays pending, as in a job. ``lost``: how many pages each kill loses."""
     run = Run(shop(category(6_446, own=600)), max_requests=10)
     for limit in (10, 60, 61, None):
         run.max_requests = limit
