@@ -1,4 +1,4 @@
-"""The faults that every simulated platform has. Each site decides which targets select which fault."""
+"""The faults that every simulated platform has. Each site defines which of its targets select which fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 RequestCounts = Counter[str]
-"""How often each request was received. A temporary fault affects only the first one."""
+"""How often each request to a target with a fault was received. A temporary fault (``flaky``, ``slow-once``) affects
+only the first of equal requests."""
 
 
 SLOW_SECONDS = 0.5
@@ -105,8 +106,8 @@ def respond(http_request: Request, site: FakeSite, request: FakeRequest, request
 
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
-    """Call ``answer`` after a delay. If the client disconnects before, cancel the call."""
-    from twisted.internet import reactor  # noqa: PLC0415  # importing it installs one, if there is none yet
+    """Call ``answer`` after a delay in seconds. If the client of ``request`` disconnects earlier, do not call it."""
+    from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor if there is none
 
     call = cast("IReactorTime", reactor).callLater(seconds, answer)
 

@@ -10,7 +10,8 @@ FakeResponse = tuple[int, dict[str, str], bytes]
 """A response: status, headers and body."""
 
 FaultlessResponse = Callable[[], FakeResponse]
-"""A function that renders the undamaged response. A fault that replaces the whole response does not call it."""
+"""A function that renders the undamaged response to a request. Faults that replace the whole response do not call this
+function."""
 
 
 @dataclass(frozen=True)

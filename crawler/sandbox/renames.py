@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
 
 PAGES_BEFORE = 10
-"""Number of pages that are served before the change."""
+"""Number of undamaged responses that are served before the change."""
 _CLASSES = re.compile(rb'(\b(?:class|data-section)=")([^"]*)')
 
 
 class RenamingSite:
-    """Wraps a site, and renames keys and classes in its pages. The expected records do not change."""
+    """Wraps a site, and renames keys and classes in its undamaged responses. The expected records do not change."""
 
     def __init__(self, site: FakeSite, renames: Mapping[str, str]) -> None:
         self._site, self._pages = site, 0
@@ -31,7 +31,7 @@ class RenamingSite:
         return self._site.fault(request)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Return the site's page, with the new names once ``PAGES_BEFORE`` pages were served."""
+        """Return the site's undamaged response, with the new names after the first ``PAGES_BEFORE`` such responses."""
         status, headers, body = self._site.page(request)
         self._pages += 1
         if self._pages > PAGES_BEFORE:

@@ -47,7 +47,7 @@ class _Platform(Resource):
 
     @cached_property
     def site(self) -> FakeSite:
-        """The site. The site is built for the first request, because most runs use one platform only."""
+        """The simulated platform's site. It is built at the first request, because most runs use one platform only."""
         return self.build()
 
     def render(self, http_request: Request) -> bytes | int:
@@ -93,7 +93,7 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class RequestLog:
-    """Writes one line of JSON for each request: its time, platform, client address and URL."""
+    """Writes one line of JSON for each request: its time, platform, client address, URL and guest token."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")
@@ -114,9 +114,9 @@ class RequestLog:
 class Sandbox:
     """Serves all simulated platforms in this process.
 
-    ``light``: serve small pages, so that a benchmark does not measure page generation. ``tls``: serve ``https``, with a
-    certificate that the sandbox signs itself. ``log``: a file with one line of JSON for each request. ``renames``:
-    platform -> key -> its other name (``renames.py``).
+    ``latency``: seconds before each response. ``light``: serve small pages, so that a benchmark does not measure page
+    generation. ``tls``: serve ``https``, with a certificate that the sandbox signs itself. ``log``: the file of a
+    ``RequestLog``. ``renames``: platform -> key -> its other name (``renames.py``).
     """
 
     def __init__(  # noqa: PLR0913  # the options of the command
@@ -142,7 +142,7 @@ class Sandbox:
 
         The platforms get consecutive ports that begin with ``port``. If ``port`` is 0, each gets any free port.
         """
-        from twisted.internet import reactor  # noqa: PLC0415  # importing it installs one, if there is none yet
+        from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor if there is none
 
         listening = cast("Any", reactor)
         scheme, listen = "http", listening.listenTCP

@@ -263,7 +263,8 @@ _COMPLETE_AFTER_RETRY = {
     "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once", "wrong-query-ids",
 }  # fmt: skip
-"""Faults after which the record contains the data of all sources, because failed requests are retried."""
+"""Faults after which the record contains the data of all sources, because the failed requests are retried, or because
+the responses of the first page contain the data."""
 
 
 def applies_to(name: str, source: str) -> bool:

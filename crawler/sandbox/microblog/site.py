@@ -38,8 +38,8 @@ PLANS = {
     "half_listed": Plan(45, unlisted=15),
 }
 FAULTY = Plan(30, unlisted=300)
-"""The accounts with faults. These accounts state more posts than they list, so that no single source contains all
-posts."""
+"""The plan of the accounts with faults. These accounts state more posts than they list, so that no single source
+contains all posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),
@@ -125,7 +125,7 @@ class Site:
     # The site
 
     def source_of(self, request: FakeRequest) -> tuple[str, str]:
-        """Return the source that is requested, and the requested handle in lower case."""
+        """Return the source that is requested, and the requested handle in lower case. Both may be ""."""
         parts = request.path.strip("/").split("/")
         if parts[0] == "srv":
             return "embed", parts[-1].lower()

@@ -98,7 +98,7 @@ def damaged(name: str, honest: FaultlessResponse, wrong: FaultlessResponse) -> F
 
 
 def other_page(path: str, *, light: bool) -> FakeResponse:
-    """Respond to paths that are not a post's: with the login, challenge or home page, or else with the error page."""
+    """Respond to a path that is not a post's: robots.txt, login (also at ``/``), challenge, or else the error page."""
     if path == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /api/\n"
     if path == "/" or path.startswith("/accounts/login"):

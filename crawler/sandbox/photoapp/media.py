@@ -118,7 +118,7 @@ def item(post: Post) -> dict[str, Any]:
 
 
 def _common(post: Post) -> dict[str, Any]:
-    """Return the fields that both formats have in common."""
+    """Return the fields that the formats of ``media`` and ``item`` have in common."""
     caption = fill("caption", post=post, short_pk=post.pk[:17], written=post.taken_at - 2)
     return {
         "post": post,

@@ -102,7 +102,7 @@ class Post:
         return self.kind == VIDEO
 
     def image(self, size: str, host: str = "scontent.cdninstagram.com") -> str:
-        """Return the URL of the picture or the video's cover. It is as long as real URLs, which fill most of a page."""
+        """Return the URL of the picture or the video's cover, as long as real URLs, which fill most of a page."""
         key = hash_of(self.pk + size)
         return (
             f"https://{host}/v/t51.82787-15/{self.pk[-9:]}_{self.pk[:17]}_n.jpg?stp=dst-jpg_{size}&_nc_cat=1&ccb=7-5"

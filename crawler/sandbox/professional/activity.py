@@ -43,7 +43,7 @@ def _article(markup: Markup, row: Row) -> str:
 
 
 def first(markup: Markup, member: Member) -> str:
-    """Build the first activity section, with the follower count, and the tabs or the first three rows of the list."""
+    """Build the first activity section, with the tabs or with the first three rows of the list."""
     rows = member.rows["activity"]
     return _wrapped("Activity", _tabs(markup, rows) if member.layout == "tabs" else _list(markup, rows[:3]))
 

@@ -178,7 +178,7 @@ def content_record(member: Member) -> dict[str, Any]:
 
 
 def _exact_followers(member: Member) -> int | None:
-    """Return the exact number of followers from the linked data, else the rounded number that the page shows."""
+    """Return the exact number of followers from the linked data, else the rounded number on the page, else None."""
     if member.linked:
         return member.followers
     number, _, _ = followers_shown(member).partition(" ")

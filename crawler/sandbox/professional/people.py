@@ -14,7 +14,8 @@ from crawler.sandbox.skeletons import invented
 
 INVENTED = invented(__file__)
 SPECIAL: dict[str, Row] = INVENTED.special
-"""Members that exist for every seed, by profile name. Pages with faults are those of the first member."""
+"""The traits of the members that exist for every seed, by profile name. Faults damage copies of the first member's
+page."""
 RENAMED = {"mara-before": "mara-lindqvist"}
 """New profile names by former names. A request for a former name is redirected to the new name."""
 
@@ -104,7 +105,7 @@ class Member:
 
     @property
     def cut_about(self) -> str:
-        """Return the beginning of the text about the member, which is all that a masked page shows."""
+        """Return the beginning of the text about the member, which is all that a masked page contains of this text."""
         return f"{self.about[: len(self.about) * 2 // 3].rstrip()}…" if self.about else ""
 
     @property

@@ -33,7 +33,7 @@ def masked(text: str) -> str:
 
 
 def summary(member: Member) -> str:
-    """Build the "About" section; "" on a masked page (with asterisks in place of letters), which does not show it."""
+    """Build the "About" section. A masked page, in which asterisks replace letters, has no such section: ""."""
     shown = "" if member.masked or not member.about else fill("paragraph", text=lines(member.about))
     return section("summary", "About", shown, kind="pp-section summary")
 
@@ -159,7 +159,7 @@ def _certification(markup: Markup, row: Row) -> str:
 
 
 def _plain(title: str, subtitle: str, more: str = "") -> str:
-    # These sections are on no saved page. It is only known that an entry has a heading and a line below it.
+    # No saved page has these sections. It is only known that each of their rows has a heading and a line below it.
     return fill("plain", title=title, subtitle=escape(subtitle) or "-", more=more)
 
 

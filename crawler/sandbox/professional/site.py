@@ -79,7 +79,10 @@ class Site:
         return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a profile, the target of a fault's redirect, or the not-found page."""
+        """Build the undamaged response: a profile, a redirect from a former profile name, or the not-found page.
+
+        Other paths are robots.txt and the pages to which the redirects of faults lead.
+        """
         first = request.path.lstrip("/").partition("/")[0]
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n"

@@ -15,7 +15,7 @@ DISPLAYS = {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock", "UNKNOWN": "
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
-    """Build a row. ``layout``: prices as A, price lines (since July 2026), or B, flat texts."""
+    """Build a row. ``layout``: the format of its prices, ``A`` (price lines, since July 2026) or ``B`` (flat texts)."""
     beacon = f"{product.number:x}"
     seller, seller_name = product.seller
     display = DISPLAYS[product.status]

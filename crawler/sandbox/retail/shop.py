@@ -18,7 +18,7 @@ from crawler.sandbox.skeletons import invented
 
 # Specification, section 8. The numbers were measured on one category of the real platform.
 ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
-"""The number of rows on each page, beginning with page 1. Pages after these are empty."""
+"""The maximum number of rows on each page of a listing, beginning with page 1. Later pages are empty."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
 REPEATS = 4
@@ -120,7 +120,7 @@ class Shop:
         return self._shown[key]
 
     def _stock(self, department: str, tree: Tree) -> None:
-        """Create the products of a tree. Delete the oldest of several trees, because each may have 20,000 products."""
+        """Create the products of a tree. If there are those of ``MAX_TREES`` trees already, delete the oldest."""
         for old in list(self._stocks)[: 1 - MAX_TREES]:
             del self._stocks[old]
             self._shown = {key: each for key, each in self._shown.items() if key[0].partition("_")[0] != old}
@@ -178,7 +178,7 @@ class Shop:
 
         Raises:
             KeyError: the category or sort order is unknown, or category and query are both missing.
-            ValueError: the page number is invalid.
+            ValueError: the page number or a price is invalid.
         """
         cat_id, query = params.get("cat_id"), params.get("query")
         if params.get("url"):
@@ -218,7 +218,7 @@ class Shop:
 
     def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
         """Build the rows of a page. Some are sponsored. A full page also repeats some products as sponsored rows."""
-        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # one in eight rows is sponsored
+        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # about one in eight
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
         return tuple(rows[:6] if self.light else rows)
@@ -260,7 +260,7 @@ def stock(seed: int) -> tuple[dict[str, Category], tuple[Product, ...]]:
 
 @lru_cache(maxsize=2)
 def orders(seed: int) -> dict[str, dict[int, float]]:
-    """Return pseudo-random sort keys by product number, for sort orders that depend on nothing else."""
+    """Return pseudo-random sort keys for sort orders that depend on nothing else: order -> product number -> key."""
 
     def shuffled(name: str) -> dict[int, float]:
         rng = random.Random(f"{seed}{name}")  # noqa: S311  # invented data, not a secret

@@ -44,7 +44,7 @@ class Site(Shop):
         return name if name in FAULTS else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a listing page, the home page, the CAPTCHA page, or 404."""
+        """Build the undamaged response: a listing page, the home page, the CAPTCHA page, robots.txt, or 404."""
         if request.path == "/robots.txt":
             return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /search\n"
         if request.path == "/blocked":
@@ -107,7 +107,7 @@ class Site(Shop):
 
         Raises:
             KeyError: the category or sort order is unknown, or category and query are both missing.
-            ValueError: the page number is invalid.
+            ValueError: the page number or a price is invalid.
         """
         view = self.view(params)
         category = view.category

@@ -1,6 +1,7 @@
 """Large category trees of the simulated shop, for exhaustive crawls. The shop's searches do not find their products.
 
-The departments in ``TREES`` have such trees, and so have *worlds*: departments whose id contains a fault and a seed.
+The departments in ``TREES`` have such trees, and so have *worlds*: departments whose id contains a size, a fault and a
+seed.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Tree:
         return tuple(f"{cat_id}_{each}" for each in below)
 
     def place(self, cat_id: str) -> str:
-        """Return the id of the category that an id stands for. The two differ only in a tree with a loop.
+        """Return the id of the category that an id stands for. The two ids differ only in a world with ``tree-loop``.
 
-        In such a tree, each leaf category has one subcategory: the department itself, under a longer id.
+        In such a world, each leaf category has one subcategory: the department itself, under a longer id.
         """
         department = cat_id.partition("_")[0]
         if self.fault != "tree-loop":
@@ -55,7 +56,7 @@ class Tree:
         return f"{department}{cat_id.rpartition(department)[2]}"
 
     def leaves(self, department: str) -> list[str]:
-        """Return the ids of the department's leaf categories, which have no subcategories of their own."""
+        """Return the ids of the department's leaf categories: those at the lowest level, which have the products."""
         return [leaf for group in self.children(department) for leaf in self.children(group)]
 
 
@@ -74,8 +75,8 @@ WORLD_SIZES = {
     "4044": Tree(6_446, unpriced=0.04, one_price=700),
     "880001": Tree(20_000),
 }
-"""The sizes of worlds, named after departments, with their trees. In the first two, 4 % of the products have no
-price."""
+"""The sizes of worlds, named after departments, with their trees. In the first two, about 4 % of the products have no
+price, unless the fault is ``priced``."""
 
 WORLD_FAULTS = {
     "none": "no fault",

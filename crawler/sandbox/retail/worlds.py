@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from crawler.sandbox.retail.trees import Tree
 
 CHALLENGED = 20
-"""The number of the request that gets the challenge, in a world with the fault ``challenge-midway``."""
+"""The number, from 1, of the request that gets the challenge, in a world with the fault ``challenge-midway``."""
 IGNORED_FILTER = 2
-"""The number of the price filter that is ignored, in a world with the fault ``filter-ignored-once``."""
+"""The number, from 1, of the price filter that is ignored, in a world with the fault ``filter-ignored-once``."""
 MOVING_SHARE = 0.02
 MOVES = 4
-"""Number of groups in which products move, one group after another."""
+"""Number of groups of products that move to other prices or categories, one group after another."""
 SHRINK_STEP, SMALLEST = 0.005, 0.5
 REPEATED_PAGE, CYCLE = 3, 4
 
 PriceFilter = tuple[str, str | None, str | None]
-"""A category, and the requested limits of the price filter."""
+"""A category's id, and the requested limits of the price filter in dollars."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Progress:
         return tree.reported * shrunk
 
     def moves(self, tree: Tree) -> int:
-        """Return how many groups have moved. The last group moves when half of the products could have been read."""
+        """Return how many groups have moved: all, after as many requests as half of the products require."""
         return min(MOVES, self.requests * MOVES * 90 // tree.size) if tree.fault == "moving" else 0
 
 

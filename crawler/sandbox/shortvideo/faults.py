@@ -95,9 +95,10 @@ OVERLAYS = {
 }
 """The overlays that pages show, by the name of the fault."""
 WITHOUT_FIRST_ROW = frozenset({"missing-author", "missing-author-once", "no-picture-urls", "renamed-row"})
-"""Faults that damage the first row of each response. The record lacks only the search's first post.
+"""Faults that damage the first row of each response, or with ``-once`` of the first response only.
 
-In later responses, the damaged first row only repeats the last row of the previous response.
+The record lacks only the search's first post: the first row of a later response repeats the last row of the response
+before.
 """
 AFTER_FIRST_RESPONSE = frozenset(
     {
@@ -108,7 +109,8 @@ AFTER_FIRST_RESPONSE = frozenset(
 """Faults after which only the first response can be used. ``raw-controls`` also stops the page's own script."""
 
 ON_PAGE = frozenset({"login-redirect", "waiting-room", "waiting-room-closed"})
-"""The faults of this site that damage the HTML page. The site's other faults damage the page's API call."""
+"""The faults of this site that replace the HTML page. The site's other faults damage the page's API call, prevent the
+load of the page's script (``no-script``), or show one of the ``OVERLAYS``."""
 REPEATS_FIRST = frozenset({"repeated-page"})
 """Faults for which every API call gets the first response, whatever offset is requested."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
@@ -147,7 +149,7 @@ def call_fault(keywords: str, offset: int) -> str | None:
 
 
 def readable_posts(keywords: str, posts: Sequence[Post], first: int) -> Sequence[Post]:
-    """Return the posts that a crawl can still read despite the fault. ``first``: the number of rows in a response."""
+    """Return the posts that a crawl can still read despite the fault. ``first``: posts in the first response."""
     name = unnumbered(keywords, FAULTS)
     if name in {"no-results", "sensitive"}:
         return ()

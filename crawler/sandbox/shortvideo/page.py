@@ -33,7 +33,8 @@ class Overlay:
     after: int = 0
     """The number of API responses that the page receives before the overlay appears."""
     in_flight: bool = False
-    """Whether the overlay appears just after the page has sent an API call. If not, it appears before the call."""
+    """Whether the overlay appears just after the page has sent its first API call. If not, it appears as soon as the
+    page has received ``after`` responses."""
     closable: bool = False
     """Whether the login dialog has a button that closes it. A CAPTCHA always has such a button."""
     returns: bool = False

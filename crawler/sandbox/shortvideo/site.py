@@ -26,7 +26,7 @@ __all__ = ["FAULTS", "Site"]
 
 RESULTS = "/api/search/photo/full/"
 PAGE_SIZE = 12
-"""The number of rows in each response to the page's API call."""
+"""The number of new rows in a response to the page's API call. The last response may have fewer."""
 
 _STATIC: dict[str, FakeResponse] = {
     "/login": (200, {}, shortvideo_page.login()),
@@ -60,7 +60,10 @@ class Site(Posts):
         return None
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: the search page, an API response, the page's script, a static page, or 404."""
+        """Build the undamaged response: the search page, an API response, the page's script, a static page, or 404.
+
+        Requests for ``/clicked``, which the script sends when a dialog is closed, are counted.
+        """
         if request.path == "/search/photo":
             keyword = request.args.get("q", "")
             overlay = OVERLAYS.get(unnumbered(keyword, FAULTS))
@@ -150,7 +153,7 @@ class Site(Posts):
 
     @staticmethod
     def _visible(keyword: str, posts: Sequence[Post]) -> list[Post]:
-        """Return the posts that the expected record must contain."""
+        """Return the posts that records may contain: photo posts that are not hidden, and that no fault damages."""
         photos = [post for post in posts if post.kind == "photo" and not post.hidden]
         return photos[1:] if unnumbered(keyword, FAULTS) in shortvideo_faults.WITHOUT_FIRST_ROW else photos
 

@@ -44,7 +44,7 @@ def show_url(post: Post) -> str:
 
 
 def rounded(number: int) -> int:
-    """Round a number to three significant digits, as the platform does."""
+    """Round a number to three significant digits, as the platform does. Numbers below 10,000 are not rounded."""
     digits = len(str(number)) - 3
     return number if digits <= 1 else round(number, -digits)
 
@@ -110,7 +110,7 @@ def _tag(post: Post) -> dict[str, Any]:
 
 
 def _video(post: Post) -> dict[str, Any]:
-    """Build the video object of a post. For a photo post, it has only a few fields."""
+    """Build the video object of a post. For a post that is not a video, this object has only a few fields."""
     if post.kind == "video":
         return fill("video", post=post)
     return fill(

@@ -89,7 +89,7 @@ def _views(channel: Channel, item: Item, source: str, listed: int | None) -> int
 def profile(channel: Channel, *, about: bool) -> Record:
     """Build the channel's expected record. ``about`` adds the fields of the about panel.
 
-    If there is no panel, other sources supply some of these fields.
+    If the channel has no about panel, other sources supply some of these fields.
     """
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}

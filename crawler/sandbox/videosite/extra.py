@@ -120,13 +120,13 @@ def refused(code: int, message: str, status: str) -> Node:
 
 
 def alert(channel: str, words: str) -> Node:
-    """Build the data of a page whose channel is unavailable, which contains an alert instead of content."""
+    """Build the data of a page that contains an alert, because its channel or playlist is unavailable."""
     context = answer_context(channel, heavy=False)
     return fill("alert", channel=channel, words=words, token=mark(words), context=context)
 
 
 def age_gate(channel: Channel) -> Node:
-    """Build the age gate that is shown instead of an age-restricted channel."""
+    """Build the data of the age gate that is shown instead of an age-restricted channel."""
     return fill("age gate", channel=channel, context=answer_context(channel.id, heavy=False))
 
 
@@ -164,4 +164,4 @@ def person(channel: Channel) -> Node:
 
 
 CONSENT, TRAFFIC, NOT_FOUND = (render(name).encode() for name in ("consent", "unusual traffic", "not found"))
-"""Pages that are sent instead of a channel."""
+"""HTML pages that are sent instead of a channel's page."""

@@ -30,7 +30,7 @@ def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
 def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tuple[str, int | None]:
     """Return the text about views or viewers in an item's row, and the number of views in that text.
 
-    The text is "" if the list shows none. The number is None if the text is not about views.
+    The text is "" if the list shows neither views nor viewers. The number is None if the text contains no views.
     """
     if item.state == "live":
         return f"{item.views % 9_000 + 5:,} watching", None
@@ -134,7 +134,7 @@ def continuation(token: str, ending: str) -> Node:
 
 
 def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
-    """Build a short in the format used since 2024. In playlists, it has no text with the number of views."""
+    """Build a short in the format used since 2024. In playlists, no number of views is visible in it."""
     words, _ = compact(item.views)
     spoken_views = "" if item.state == "hidden" else f", {_in_words(words)} views" if item.views else ", No views"
     is_counted = item.state != "hidden" and not playlist

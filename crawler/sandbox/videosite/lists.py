@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def tab_data(channel: Channel, tab: str, *, heavy: bool) -> Node:
-    """Build the data of a channel's page with ``tab`` open, or with its first tab open if it lacks this tab."""
+    """Build the data of a channel's page with ``tab`` open. If the channel lacks this tab, its first tab is open."""
     if channel.kind == "gated":
         return extra.age_gate(channel)
     if channel.kind in {"game", "sport"}:

@@ -53,14 +53,14 @@ def compact(number: int, *, digits: int = 2, lower: bool = False) -> tuple[str, 
 
 
 def clock(seconds: int) -> str:
-    """Format a duration like video players."""
+    """Format a duration in seconds as video players do, such as 1:02:03."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def ago(seconds: int) -> str:
-    """Format the time since publication as in lists."""
+    """Format the seconds since publication as lists do, such as "3 weeks ago"."""
     for unit, name in ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3_600, "hour")):
         if seconds >= unit:
             number = seconds // unit

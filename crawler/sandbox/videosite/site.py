@@ -56,7 +56,7 @@ class Site(Channels):
     # Requests
 
     def kind(self, request: FakeRequest) -> str:
-        """Return the kind of a request: ``page``, ``feed``, or the name of an API call such as ``browse``."""
+        """Return the kind of a request: a key of ``answers`` in ``page()``, or ``unknown``."""
         call = request.path.removeprefix("/youtubei/v1/")
         if request.path.startswith("/feeds/"):
             return "feed"
@@ -205,7 +205,7 @@ class Site(Channels):
         ``pagination.cursor`` is the site's token for the next page of the same tab, or "" if the tab has none.
 
         Raises:
-            KeyError: the channel does not exist.
+            KeyError: the channel or the ``type`` does not exist.
             IndexError: the page does not exist.
         """
         channel = self.named(str(params["username"]))
@@ -227,7 +227,8 @@ class Site(Channels):
     def _pages(self, channel: Channel, kind: str) -> list[tuple[str, int, list[Item]]]:
         """Return the pages of a channel's lists, in the order in which a crawl must return them.
 
-        Each page is a tuple of its tab, its number in the tab's list, and its items.
+        ``kind``: the param ``type``, such as ``video``. Each page is a tuple of its tab, its number in the tab's list,
+        and its items.
         """
         tabs = (
             [KINDS[kind]]
