@@ -24,7 +24,7 @@ BREAKERS = {
     "photoapp:page@a": (0, ""),
     "photoapp:(platform)": (45, "login_wall"),
 }
-"""The open circuit breakers in the store, by key: the seconds until the end of the cooldown, and the reason."""
+"""Key of a circuit breaker in the store -> seconds until the end of its cooldown (0: it has ended), and the reason."""
 
 
 def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, str], Row]:

@@ -30,7 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def written(project: Path) -> list[str]:
-    """The files that the command wrote."""
+    """The paths of the files that the command created. The files that it changed must be those in ``CHANGED``."""
     before = content(project)
     done = run(project, "scrapy", "newplatform", NAME)
     assert done.returncode == 0, done.stderr

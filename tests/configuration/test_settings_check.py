@@ -109,7 +109,7 @@ WITHOUT_BOUNDS = {
     "WEBHOOK_SECRET",
     "ZYTE_API_KEY",
 }
-"""Settings that accept every value of their type."""
+"""Settings for which the check of the settings accepts every value of the right type."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def test_us_12_names_of_scrapy_and_of_packages_are_accepted(name: str) -> None:
 
 
 def misspellings(name: str) -> Iterator[str]:
-    """The name with letters in the middle swapped, omitted, doubled and replaced."""
+    """Yield the name with letters in the middle swapped, omitted, doubled or replaced, or with an S at the end."""
     middle = next(n for n in range(len(name) // 2, len(name)) if name[n - 1] != name[n])
     before, letter, after = name[:middle], name[middle], name[middle + 1 :]
     yield before[:-1] + letter + before[-1] + after

@@ -39,7 +39,7 @@ def context() -> set[str]:
 
 @dataclass(frozen=True)
 class Container:
-    """A container as a manifest describes it."""
+    """A container as a Kubernetes manifest describes it."""
 
     args: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Image:
 
     @property
     def recorded(self) -> list[str]:
-        """The commands of the build that were not executed."""
+        """The commands of the build that were not executed, because they would change the machine."""
         return self._recorded.read_text().splitlines()
 
     def start(self, container: Container) -> subprocess.Popen[str]:

@@ -22,8 +22,8 @@ from tests.test_doc_examples import free_ports
 pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
-INSTALLED = "sql,postgresql,parquet,s3,monitors"
-"""The extras installed in the tests' environment: all except those for bucket file systems."""
+INSTALLED = "postgresql,parquet,s3,monitors"
+"""The default extras of the image without ``cloud``, which is not installed in the tests' environment."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 
 

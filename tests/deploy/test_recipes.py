@@ -41,13 +41,13 @@ def check(program: str, package: str, *arguments: str, **variables: str) -> None
 
 
 def services() -> dict[str, Any]:
-    """The services of the compose file."""
+    """Name -> definition of each service in the compose file."""
     found: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
     return found
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """The pods in the Kubernetes manifests, by name."""
+    """Name -> specification of each pod in the Kubernetes manifests."""
     resources = [each for manifest in MANIFESTS for each in yaml.safe_load_all(manifest.read_text())]
     return {
         each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in resources if "template" in each["spec"]
@@ -55,7 +55,7 @@ def pods() -> dict[str, dict[str, Any]]:
 
 
 def mounted(service: str) -> dict[str, Path]:
-    """The files that a service of the compose file mounts, by the path in the container."""
+    """Path in the container -> file of the repository, for each file that a service of the compose file mounts."""
     parts = [volume.split(":") for volume in services()[service]["volumes"]]
     return {target: COMPOSE.parent / source for source, target, *_ in parts if source.startswith(".")}
 

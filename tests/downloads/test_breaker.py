@@ -141,7 +141,7 @@ async def test_a_trial_without_a_response_lets_the_next_one_through(store: str |
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time of the local breakers."""
+    """The clock of local breakers: a list whose only number is the monotonic time, which the test can change."""
     now = [1_000.0]
     monkeypatch.setattr("crawler.downloads.facts.time.monotonic", lambda: now[0])
     return now
@@ -164,7 +164,7 @@ async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> Non
 
 
 async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
-    """Their results arrive after the breaker has opened. Only a longer Retry-After has an effect."""
+    """The results of these requests arrive after the breaker has opened. Only a longer Retry-After has an effect."""
     breaker = local(BreakerPolicy(threshold=2, cooldown=60))
     assert await recorded(breaker, BLOCK, BLOCK, BLOCK, BLOCK, None)
     assert breaker.cooldown_left == 60

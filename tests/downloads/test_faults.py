@@ -29,7 +29,7 @@ EGRESS = "egress_failed: The egress misbehaving failed: "
 
 
 def sends(*pieces: bytes) -> Serve:
-    """A server that closes the connection after the pieces."""
+    """A server that sends these pieces of a response, and then closes the connection."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for piece in pieces:
@@ -41,7 +41,7 @@ def sends(*pieces: bytes) -> Serve:
 
 
 def keeps(*pieces: bytes) -> Serve:
-    """A server that keeps the connection after the pieces."""
+    """A server that sends these pieces of a response, and then keeps the connection open."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await sends(*pieces)(reader, writer)
@@ -70,7 +70,7 @@ def hangs(*pieces: bytes) -> Serve:
 
 
 def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
-    """A response without an end."""
+    """A server whose response begins with ``first`` and repeats ``piece`` without an end."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(first)
@@ -83,7 +83,7 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
 
 
 class Once:
-    """Serves the first request, closes the connection at the second one, and serves all later ones."""
+    """Serves all requests on kept connections, except the second request, for which ``end`` runs."""
 
     def __init__(self, end: Serve) -> None:
         self.end = end

@@ -168,7 +168,7 @@ async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypat
 async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_outcome_of_its_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The call's deadline passes while its stalled proxy is being checked. Then another egress would be free."""
+    """A call's deadline can pass while its stalled proxy is being checked. The failure still counts for the proxy."""
     sending = Sending(made("stall", "good"), monkeypatch)
     for number in range(6):
         each = target(str(number))
@@ -181,7 +181,7 @@ async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_out
 
 
 async def test_a_target_that_was_sent_nowhere_still_has_its_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the target waits for a slot, lanes are suspended one by one. Then it is sent, and its egress fails."""
+    """A lane fails while the target waits for a slot, so the target was not sent there. It may still restart once."""
     sending = Sending(made(delay=0.05), monkeypatch)
     a, b, c = sending.lanes
     for lane in sending.lanes:
@@ -211,7 +211,7 @@ class SimulatedTime(selectors.DefaultSelector):
 
 
 def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The photo app's budget with three egresses, one of which is suspended from 120 s until the end."""
+    """Three egresses have the photo app's delay of 30 s. One of them is suspended from 119 s until the end."""
     clock = SimulatedTime()
     loop = asyncio.SelectorEventLoop(clock)
     monkeypatch.setattr(loop, "time", lambda: clock.now)

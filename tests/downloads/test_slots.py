@@ -28,7 +28,7 @@ URL = "https://shop.example/"
 
 @pytest.fixture
 def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
-    """A crawler of a platform with one slot."""
+    """A crawler of a platform with one download slot."""
     policy = BreakerPolicy(threshold=0, cooldown=0)
     facts = Facts()
     connection = CircuitBreaker(policy, BreakerKey("retail", CONNECTION), facts)
@@ -47,7 +47,7 @@ def left_downloader(crawler: Crawler, request: Request) -> None:
 
 
 async def is_free(middleware: ThrottleMiddleware) -> bool:
-    """Whether another request gets the slot immediately."""
+    """Whether another request gets the only download slot immediately."""
     probe = Request(URL)
     try:
         async with asyncio.timeout(0.01):

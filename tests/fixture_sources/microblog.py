@@ -31,7 +31,7 @@ BAD: dict[tuple[str, str], Failure] = {
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the microblog."""
     site = Site(light=True)
     handles = {name: handle for handle, name in site.faults.items()}
     for source, names in GOOD.items():

@@ -22,7 +22,7 @@ KINDS = {"photo": PHOTO, "video": VIDEO, "carousel": CAROUSEL}
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the photo app."""
     site = Site(light=True)
     posts = [site.posts[code] for code in site.listed]
     for name, kind in KINDS.items():

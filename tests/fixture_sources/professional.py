@@ -35,7 +35,7 @@ REDIRECTED: dict[str, tuple[str, Failure]] = {
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the professional network."""
     site = Site(light=True)
     for name, slug in MEMBERS.items():
         yield _case(name, slug, site.page(FakeRequest(f"/in/{slug}")))

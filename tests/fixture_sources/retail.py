@@ -32,7 +32,7 @@ CATEGORY_FAULTS: dict[str, Failure] = {
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the shop."""
     site = Site(light=True)
     for page in (1, 2, 3):
         yield _category(site, f"category-page-{page}", page)

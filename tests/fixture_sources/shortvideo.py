@@ -44,7 +44,7 @@ NO_ANSWER = UpstreamTimeout, "no_answer"
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the short-video platform."""
     site = Site(light=True)
     yield _response("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
     expected: dict[str, Failure | dict[str, Any] | None] = {

@@ -56,7 +56,7 @@ PAGE_FAULTS: dict[str, Failure] = {
 
 
 def cases() -> Iterator[Case]:
-    """The platform's cases."""
+    """Yield the cases of the video site."""
     site = Site(light=True)
     for name, tab in CHANNEL_TABS:
         yield _case(site, ChannelPage, f"{name}-{tab}", upstream.channel_request(ORIGIN, f"@{name}", tab))

@@ -34,7 +34,7 @@ def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "
 
 
 def call(url: str, tool: str, arguments: dict[str, Any], *, key: str = "sandbox") -> CallToolResult:
-    """Return the result of one call. The client validates it against the tool's schema."""
+    """Return the result of one call of a tool. The client validates the result against the tool's schema."""
     return with_client(url, lambda client: client.call_tool(tool, arguments), key=key)
 
 

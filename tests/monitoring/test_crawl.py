@@ -24,7 +24,7 @@ def shop() -> Iterator[Shop]:
 
 
 def monitored(shop: Shop, folder: Path, **settings: object) -> tuple[str, str, str]:
-    """Crawl ten pages. Return the log line of the monitors, and the Markdown and HTML reports."""
+    """Crawl ten pages with monitors. Return the monitors' log line, and their reports in Markdown and HTML."""
     (folder / "t.csv").write_text("cat_id,page\n" + "".join(f"976759,{n}\n" for n in range(1, 11)))
     run = shop.crawl("-a", f"targets={folder / 't.csv'}", MONITORS=1, MONITORS_DIR=folder / "runs", **settings)
     (line,) = (line for line in run.stderr.splitlines() if "monitors_done" in line)

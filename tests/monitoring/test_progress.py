@@ -91,7 +91,7 @@ def test_a_log_file_has_progress_lines_in_addition_to_the_bar(
 
 @pytest.fixture
 def unusable(settings: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
-    """The settings of a crawl with two proxies to which nothing can connect. It gives up after two seconds."""
+    """The settings of a crawl with two proxies to which nothing can connect. The crawl gives up after two seconds."""
     proxies = [{"name": name, "proxy": f"http://127.0.0.1:{port}"} for name, port in (("berlin", 9), ("paris", 11))]
     waits = {"BREAKER_COOLDOWN": 1, "BREAKER_GIVE_UP": 2, "RETRY_TIMES": 0}
     return {**settings, "EGRESSES": json.dumps(proxies), "FAILURES_FEED": tmp_path / "failures.jsonl", **waits}

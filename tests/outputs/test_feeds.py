@@ -113,7 +113,7 @@ def test_us_21_duckdb_reads_times_with_the_tools_of_the_extra_dev(tmp_path: Path
 
 
 def documented_columns() -> dict[str, str]:
-    """Return the columns of exploded products from docs/outputs.md."""
+    """Return name -> type of the columns of a feed with one line for each product, from docs/outputs.md."""
     text = (ROOT / "docs/outputs.md").read_text().split("<!-- columns: products -->")[1]
     rows = [line.split("|")[1:3] for line in text.split("\n\n")[1].splitlines()[2:]]
     return {name.strip(" `"): kind.strip(" `") for name, kind in rows}

@@ -46,7 +46,7 @@ def outcome(change: Change, good: list[PlatformPage]) -> tuple[bool, list[str]]:
 
 @pytest.mark.parametrize(("pages", "least"), [("good", 8), ("same", 9)])
 def test_ten_drawn_changes_of_six_platforms_are_mended(pages: str, least: int) -> None:
-    """``good``: the earlier pages are of other targets. ``same``: the earlier page is of the same target."""
+    """``pages``: the pages from before the change, of other targets (``good``) or of the same target (``same``)."""
     changes = [drawn(seed) for seed in SEEDS]
     assert {str(each).partition(".")[0] for each in changes} == set(platforms())
     found = [outcome(each, getattr(each, pages)) for each in changes]

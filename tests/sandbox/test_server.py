@@ -27,7 +27,7 @@ DATA = b'<script id="__NEXT_DATA__"'
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[subprocess.Popen[str]]:
-    """A running ``scrapy sandbox``."""
+    """The process of a running ``scrapy sandbox``."""
     command = [sys.executable, "-m", "scrapy", "sandbox"]
     with forks.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -123,7 +123,7 @@ EXPECTED = {
     "blind": Expected(contains=(DATA, b'"__typename":"Product"'), lacks=(b'"canonicalUrl":',)),
 }
 CUT_OFF = ("hang", "reset", "truncated")
-"""Faults without a response. Each has a separate test."""
+"""Faults without a complete response. Each has a separate test."""
 
 
 def test_every_fault_has_an_expected_response() -> None:

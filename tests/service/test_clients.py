@@ -56,7 +56,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 
 def endpoint(name: str) -> ModuleType:
-    """Return the generated module of a scraper, by its name or alias."""
+    """Return the generated client's module for a scraper, by the scraper's name or alias."""
     return import_module(f"{PACKAGE}.api.{find_scraper(name).platform}.{name.replace('-', '_')}")
 
 

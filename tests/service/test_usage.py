@@ -56,7 +56,7 @@ class Responses:
 
 
 async def make_calls(url: str, size: int, responses: Responses) -> None:
-    """Make calls. If the service was killed before it responded, a call counts only in ``sent``."""
+    """Make ``size`` calls. A call to which a killed service did not respond counts only in ``responses.sent``."""
     numbers = iter(range(size))
 
     async def client(session: aiohttp.ClientSession) -> None:

@@ -38,7 +38,7 @@ def webhook(url: str, method: str, body: Any = None, path: str = "") -> Reply:
 
 
 def finish_job(url: str) -> str:
-    """Run a job with one record and one invalid line, so that it fails. Return its id."""
+    """Run a job with one record and one invalid line to its end. Return its id."""
     body = call(url, "/v1/jobs", TARGETS, headers=HEADERS | {"Content-Type": "text/csv"}).body
     job_id: str = body["job"]["job_id"]
     deadline = time.monotonic() + 60
@@ -50,14 +50,14 @@ def finish_job(url: str) -> str:
 
 @dataclass
 class Received:
-    """The received events, and whether the receiver responds."""
+    """The events (id, body, headers) that a webhook receiver got, and whether the receiver responds."""
 
     port: int = 0
     events: list[tuple[str, bytes, dict[str, str]]] = field(default_factory=list)
     answers: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, n: int) -> list[tuple[str, bytes, dict[str, str]]]:
-        """Wait until ``n`` events have arrived, and return them."""
+        """Wait until at least ``n`` events have arrived, and return all events."""
         deadline = time.monotonic() + 60
         while len(self.events) < n:
             assert time.monotonic() < deadline, self.events

@@ -92,7 +92,7 @@ def test_pa_4_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path
 def test_sp3_7_sources_are_requested_together_where_the_budget_has_a_free_slot(
     tmp_path: Path, concurrency: int, order: list[Any]
 ) -> None:
-    """In ``order``, "" stands for the request for the guest token."""
+    """``order``: the sources in the order of their requests. "" stands for the request for the guest token."""
     log_file = tmp_path / "requests.txt"
     budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
     options = ("-a", "max_pages=1", "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "ROBOTSTXT_OBEY=0")

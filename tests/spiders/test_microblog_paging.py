@@ -56,7 +56,7 @@ from dataclasses import replace
 from crawler.sandbox.microblog.site import PLANS
 PLANS.update({handle: replace(plan, unlisted=300) for handle, plan in PLANS.items()})
 """
-"""Makes accounts claim more posts than they list. Otherwise, a page with all posts of the embed would be the last.
+"""Code that makes accounts claim more posts than they list: otherwise, a page with all posts of the embed is the last.
 """
 LIMITED_ONCE = """
 from crawler.sandbox.microblog.site import Site
@@ -68,7 +68,7 @@ def limit(self, account, request):
     return 429, {"Retry-After": "1"}, b"Rate limit exceeded"
 Site._timeline = limit
 """
-"""Makes the first request for each timeline page rate-limited."""
+"""Code that makes the platform respond to the first request for each timeline page with status 429."""
 REJECTED = """
 from crawler.sandbox.microblog import calls
 from crawler.sandbox.microblog.site import Site
@@ -148,7 +148,7 @@ def check_posts(chain: Chain, handle: str, *, embedded: int = 0) -> None:
 
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
-    """The pages and errors of all faulty accounts, from one crawl."""
+    """Handle -> pages and errors of the accounts with faults, from one crawl. The fault ``hang`` is left out."""
     targets = [{"username": handle} for name, handle in HANDLES.items() if name != "hang"]
     found, _ = crawl_all(tmp_path_factory.mktemp("faults"), targets)
     return found
@@ -156,7 +156,7 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
 
 @pytest.fixture(scope="module")
 def recovered(chains: dict[str, Chain], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Chain]:
-    """The pages after the first one, from a sandbox whose timeline works again."""
+    """Handle -> the later pages of the accounts in ``WITHOUT_TIMELINE``, from a sandbox whose timeline works again."""
     targets = [
         {"username": HANDLES[name], "cursor": chains[HANDLES[name]].pages[0]["nextCursor"]} for name in WITHOUT_TIMELINE
     ]

@@ -38,7 +38,7 @@ QUIET_FAULTS = {
     *("empty-body", "forbidden", "no-script", "not-html"),
     *("raw-controls", "results-hang", "results-reset", "waiting-room-closed"),
 }
-"""Faults that end by BROWSER_QUIET, because the page receives nothing new. Other tests set it longer than needed."""
+"""Faults that end by BROWSER_QUIET, because the page receives nothing new. Other tests set a needlessly long time."""
 
 
 @pytest.fixture(autouse=True)

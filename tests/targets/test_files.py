@@ -220,7 +220,9 @@ TABLES = {
         "t.csv", 'query\n"red\nblue\n', [Broken("Line 2 of t.csv is not valid CSV")]
     ),
     "a line of more than a megabyte": Case(
-        "t.csv", f"query\n{'x' * 2_000_000}\nred\n", [Broken("a line is longer than 1048576 bytes"), {"query": "red"}]
+        "t.csv",
+        f"query\n{'x' * 2_000_000}\nred\n",
+        [Broken("a line is longer than 1048576 characters"), {"query": "red"}],
     ),
     "two byte order marks": Case("t.csv", ("\ufeff" + TABLE).encode("utf-8-sig"), [*TWO]),
     "an index of pandas with a name": Case("t.csv", "Unnamed: 0,cat_id\n0,976759\n", [FOOD]),

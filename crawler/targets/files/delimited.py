@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from crawler.targets.files.columns import TableRow, clean_name, read_columns
-from crawler.targets.files.rows import MAX_LINE_BYTES, Row
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row
 from crawler.targets.files.text import Line, TextFile
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import OWN_KEYS
@@ -73,7 +73,7 @@ def _records(lines: Iterator[Line], separator: str) -> Iterator[TableRow]:
         except csv.Error as error:
             problem = error
         if any(line.is_cut for line in read):
-            problem = f"a line is longer than {MAX_LINE_BYTES} bytes"
+            problem = f"a line is longer than {MAX_LINE_CHARACTERS} characters"
         if cells is None and problem is None:
             return
         if problem is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from crawler.reading.json import refuse_constant, unique_keys
-from crawler.targets.files.rows import MAX_LINE_BYTES, UNDECODABLE, Row, UnreadableFileError, damage
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, damage
 from crawler.targets.files.text import TextFile
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
@@ -18,7 +18,7 @@ def read_json_lines(text: TextFile) -> Iterator[Row]:
     """Yield the objects of a file that has one per line. Empty lines are left out."""
     for line in text.lines():
         if line.is_cut:
-            yield Row(line.number, None, line.text, f"is longer than {MAX_LINE_BYTES} bytes")
+            yield Row(line.number, None, line.text, f"is longer than {MAX_LINE_CHARACTERS} characters")
         elif not line.text.isspace():
             yield _row(line.number, line.text)
 
@@ -52,9 +52,11 @@ class _Elements:
                 if self._text[end] == "]":
                     break
                 self._skip(end + 1)
-            elif len(self._text) > MAX_LINE_BYTES:
+            elif len(self._text) > MAX_LINE_CHARACTERS:
                 self._skip_space()
-                raise UnreadableFileError(self._line, f"the element is not closed within {MAX_LINE_BYTES} bytes.")
+                raise UnreadableFileError(
+                    self._line, f"the element is not closed within {MAX_LINE_CHARACTERS} characters."
+                )
             elif not self._fill():
                 self._skip_space()
                 raise UnreadableFileError(self._line, "the array is not closed: the file may be truncated.")

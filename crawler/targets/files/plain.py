@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, is_host, is_link, read_link
 from crawler.targets.files.columns import candidates, required_params
-from crawler.targets.files.rows import MAX_LINE_BYTES, Row, replaced_value
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row, replaced_value
 from crawler.targets.files.text import TextFile
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import Scraper
@@ -29,7 +29,7 @@ def read_list(text: TextFile) -> Iterator[Row]:
     for line in text.lines():
         entry = line.text.strip()
         if line.is_cut:
-            yield Row(line.number, None, entry, f"is longer than {MAX_LINE_BYTES} bytes")
+            yield Row(line.number, None, entry, f"is longer than {MAX_LINE_CHARACTERS} characters")
         elif problem := _problem(entry):
             yield Row(line.number, None, entry, problem)
         elif entry:

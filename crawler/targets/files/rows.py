@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-MAX_LINE_BYTES = 1024 * 1024
+MAX_LINE_CHARACTERS = 1024 * 1024
 """Maximum length of a line or of an element of an array, in characters. A longer line is an invalid target and is not
 parsed. After a longer element, the rest of the file is not read."""
 MAX_CELL_CHARACTERS = 32_767

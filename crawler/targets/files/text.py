@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, NamedTuple, Self
 
-from crawler.targets.files.rows import MAX_LINE_BYTES, UnreadableFileError
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UnreadableFileError
 
 HEAD_BYTES = 64 * 1024
 """Bytes at the start of a file from which its format and encoding are determined."""
@@ -145,11 +145,11 @@ class TextFile:
         text = io.TextIOWrapper(self.file, self.encoding, _MARK, newline=newline)
         number = 0
         try:
-            while line := text.readline(MAX_LINE_BYTES):
+            while line := text.readline(MAX_LINE_CHARACTERS):
                 number += 1
-                is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(ends)
+                is_cut = len(line) == MAX_LINE_CHARACTERS and not line.endswith(ends)
                 yield Line(number, line, is_cut)
-                while is_cut and (rest := text.readline(MAX_LINE_BYTES)) and not rest.endswith(ends):
+                while is_cut and (rest := text.readline(MAX_LINE_CHARACTERS)) and not rest.endswith(ends):
                     pass
         finally:
             with suppress(ValueError):  # the caller closes the file, perhaps before this generator is closed

@@ -15,7 +15,7 @@ from typing import IO
 
 from crawler.targets.files.columns import TableRow, read_columns
 from crawler.targets.files.ooxml import DAMAGED, Handler, Package, refuse
-from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_BYTES, Row
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS, MAX_LINE_CHARACTERS, Row
 from crawler.targets.parser import TargetParser
 
 MAX_ROWS = 1_048_576
@@ -225,9 +225,9 @@ class _Sheet(Handler):
             self._problem = f"has a cell in column {column_name(self._column)} that cannot be read: {error}"
             return
         self._row_characters += len(text)
-        if self._row_characters > MAX_LINE_BYTES:
+        if self._row_characters > MAX_LINE_CHARACTERS:
             self._cells.clear()
-            self._problem = f"has more than {MAX_LINE_BYTES:,} characters"
+            self._problem = f"has more than {MAX_LINE_CHARACTERS:,} characters"
         elif text.strip():
             self._cells[self._column] = text
         elif self._is_formula and self._type != "str":

@@ -25,7 +25,7 @@ PAGE = "15e277c749c3"
 
 
 def read(*names: str, **params: Any) -> dict[str, Any]:
-    """The data of a target's saved responses."""
+    """The data that ``scrapy extract`` reads from a target's captures, given by their names."""
     return asyncio.run(extract(SCRAPER, [body_of(name) for name in names], params, url="https://x.com/"))
 
 

@@ -21,7 +21,7 @@ HASHTAG = {"text": "tides", "indices": [0, 6]}
 
 
 def unread(body: bytes) -> list[str]:
-    """The contradictions in a timeline's posts."""
+    """The unread paths with the cause ``contradiction`` in a timeline's posts."""
     page = page_of("timeline", body)
     asyncio.run(page.to_item())
     return [each.path for each in page.unread if each.cause == "contradiction" and not each.path.startswith("user.")]
@@ -297,7 +297,7 @@ def test_a_value_of_the_embed_s_posts_that_is_renamed_is_a_warning(key: str) -> 
 
 
 def test_a_date_of_a_post_in_seconds_is_not_read_as_milliseconds() -> None:
-    """The time is then taken from the post's id."""
+    """The time of such a post is taken from the post's id."""
     bodies = [web("x"), web("x", details={"full_text": "x", "created_at_ms": 1_790_579_739}), api("x")]
     bodies.append(api("x", created_at="1790579739"))
     pages = [asyncio.run(page_of("timeline", body).to_item())["posts"][0]["upload_timestamp"] for body in bodies]

@@ -42,21 +42,21 @@ def read(body: Any, **params: str) -> dict[str, Any]:
 
 
 def outcome(body: Any, **params: str) -> tuple[str, str | None]:
-    """Code and reason of the error for a body."""
+    """Code and reason of the error that ``scrapy extract`` gives for a saved body."""
     with pytest.raises(ScrapeError) as raised:
         read(body, **params)
     return raised.value.code, raised.value.reason
 
 
 def post(**parts: Any) -> dict[str, Any]:
-    """The record of a post with additional or replaced parts."""
+    """The post that is read from ``POST`` with additional or replaced parts."""
     legacy = POST["legacy"] | parts.pop("legacy", {})
     (found,) = posts_in(timeline_with(POST | {"legacy": legacy} | parts))
     return found
 
 
 def literals(*objects: dict[str, Any], head: str = "") -> str:
-    """A rendered page with records."""
+    """A profile's page whose script contains these records."""
     store = orjson.dumps({each.get("__id", str(n)): each for n, each in enumerate(objects)}).decode()
     return f'<html><head>{head}</head><script class="$tsr">($R=>$R[0]={{relayRecords:$R[1]={store}}})()</script></html>'
 

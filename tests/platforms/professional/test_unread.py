@@ -43,7 +43,7 @@ TRANSCRIBED = (
 MEMBERS = ("mara-lindqvist", "tomas-okafor-4a0756", "forty-positions", "shown-by-a-browser", "nobody-yet")
 """"shown-by-a-browser" has a page in the layout of 2024."""
 SAMPLE = 30
-"""How many changes of each page the fast tests make, the same ones in every run."""
+"""Number of changes of each page in the fast tests, which make the same changes in every run."""
 NOTE_OF_ALL = "in full"
 
 needs_captures = pytest.mark.skipif(
@@ -199,7 +199,7 @@ def test_pr3_1_no_name_of_a_section_left_is_an_error() -> None:
 
 
 def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
-    """The only school of the recorded masked page shows years. Without them, its logo marks it as a school."""
+    """The only school of the recorded masked page shows years. Without the years, its logo marks it as a school."""
     body = body_of("transcribed-profile-masked-20260727").decode()
     without_years = re.sub(r'(<ul class="blurred-list".*?)<time>.*?</time>', r"\1", body, flags=re.DOTALL)
     logos = re.findall(
@@ -238,7 +238,10 @@ HOSTILE = {
         "too_large",
     ),
 }
-"""Hostile HTML, and the error reason of a page that contains it. Without limits, some of it takes 20 s to parse."""
+"""Hostile HTML, and the error reason of a page that contains it (None: the page gives data).
+
+Without limits, some of this HTML takes 20 s to parse.
+"""
 
 
 @pytest.mark.parametrize("kind", [ProfilePage, ContentPage])

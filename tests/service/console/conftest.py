@@ -23,10 +23,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def console(browser: Browser, service: Service, request: pytest.FixtureRequest) -> Iterator[OpenConsole]:
-    """Open the console. Script errors, violations of its content security policy and requests to other hosts fail the
-    test.
+    """A function that opens a place of the console in a new page.
 
-    If the environment variable CONSOLE_SHOTS names a folder, a screenshot is saved there at the end of each test.
+    Script errors, violations of the content security policy and requests to other hosts fail the test. If the
+    environment variable CONSOLE_SHOTS names a folder, a screenshot of each page is saved there at the end of the test.
     """
     problems: list[str] = []
     opened: list[Page] = []
