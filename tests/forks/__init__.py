@@ -30,7 +30,7 @@ def client_command() -> list[str]:
 
 
 class Popen(subprocess.Popen[Any]):
-    """``subprocess.Popen`` for ``python -m scrapy``. Signals reach the command; ``pid`` is the client's.
+    """``subprocess.Popen`` for ``python -m scrapy``. Signals are sent to the command; ``pid`` is the client's.
 
     ``before`` is Python code that the command's process runs first, for example to change the simulated platforms.
     """
@@ -65,7 +65,7 @@ def run(  # subprocess.run's own
     input: str | bytes | None = None,  # noqa: A002  # likewise
     **options: Any,
 ) -> subprocess.CompletedProcess[Any]:
-    """``subprocess.run`` for ``python -m scrapy``."""
+    """``subprocess.run`` for ``python -m scrapy``. ``options`` are those of ``Popen``."""
     if capture_output:
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if input is not None:

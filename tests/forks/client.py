@@ -1,7 +1,7 @@
 """Runs a ``scrapy`` command in a fork of ``tests.forks.server``, and exits with its exit code or signal.
 
-Usage: client.py SOCKET [ARGUMENT ...]. The command gets the standard streams, the folder and the environment of this
-process. It imports nothing from the project, and runs with ``python -I -S``, because it must start quickly.
+Usage: client.py SOCKET [ARGUMENT ...]. The command gets the standard streams, the folder and the environment of the
+client. The client imports nothing from the project, and runs with ``python -I -S``, because it must start quickly.
 """
 
 import json

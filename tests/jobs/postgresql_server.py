@@ -55,7 +55,7 @@ class PostgreSqlServer:
                 return
 
     def kill(self) -> None:
-        """End the server and its connections without a checkpoint, like a crash."""
+        """End the server and its connections at once, without a checkpoint, as a crash does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
