@@ -87,6 +87,16 @@ def test_a_browser_page_whose_proxy_fails_is_loaded_through_another(at: Stage, t
         assert set(at.clients()) == {"egress-1", "egress-3"}
 
 
+def test_a_response_that_is_too_large_is_not_blamed_on_its_egress(at: Stage, tmp_path: Path) -> None:
+    """Two targets that lose their connections would suspend an egress."""
+    run = crawl(at, tmp_path, "retail", queries(7), DOWNLOAD_MAXSIZE=10_000, BREAKER_COOLDOWN=1)
+    run.check_each_target_once(7)
+    assert run.codes == {"UPSTREAM_ERROR": 7}
+    assert "event=target_restarted" not in run.log
+    assert len(at.seen()) == 7
+    assert {each["upstream"]["reason"] for each in run.failures} == {"cancelled"}
+
+
 def test_a_target_starts_anew_if_its_egress_fails_during_its_enrichment(at: Stage, tmp_path: Path) -> None:
     """The data and warnings from before the restart are discarded."""
     example = find_scraper("videosite-profile").example

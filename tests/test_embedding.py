@@ -131,7 +131,7 @@ def expected(scraper: str) -> Any:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Run a server that returns the cookies of each request as text, and a page of the shop. Yields its URL."""
+    """Run a server, and yield its URL. ``/browse/`` has pages of the shop, other paths show the cookies sent."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # http.server's name
@@ -292,7 +292,7 @@ def test_us3_7_a_plain_spider_gets_a_page_object(project: Path) -> None:
 
 @pytest.fixture
 def namesake(project: Path) -> Path:
-    """Another project whose package is also named ``crawler``, and which existed before this package was installed."""
+    """Another project, whose package is also named ``crawler``."""
     change(project, plain=PLAIN)
     shutil.move(project / "shop", project / "crawler")
     for path in (project / "scrapy.cfg", project / "crawler/settings.py"):

@@ -46,7 +46,7 @@ class Extracted:
 
 
 class Extract:
-    """Runs ``scrapy extract`` in this process."""
+    """Runs ``scrapy extract`` in the test's process."""
 
     def __init__(self, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         self.folder = folder
@@ -272,7 +272,7 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
 
 
 def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
-    """``__typename`` is looked up by the numeric type of the photo-app post. A table lists only the known types."""
+    """The field ``__typename`` is looked up in a table by the post's numeric type."""
     folder = ROOT / "tests/fixtures/crawler.platforms.photoapp.pages.PostPage"
     case = folder / "transcribed-xdt-photo-202607" / "inputs"
     url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]

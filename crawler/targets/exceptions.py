@@ -83,7 +83,8 @@ def _download_error(error: Exception) -> ScrapeError:
         return UpstreamTimeout("The platform did not respond in time.", reason="timeout")
     if not isinstance(error, IgnoreRequest):
         happened = next(text for kind, text in CAUSES.items() if isinstance(error, kind))
-        return UpstreamError(f"{happened}.", reason="connection")
+        reason = "cancelled" if isinstance(error, DownloadCancelledError) else "connection"
+        return UpstreamError(f"{happened}.", reason=reason)
     if "robots.txt" in str(error):  # Scrapy provides no other detail of the failure
         return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
     return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb

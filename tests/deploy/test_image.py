@@ -90,7 +90,7 @@ def test_us_3_crawls_in_the_image_are_monitored(image: Image) -> None:
     done = image.run(*crawl)
     assert done.returncode == 0, done.stderr
     assert len(lines(image.root / "data/out.jsonl")) == 1
-    assert len(list((image.root / "data/monitors/retail").glob("*.html"))) == 1
+    assert len(list((image.root / "data/monitors/sandbox/retail").glob("*.html"))) == 1
     done = image.run(*crawl, CRAWLER_MONITORS_DIR="")
     assert done.returncode == 1
     assert "MONITORS needs a folder for its reports: set MONITORS_DIR" in done.stderr

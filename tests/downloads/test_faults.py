@@ -24,7 +24,7 @@ GOOD = "200 b'Content-Length: 10' b'0123456789'"
 FAILED = "connection: The download failed before the response was complete. Retried."
 LOST = "connection: The connection was lost before the response was complete. Retried."
 TIMED_OUT = "timeout: The platform did not respond in time. Retried."
-TOO_LARGE = "connection: The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE."
+TOO_LARGE = "cancelled: The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE."
 EGRESS = "egress_failed: The egress misbehaving failed: "
 
 

@@ -287,7 +287,7 @@ def in_shop(tmp_path: Path, location: str, shop: dict[str, Any], delay: float) -
 
 
 def assert_complete(commands: Commands, job: str, n: int) -> None:
-    """Assert that each target has one outcome, and that the output equals the simulated platform's data."""
+    """Assert that each of ``n`` targets is done, and that the exported records equal the simulated platform's truth."""
     out = commands.folder / "all.jsonl"
     assert commands.run("jobs", "export", job, "-O", out).returncode == 0
     found = lines(out)
@@ -310,7 +310,7 @@ async def counted(location: str, name: str) -> int:
 
 
 def wait_until_done(commands: Commands, job: str, done: int) -> None:
-    """Wait until the given number of a job's targets are done."""
+    """Wait until at least ``done`` targets of a job are done."""
     deadline = time.monotonic() + 60
     while asyncio.run(counted(commands.location, job)) < done:
         assert time.monotonic() < deadline
@@ -318,7 +318,7 @@ def wait_until_done(commands: Commands, job: str, done: int) -> None:
 
 
 def kill_after(commands: Commands, job: str, done: int, *arguments: object) -> None:
-    """Start a worker, and kill it once the given number of targets are done. It must still be running then."""
+    """Start a worker, and kill it once ``done`` targets of the job are done. The worker must still be running then."""
     process = commands.start(*arguments)
     wait_until_done(commands, job, done)
     assert process.poll() is None, process.communicate()

@@ -126,7 +126,7 @@ def value_of(line: dict[str, Any], column: str) -> Any:
 
 
 def leaves(value: Any, name: str = "") -> Iterator[str]:
-    """The names of the columns that the value of a line must have."""
+    """Yield the names of the columns that a file needs for the values of a line: of all leaves except null and {}."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
             yield from leaves(each, f"{name}.{key}" if name else key)
@@ -177,7 +177,7 @@ def test_parquet_has_the_same_rows(mixed: Commands) -> None:
 
 
 def assert_covers(cell: Any, value: Any) -> None:
-    """Assert that a cell has all values of the data. Other keys are null. Objects with arbitrary keys are JSON text."""
+    """Assert that a cell has all values of the data. The cell may have more keys. JSON text is decoded."""
     if isinstance(cell, str) and not isinstance(value, str):
         cell = json.loads(cell)
     if isinstance(value, dict):

@@ -50,7 +50,7 @@ def categories(folder: Path) -> Path:
 
 
 def assert_all_products(out: Path) -> None:
-    """Each product of the categories is in the output once."""
+    """Assert that each product of the categories is in the output exactly once."""
     found = lines(out)
     assert {line["root"] for line in found} == set(CATEGORIES)
     for name, cat_id in CATEGORIES.items():
@@ -151,7 +151,7 @@ def test_arguments_that_do_not_fit_the_targets_are_refused(
 
 
 def new_job(location: str, name: str, users: list[str], since: str = "last") -> None:
-    """A job of the timelines of users."""
+    """Create and open a job with the timelines of the users."""
 
     async def push() -> None:
         jobs = Jobs(location)

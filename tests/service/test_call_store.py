@@ -42,7 +42,7 @@ PARTIAL_RECORD = Served({"a": 1}, warnings=PARTIAL)
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """A function that runs another one in a transaction of the store."""
+    """A function that runs the function ``work`` in a transaction of an empty store, and returns its result."""
     location = str(tmp_path / "service.sqlite3")
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql")

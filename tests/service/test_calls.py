@@ -96,7 +96,7 @@ def options(folder: Path, platform: HangingPlatform) -> tuple[str, ...]:
 
 @contextmanager
 def serving(folder: Path, *settings: str, workers: int = 1) -> Iterator[Clients]:
-    """Run a service with two clients."""
+    """Run a service with the clients acme and other, and a platform that does not respond to some queries."""
     keys = KeyStore(folder / "keys.sqlite")
     names = {"acme": keys.create("acme"), "second": keys.create("acme"), "other": keys.create("other")}
     with (

@@ -21,7 +21,7 @@ from tests.service.conftest import ROOT, Service
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:
-    """A page that fails the test on script errors and on requests to other hosts."""
+    """A page of the browser. Script errors, messages of errors and requests to other hosts fail the test."""
     opened = browser.new_page(viewport={"width": 1400, "height": 1000})
     problems: list[str] = []
     opened.on("pageerror", lambda error: problems.append(str(error)))

@@ -42,7 +42,7 @@ REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
 
 def listening(pid: int) -> set[str]:
-    """Return the addresses on which a process listens."""
+    """Return the IP addresses on which a process listens, in the hexadecimal form of ``/proc``."""
     inodes = {
         found[1]
         for entry in Path(f"/proc/{pid}/fd").iterdir()

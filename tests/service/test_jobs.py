@@ -93,7 +93,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(service: Service) -> Made:
-    """A finished job made from three lines with two different targets, and two invalid lines."""
+    """A finished job whose file has three lines with two different targets, and two invalid lines."""
     reply = post(service.url, CSV.encode(), "text/csv; charset=utf-8", Idempotency_Key="nightly")
     assert reply.status == 202
     job_id = reply.body["job"]["job_id"]
@@ -236,7 +236,7 @@ def test_a_listing_that_cannot_be_read_so_is_refused(service: Service, body: Any
 
 
 def listing(service: Service, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Run a job for an exhaustive listing. Return the job and its records."""
+    """Run a job of one listing to its end. Return the job and its records."""
     made = post(service.url, json.dumps(body).encode(), "application/json")
     assert made.status == 202, made.body
     job_id = made.body["job"]["job_id"]
@@ -601,7 +601,7 @@ async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with low limits."""
+    """A service that allows only small uploads, and one job at a time for a client."""
     folder = tmp_path_factory.mktemp("small")
     with running(folder / "log", "SERVICE_MAX_JOB_BYTES=200000", "JOBS_MAX=1") as started:
         yield started

@@ -39,13 +39,13 @@ async def limits(**settings: object) -> AsyncIterator[KeyLimits]:
 
 
 async def count_allowed(limit: KeyLimits, holder: Holder, calls: int) -> int:
-    """Count calls against the rate limit. Return how many were allowed."""
+    """Count ``calls`` calls against the rate limit. Return how many of them were allowed."""
     statuses = [await limit.count(holder) for _ in range(calls)]
     return sum(status is None or status.allowed for status in statuses)
 
 
 async def begin(limit: KeyLimits, holder: Holder, calls: int) -> list[AsyncExitStack]:
-    """Begin calls until the limit is reached. Return the calls, to be closed."""
+    """Begin up to ``calls`` calls, until the limit of concurrent calls is reached. Return them, to be closed."""
     begun = []
     for _ in range(calls):
         try:

@@ -132,7 +132,7 @@ QUICK = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all intervals at which the store is checked."""
+    """Shorten the intervals at which the store is checked, and trust the clock from the start."""
     for module, names in QUICK.items():
         for name, seconds in names.items():
             monkeypatch.setattr(module, name, seconds)

@@ -232,7 +232,7 @@ def test_a_public_url_is_accepted(url: str) -> None:
 
 @dataclass
 class Network:
-    """Records the names that are looked up and the addresses to which connections are made."""
+    """A stub of the network: counts the lookups of names, and records the addresses to which connections are made."""
 
     answers: list[list[str]]
     lookups: int = 0

@@ -212,7 +212,7 @@ def test_sp_8_generated_scripts_are_read_as_token_by_token(
 
 
 def page_scripts() -> Iterator[list[str]]:
-    """The scripts of each page of the sandbox and each recorded page."""
+    """Yield the scripts of each page of the sandbox and of each recorded page."""
     site = Site(light=True)
     pages = [answer(site, "page", handle)[2] for handle in PLANS]
     pages += [path.read_bytes() for path in captures().values() if path.match("microblog/*.html")]

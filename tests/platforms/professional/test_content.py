@@ -53,7 +53,7 @@ def read(body: str | bytes, *, slug: str = "", status: int = 200) -> dict[str, A
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
-    """Yield each member and each field whose value differs from the expected record."""
+    """Yield (member, field) for each field whose value differs from the expected record."""
     network = Site(seed, light=True)
     for slug in network.members:
         status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))

@@ -50,7 +50,7 @@ def page(slug: str = "mara-lindqvist") -> str:
 
 
 def differences(seed: int) -> Iterator[tuple[str, str]]:
-    """Yield each member and each field whose value differs from the expected record."""
+    """Yield (member, field) for each field whose value differs from the expected record."""
     network = Site(seed, light=True)
     for slug in network.members:
         status, _, body = network.page(FakeRequest(f"/in/{quote(slug)}"))

@@ -82,7 +82,7 @@ def test_at_8_images_of_records_are_loaded_only_from_their_platform_s_hosts() ->
 
 
 def images_of_fixtures() -> Iterator[str]:
-    """Yield the image URLs in the items of the sandbox and of the fixtures, found by the names of their fields."""
+    """Yield the image URLs in the items of the sandbox and of all fixtures, recognised by the names of fields."""
     name = re.compile(r"image|picture|_pic|photo|logo|banner|thumbnail|display_u")
 
     def of(value: object, field: str = "") -> Iterator[str]:
