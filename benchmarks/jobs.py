@@ -23,9 +23,9 @@ from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.records import records
 from benchmarks.stack import ROOT, peak_megabytes
 from crawler.jobs.job import Finished, InputLine, pack
-from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
+from crawler.targets.target import target_key
 
 PUSHED = 20_000
 WORKED = 10_000

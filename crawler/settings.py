@@ -96,7 +96,7 @@ class Settings(Described):
     BREAKER_THRESHOLD: Count = 5
     """The circuit breaker of a source (one page or call of a platform) opens after this many consecutive blocks or rate
     limits (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables
-    all circuit breakers."""
+    the circuit breakers of all sources, but failures of an egress still suspend it."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
     to 15 minutes, and is at least the platform's ``Retry-After``."""

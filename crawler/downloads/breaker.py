@@ -81,7 +81,7 @@ def suspension_seconds(cooldowns: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True)
 class BreakerPolicy:
-    """The threshold of breakers, and their cooldowns in seconds. A ``threshold`` of 0 disables the breakers."""
+    """The threshold of breakers, and their cooldowns in seconds. A ``threshold`` of 0 disables these breakers."""
 
     threshold: int
     cooldown: float

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.jobs.job import Claim, Finished, InputLine, Job
-from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
-from crawler.targets.target import InvalidTarget, Target
+from crawler.targets.target import InvalidTarget, Target, target_key
 
 if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs, Room

@@ -15,14 +15,13 @@ import orjson
 from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
-from crawler.jobs.keys import followup_key
 from crawler.jobs.leases import Holder
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
+from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, followup_key
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ the fact that nothing is new.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,6 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from crawler.errors import ScrapeError
-from crawler.jobs.keys import target_key
 from crawler.logs import one_line
 from crawler.platforms.model import Params
 from crawler.reading.names import NO_NAMES, Names
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OWN_KEYS = ("id", "scraper")
 """The keys and columns of a target that are not params."""
+KEY_BYTES = 16
+"""Length of the key that identifies a target's data."""
 
 
 @dataclass(frozen=True)
@@ -337,6 +339,20 @@ class Outcome:
 def new_id() -> str:
     """Return a new random id for a target."""
     return uuid.uuid4().hex
+
+
+def target_key(scraper: str, params: Mapping[str, Any]) -> bytes:
+    """Return the key of a target. Equal params of the same scraper give the same key, in any order of the params."""
+    return _digest(orjson.dumps([scraper, params], option=orjson.OPT_SORT_KEYS))
+
+
+def followup_key(parent: bytes, part: str) -> bytes:
+    """Return the key of a follow-up. ``part``: text that differs for each follow-up of a parent, such as its params."""
+    return _digest(parent + part.encode())
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=KEY_BYTES).digest()
 
 
 def _label(params: Mapping[str, Any]) -> str:

@@ -21,11 +21,11 @@ from typing import Any
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.job import Claim, Finished, Followup
-from crawler.jobs.keys import followup_key
 from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError
+from crawler.targets.target import followup_key
 
 IN_FLIGHT = 8
 EXITS = 10_000

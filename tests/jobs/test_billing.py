@@ -16,12 +16,12 @@ from crawler.errors import InvalidRequest
 from crawler.jobs import leases
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job
-from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients import keys as api_keys
 from crawler.service.clients import quotas, usage
 from crawler.service.jobs import billing, records, upkeep
+from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, done, lines
 
 OUTCOME = {"warnings": [], "fetched_at": "2026-11-25T20:00:00+00:00"}

@@ -16,10 +16,10 @@ from crawler.commands import work
 from crawler.jobs import leases
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
-from crawler.jobs.keys import target_key
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
+from crawler.targets.target import target_key
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
 from tests.tiers import FAST_ON_SQLITE
 

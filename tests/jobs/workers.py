@@ -12,10 +12,10 @@ from typing import Any
 from crawler.errors import StoreUnavailable
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
-from crawler.jobs.keys import followup_key, target_key
 from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker
+from crawler.targets.target import followup_key, target_key
 
 SCRAPER = "retail-search-v4"
 

@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawler.jobs.job import InputLine
-from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients.key_store import KeyStore
+from crawler.targets.target import target_key
 from tests import forks
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, Reply, call

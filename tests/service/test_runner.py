@@ -20,7 +20,6 @@ from crawler.errors import CircuitOpen, Overloaded, ShuttingDown, StoreUnavailab
 from crawler.jobs import leases, worker
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.job import InputLine
-from crawler.jobs.keys import target_key
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.registry import scrapers
@@ -36,7 +35,7 @@ from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
 from crawler.service.periodic import repeat
 from crawler.targets.parser import check_params
-from crawler.targets.target import Outcome, Target
+from crawler.targets.target import Outcome, Target, target_key
 
 SEARCH, CATEGORY = scrapers()["retail-search-v4"], scrapers()["retail-category-v4"]
 SETTINGS = Settings({"CALL_MAX_HOURS": 1, "CALL_RESULT_HOURS": 1, "IDEMPOTENCY_HOURS": 1, "CALL_STORE_MB": 1_000})

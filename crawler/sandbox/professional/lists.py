@@ -105,7 +105,7 @@ class Lists(Words):
         }
 
     def activity(self, name: str, url: str, *, tabs: bool) -> Row:
-        """Invent an activity row: a post that the member wrote or liked. Without ``tabs``, no author is shown."""
+        """Invent an activity row: a post that the member wrote or liked. Without ``tabs``, it names only the member."""
         self._ids += self.random.randint(1, 10**15)
         own = self.random.random() < 0.5
         writer, writer_url = (name, url) if own else self.somebody()
