@@ -17,7 +17,7 @@ from crawler.platforms.professional import blocks, document, lists
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
-from crawler.platforms.professional.posts import completed, linked_article, statistic
+from crawler.platforms.professional.posts import completed, is_author_wrong, linked_article, statistic
 from crawler.platforms.professional.sections import TABLE
 from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import text
@@ -203,10 +203,17 @@ class ProfilePage(PlatformPage):
     def activity_cells(self) -> list[Row] | None:
         """The cells of the section with the activity, with complete texts from the linked data.
 
-        None if there is no such section.
+        None if there is no such section. A wrong author is left out and reported.
         """
         cells = self.cells.get("activity")
-        return None if cells is None else completed(cells, self.linked.postings)
+        if cells is None:
+            return None
+        wrong = [row for row in cells if is_author_wrong(row)]
+        if wrong:
+            self.unread.append(Unread("activity[].author", "contradiction", len(wrong), len(cells)))
+            for row in wrong:
+                row |= {"author": "", "author_url": ""}
+        return completed(cells, self.linked.postings)
 
     @property
     def article_cells(self) -> list[Row]:
@@ -362,7 +369,8 @@ class ProfilePage(PlatformPage):
         self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
         if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
             self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
-        _ = self.linked, self._counts  # both may add unread parts, which the note in ``data_availability`` mentions
+        # These may add unread parts, which the note in ``data_availability`` mentions.
+        _ = self.linked, self._counts, self.activity_cells
 
 
 def _comparable(name: str) -> str:

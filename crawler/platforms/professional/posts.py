@@ -40,6 +40,17 @@ def _uncut(shown: str, whole: str) -> str:
     return whole if cut else shown
 
 
+def is_author_wrong(row: Row) -> bool:
+    """Whether a card shows another author than its link.
+
+    A card that frames another post has an author for each of the two posts. If the first one cannot be found, the
+    author of the framed post is read instead. On the recorded page since 2026-07, the links of all ten cards, two of
+    them with a framed post, name the author that the card shows.
+    """
+    owner = _owner(row["link"]).casefold() if row.get("shared") else ""
+    return bool(owner and row["author_url"]) and last_segment(row["author_url"], *_AUTHOR_PATHS).casefold() != owner
+
+
 def linked_article(found: Article) -> Row:
     """Return the cells for an article that is only in the linked data."""
     return {"image": picture(found.image) or "", "link": clean_url(found.url), "title": plain(found.title), "day": ""}

@@ -59,8 +59,9 @@ def differences(seed: int) -> Iterator[tuple[str, str]]:
         yield from ((slug, key) for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*range(3), 175])
 def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
+    """In 175, no post of one member has comments."""
     assert list(differences(seed)) == []
 
 
