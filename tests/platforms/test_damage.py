@@ -85,14 +85,14 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @cache
 def places(fixture: PageFixture) -> list[tuple[Any, ...]]:
-    return list(paths({number: block.content for number, block in enumerate(blocks(fixture.body))}))
+    return [path for number, block in enumerate(blocks(fixture.body)) for path in paths(block.content, (number,))]
 
 
-def rewritten(fixture: PageFixture, documents: dict[int, Any]) -> bytes:
+def rewritten(fixture: PageFixture, documents: list[Any]) -> bytes:
     """Return the response with these JSON documents in place of its own."""
     body = fixture.body
-    for number, block in reversed(list(enumerate(blocks(body)))):
-        body = body[: block.start] + orjson.dumps(documents[number]).replace(b"</", b"<\\/") + body[block.end :]
+    for block, document in reversed(list(zip(blocks(body), documents, strict=True))):
+        body = body[: block.start] + orjson.dumps(document).replace(b"</", b"<\\/") + body[block.end :]
     return body
 
 
@@ -100,16 +100,16 @@ def rewritten(fixture: PageFixture, documents: dict[int, Any]) -> bytes:
 @pytest.mark.parametrize("fixture", [each for each in FIXTURES if blocks(each.body)], ids=NAME)
 def test_damaged_json_gives_data_or_a_typed_error(fixture: PageFixture, examples: int) -> None:
     def check(damages: list[Damage]) -> None:
-        documents = {number: orjson.loads(orjson.dumps(b.content)) for number, b in enumerate(blocks(fixture.body))}
-        for path, value in damages:
+        documents = [orjson.loads(orjson.dumps(block.content)) for block in blocks(fixture.body)]
+        for (*parents, key), value in damages:
             holder: Any = documents
-            with suppress(KeyError, IndexError, TypeError):  # already removed
-                for key in path[:-1]:
-                    holder = holder[key]
-                if value == REMOVE and len(path) > 1:
-                    del holder[path[-1]]
-                else:
-                    holder[path[-1]] = value
+            with suppress(KeyError, IndexError, TypeError):  # an earlier damage removed or replaced the holder
+                for parent in parents:
+                    holder = holder[parent]
+                if value == REMOVE and parents:
+                    del holder[key]
+                elif isinstance(holder, dict) == isinstance(key, str):  # a list's number is no key of a JSON object
+                    holder[key] = value
         assert_survives(fixture, rewritten(fixture, documents))
 
     damages = st.lists(st.tuples(st.sampled_from(places(fixture)), JSON | st.just(REMOVE)), min_size=1, max_size=6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -164,7 +165,7 @@ def damaged_linked_data(draw: st.DrawFn) -> str:
     data = orjson.loads(LINKED.findall(page(slug))[0])
     values: st.SearchStrategy[Any] = st.sampled_from(
         [None, 0, -1, 1.5, "", "x", [], {}, [[]], [{}], True, "https://[", "***", 10**18]
-    )
+    ).map(deepcopy)  # later damages change the lists that are put in
     for _ in range(draw(st.integers(1, 6))):
         holder: Any = data
         for _ in range(draw(st.integers(1, 6))):
