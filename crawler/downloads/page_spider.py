@@ -187,7 +187,7 @@ class PageSpider(Spider):
 
     @cached_property
     def keeper(self) -> Keeper:
-        """Keeps responses that were not read completely in files, for all crawlers of the process."""
+        """The process's keeper, shared by its crawlers. It writes responses with unread parts or errors to files."""
         return self.shared.get(Keeper, "", lambda: Keeper.of(self.settings))
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:

@@ -178,7 +178,7 @@ class Database:
     name: str
     """The name for logs, without a password."""
     errors: tuple[type[Exception], ...]
-    """The exceptions of the driver: while the database is unavailable, and also ``refusals`` and ``conflicts``."""
+    """All exceptions that the driver may raise: those for an unavailable database, ``refusals`` and ``conflicts``."""
     refusals: tuple[type[Exception], ...]
     """The exceptions caused by the values of a statement. The same statement with the same values would fail again."""
     conflicts: tuple[type[Exception], ...] = ()

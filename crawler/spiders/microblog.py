@@ -249,7 +249,9 @@ class MicroblogSpider(PlatformSpider):
         return record(parts, params.handle, continuation["seen"], continuation["posts"])
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
-        """Fetch the page of the timeline to which the target's cursor leads. Skip pages whose posts were all returned.
+        """Fetch the page of the timeline to which the target's cursor leads.
+
+        Skip at most ``MAX_SKIPPED_PAGES`` pages whose posts are all in records of earlier pages.
 
         Raises:
             InvalidRequest: the platform rejected the target's cursor.

@@ -100,7 +100,7 @@ class VideositeSpider(PlatformSpider):
         return joined_record({page.source: await page.to_item() for page in pages}, pages[0].page_params)
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Scrape a channel with a page of its items. The next page of items becomes a follow-up (see ``follow``)."""
+        """Scrape a channel and one page of its items. The next page of items becomes a follow-up (see ``follow``)."""
         reader = ChannelReader(self, target, self.recent)
         data = await reader.record(first)
         cursor, has_more = data["pagination"]["cursor"], data["pagination"]["has_more"]

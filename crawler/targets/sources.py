@@ -123,7 +123,10 @@ class QueueSource(TargetSource):
         return self._waiting.pop(target_id, None) is not None
 
     def renew(self) -> None:
-        """End the current iteration, so that its crawler ends when its targets are completed. The queue is kept."""
+        """End the iteration of the crawler that reads this source.
+
+        The crawler ends when the targets that it has taken are completed. The queue is kept.
+        """
         self.renewing = True
         self._changed.set()
 

@@ -261,7 +261,7 @@ class Record(dict[str, Any]):
         return data
 
     def provenance(self) -> dict[str, Any]:
-        """Return the keys that precede the data in feeds: the target's, ``fetched_at`` and ``warnings``.
+        """Return the fields that precede the data in feeds, as a dict: the target's, ``fetched_at`` and ``warnings``.
 
         ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
         """

@@ -211,7 +211,10 @@ class SimulatedTime(selectors.DefaultSelector):
 
 
 def test_no_unsent_target_waits_for_a_suspended_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three egresses have the photo app's delay of 30 s. One of them is suspended from 119 s until the end."""
+    """Three egresses have the photo app's delay of 30 s.
+
+    At 119 s, the platform's rate limit suspends one egress until the end of the test.
+    """
     clock = SimulatedTime()
     loop = asyncio.SelectorEventLoop(clock)
     monkeypatch.setattr(loop, "time", lambda: clock.now)

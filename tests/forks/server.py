@@ -50,7 +50,7 @@ def import_project() -> None:
 
 
 def build() -> None:
-    """Build the simulated shop of the usual seed, and the service's documents."""
+    """Build the simulated shop with seed 1, and the documents of the service, such as OpenAPI and ``llms.txt``."""
     from crawler.sandbox.retail.shop import orders  # noqa: PLC0415
     from crawler.service.description import catalogue, llms, openapi, viewer  # noqa: PLC0415
 

@@ -153,7 +153,11 @@ def is_word_of_platform(platform: str, text: str) -> bool:
 
 
 def is_kept(platform: str, word: str) -> bool:
-    """Return whether a word is kept in all texts: a word of the interface or of ids, or a name in page objects."""
+    """Return whether a word stays unchanged in every text of a fixture.
+
+    Such a word is an interface word, a word of the platform's ids, or a literal in the platform's code that has more
+    than five characters and is not in lower case.
+    """
     known = len(word) > 5 and not word.islower() and word in literals(platform)
     return known or word.casefold() in INTERFACE | ID_WORDS.get(platform, frozenset())
 

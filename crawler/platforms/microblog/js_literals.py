@@ -126,7 +126,7 @@ class _Frame:
     """The numbers of the slots that the element's value is assigned to."""
 
     def assign(self, slot: str) -> None:
-        """Assign the element's value to a slot."""
+        """Record the number of a slot for the element's value. The slot is filled once the value is known."""
         if self.assigned_slots is None:  # most brackets need no list
             self.assigned_slots = [slot]
         else:

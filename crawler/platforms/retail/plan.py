@@ -341,7 +341,7 @@ class Plan:
                 yield Unit(reading.part, known + residual, known, is_sound=False)
 
     def _residual(self, reading: Reading) -> int:
-        """Return the number of missing products of a split listing that are not missing in one of its parts."""
+        """Return how many products a split listing still lacks after the numbers that its parts lack are subtracted."""
         missing = (reading.total or 0) - len(self.known(reading.part))
         parts = [each for each in self._wholes() if each.parent == reading.part]
         missing -= sum(max(0, (self._total(each) or 0) - len(self.known(each.part))) for each in parts)

@@ -111,9 +111,10 @@ class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
 
 
 class Short(Answer):
-    """A short. In playlists, the number of views is only in the text for screen readers.
+    """A short.
 
-    110 of 110 recorded rows since 2026-01, on three whole pages, have the keys that are declared ``always``.
+    In playlists, a short's number of views is only in its text for screen readers. All 110 shorts on three whole pages,
+    recorded since 2026-01, have the ``always`` keys.
     """
 
     id_path: ClassVar = f"shortsLockupViewModel.{_TAP}.reelWatchEndpoint.videoId"

@@ -306,7 +306,10 @@ def count_ended(session: Session, calls: Iterable[Stored]) -> None:
 
 
 def unfinished(session: Session, calls: Iterable[tuple[int, bytes]]) -> set[bytes]:
-    """Return the keys of the calls that wait or run. ``calls``: their jobs and keys."""
+    """Return which of these calls wait or run, as a set of their keys in the store.
+
+    ``calls``: the job and key of each call.
+    """
     return {
         key for job, keys in by_job(calls).items() for (key,) in session.rows(sql.UNFINISHED_OF, job_=job, keys=keys)
     }

@@ -60,7 +60,7 @@ FULL = {
     "sellerName": "Shop",
     "category": {"categoryPathId": "0:1:2"},
 }
-"""A row with all values that must occur in at least one row of a page."""
+"""A row with a non-empty value at each path that the contract declares as ``often``."""
 GRID = {"layoutEnum": "GRID"}
 LISTING: dict[str, Any] = {
     "aggregatedCount": 6446,
