@@ -51,7 +51,10 @@ class Case:
     warnings: tuple[tuple[str, str, str], ...]
     cursor: str = ""
     last: str = "OK"
-    """The code with which a loop over all pages ends. It can be an error, because later pages can require a source."""
+    """The status code (``OK`` or an error code) of the last call when all pages are requested in turn.
+
+    It can be an error, because later pages can require a source.
+    """
 
     def __str__(self) -> str:
         return f"{self.platform} {self.fault}"

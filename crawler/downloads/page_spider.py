@@ -83,7 +83,8 @@ class PageSpider(Spider):
     def on_lane(self, request: Request) -> None:
         """Complete a request just before it is sent, when the lane of its target is known (``target.release.lane``).
 
-        Platforms override this method if a scheduled request contains something that belongs to the lane.
+        Platforms override this method to add a value of the lane to a scheduled request, such as the egress's guest
+        token.
         """
 
     def for_page(self, kind: type[P], request: Request, fallbacks: Sequence[Sequence[str]] = ()) -> Request:
@@ -160,7 +161,7 @@ class PageSpider(Spider):
         The result is then the second page object.
 
         Raises:
-            ScrapeError: the page object raised an error, or the second download failed.
+            ScrapeError: the page object raised an error, or the download of the repeated request failed.
             ReleaseEnded: as for ``fetch``.
         """
         target, source = request.meta["target"], request.meta["source"]
@@ -244,8 +245,8 @@ class PageSpider(Spider):
 
         Raises:
             ScrapeError: the download failed, or the crawler is closing.
-            ReleaseEnded: the target already has its outcome, or was started again on another lane, because its egress
-                has failed.
+            ReleaseEnded: the target already has its outcome, or its egress has failed and the target was started again
+                on another lane.
         """
         assert self.crawler.engine is not None
         request.meta["target"] = target

@@ -67,7 +67,10 @@ def failed(code: str, message: str, *, retryable: bool = False) -> Reply:
 
 
 def _viewed(content: Json, view: Sized) -> Json:
-    """Return the content with ``data`` shortened to the view's limits, and described in ``cut``."""
+    """Return the content with ``data`` shortened to the view's limits.
+
+    ``cut`` describes the parts that were left out.
+    """
     data = content["data"]
     parts: Parts = {}
     if isinstance(view, View) and view.limit is not None:

@@ -80,7 +80,10 @@ def inputs_of(page: PlatformPage) -> dict[str, Any]:
 
 
 def read(page: PlatformPage) -> ReadPage:
-    """Read a page outside of a crawl. No event loop may be running in this thread."""
+    """Read the item of a page object outside of a crawl, without sending a request.
+
+    No event loop may be running in this thread.
+    """
     try:
         return ReadPage(page, asyncio.run(page.to_item()))
     except ScrapeError as error:

@@ -126,7 +126,10 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def topic_image(topic: dict[str, Any]) -> str:
-    """The picture of a topic. For games, whose notes specify no picture, this is the box in the header."""
+    """The picture of a topic.
+
+    For a game, it is the box art in the header, because the notes on the platform do not specify a picture.
+    """
     return first(topic, "avatar.thumbnails.-1.url", "boxArt.thumbnails.-1.url") or ""
 
 

@@ -210,7 +210,9 @@ class GuestClient:
     async def timeline(
         self, target: Target, user_id: str, cursor: str = "", first: First | None = None, *, optional: bool = True
     ) -> Part:
-        """Query a page of a user's posts, and return the item, with the additional key ``is_terminated``.
+        """Query a page of a user's posts, and return the item.
+
+        The additional key ``is_terminated`` states whether the timeline ends with this page.
 
         ``cursor``: the platform's cursor for the page, "" for the first page. ``first``: the response, if the query was
         the target's scheduled request. ``optional``: fail at once if a circuit breaker is open.

@@ -140,7 +140,10 @@ class BadgeGroup(Contract):
 
 
 class Variant(Contract):
-    """A variant of a product, or the data of an advertisement. Only the number of these objects is used."""
+    """A variant of a product, or the object ``sponsoredProduct`` of an advertised product.
+
+    Only the number of these objects is used.
+    """
 
 
 class Criterion(Contract):

@@ -120,7 +120,10 @@ class Shop:
         return self._shown[key]
 
     def _stock(self, department: str, tree: Tree) -> None:
-        """Create the products of a tree. If there are those of ``MAX_TREES`` trees already, delete the oldest."""
+        """Create the products of a tree.
+
+        If the products of ``MAX_TREES`` category trees are stored already, delete those of the oldest tree.
+        """
         for old in list(self._stocks)[: 1 - MAX_TREES]:
             del self._stocks[old]
             self._shown = {key: each for key, each in self._shown.items() if key[0].partition("_")[0] != old}

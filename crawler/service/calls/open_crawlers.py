@@ -104,7 +104,7 @@ class OpenCrawler:
         return len(self._calls)
 
     def max_in_flight(self) -> int:
-        """Return the maximum of targets in flight in the crawler: twice its download slots, or ``MIN_IN_FLIGHT``.
+        """Return the maximum of targets in flight: twice the crawler's download slots, but at least ``MIN_IN_FLIGHT``.
 
         The slots of suspended egresses do not count.
 
