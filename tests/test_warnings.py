@@ -124,7 +124,7 @@ def settings(*more: str) -> list[str]:
     return [part for each in (*SETTINGS, *more) for part in ("-s", each)]
 
 
-WARNING = {"get_optional", "_optional", "optional", "warn", "_try_source"}
+WARNING = {"get_optional", "_optional", "optional", "warn", "collect"}
 """The methods that add a warning. Their argument is the source or its page class."""
 
 
@@ -145,7 +145,7 @@ def optional_sources() -> set[tuple[str, str]]:
                         continue
                     classes = {(platform, each.id) for each in arguments if isinstance(each, ast.Name)}
                     found |= {(platform, names[each]) for each in classes & names.keys()}
-                    if node.func.attr == "_try_source":
+                    if node.func.attr == "collect":
                         found |= {(platform, str(each.value)) for each in node.args if isinstance(each, ast.Constant)}
     return found
 

@@ -52,7 +52,7 @@ class Sources:
     parts: dict[str, Part] = field(default_factory=dict)
     _errors: dict[str, ScrapeError] = field(default_factory=dict)
 
-    async def add(self, source: str, item: Awaitable[Part]) -> None:
+    async def collect(self, source: str, item: Awaitable[Part]) -> None:
         """Await the item of a source, and store it in ``parts``. An error is kept, so that other sources can be tried.
 
         Raises:
@@ -176,18 +176,18 @@ class MicroblogSpider(PlatformSpider):
 
     async def _first_sources(self, target: Target, first: First, found: Sources) -> None:
         parts = found.parts
-        await found.add("page", self._scheduled_page(first))
-        steps = [found.add("embed", self._embed(target))]
+        await found.collect("page", self._scheduled_page(first))
+        steps = [found.collect("embed", self._embed(target))]
         user_id = user_id_of(parts)
         is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed page cannot change this
         if is_listed and self._has_free_slot(target):
-            steps.append(found.add("timeline", self._api.timeline(target, user_id)))
+            steps.append(found.collect("timeline", self._api.timeline(target, user_id)))
         await _together(*steps)
         if not user_id_of(parts) or _incomplete(parts):
-            await found.add("user", self._api.user(target))
+            await found.collect("user", self._api.user(target))
         user_id = user_id_of(parts)
         if len(steps) == 1 and user_id and profile_of(parts)["protected"] is not True:
-            await found.add("timeline", self._api.timeline(target, user_id))
+            await found.collect("timeline", self._api.timeline(target, user_id))
 
     def _warn_of_failures(self, found: Sources) -> None:
         """Add warnings about the sources that failed."""
@@ -236,10 +236,10 @@ class MicroblogSpider(PlatformSpider):
                 raise missing_error("The user object has no id.", [*USER_PATH, "rest_id"], reason="no_user_id")
             parts["timeline"] = await self._further_timeline(target, user_id_of(parts))
         if "user" not in parts and _incomplete(parts):
-            await found.add("user", self._api.user(target))
+            await found.collect("user", self._api.user(target))
         for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
-                await found.add(source, fetch(target))
+                await found.collect(source, fetch(target))
                 if source in parts:
                     parts[source] = {**parts[source], "posts": []}
         self._warn_of_failures(found)

@@ -236,7 +236,7 @@ class Profile(Model):
 
     data: Content
     hasMore: bool  # noqa: N815  # the contract's spelling
-    """Whether a next page exists. Also true if the timeline or its cursor could not be read, and posts seem to be
-    missing: the cursor then requests the timeline from its start."""
+    """Whether a next page exists. Also true if the timeline could not be fetched, or its cursor could not be read, and
+    posts seem to be missing: the cursor then requests the timeline from its start."""
     nextCursor: str  # noqa: N815  # the contract's spelling
     """Opaque value of the param ``cursor`` for the next page. "" at the end."""

@@ -106,7 +106,7 @@ def test_errors_are_shown_with_advice(console: OpenConsole) -> None:
     expect(page.locator("#param-page-about .problem")).to_contain_text("1")
     notice = page.get_by_role("alert")
     expect(notice).to_contain_text("Correct the call, then send it again.")
-    expect(notice).to_contain_text("when a param is missing or unknown")
+    expect(notice).to_contain_text("when a param, query parameter or header is missing, unknown or invalid")
     expect(notice.get_by_role("link")).to_have_attribute("href", re.compile(r"docs#INVALID_REQUEST$"))
     assert notice.get_by_role("button", name="Try again").count() == 0
     page = console("retail-category-v4")
