@@ -140,10 +140,7 @@ class BadgeGroup(Contract):
 
 
 class Variant(Contract):
-    """A variant of a product, or the object ``sponsoredProduct`` of an advertised product.
-
-    Only the number of these objects is used.
-    """
+    """A variant, or the ``sponsoredProduct`` of an advertised product. Only the number of these objects is used."""
 
 
 class Criterion(Contract):
