@@ -290,3 +290,4 @@ class OpenCrawlers:
         for each in late:
             each.cancel()
             logger.warning("crawler_cancelled", spider=closing[each])
+        await asyncio.gather(*late, return_exceptions=True)
