@@ -81,7 +81,7 @@ def test_every_post_of_every_capture_is_complete() -> None:
             assert record["like_count"] == raw["legacy"]["favorite_count"]
             assert record["view_count"] == (int(raw["views"]["count"]) if "count" in raw["views"] else None)
         total += 1
-    assert (total, wrappers) == (789, 168)
+    assert (total, wrappers) == (2400, 512)
 
 
 def test_the_rendered_page_gives_profile_and_posts() -> None:

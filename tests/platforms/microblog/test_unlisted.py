@@ -114,6 +114,15 @@ def test_an_article_that_the_post_links_to_is_in_the_post(page: str, *, is_artic
     assert [path.endswith("article.article_results.result") for path in found] == [True] * is_article
 
 
+def test_a_response_from_before_articles_lacks_the_article() -> None:
+    """Until 2024-04, clients did not send the flag for articles. Authors had all values in ``legacy`` then."""
+    links = {"entities": {"urls": [LINK | {"expanded_url": "http://x.com/i/article/2075490569867161600"}]}}
+    user = {"__typename": "User", "rest_id": "7", "legacy": {"screen_name": "quiet_harbor", "name": "Harbor"}}
+    post = POST | {"core": {"user_results": {"result": user}}}
+    post["legacy"] = POST["legacy"] | {"full_text": SHORT} | links  # type: ignore[operator]
+    assert [path for path in unread(timeline_with(post)) if "article" in path] == []
+
+
 @pytest.mark.parametrize(
     ("parts", "paths"),
     [
