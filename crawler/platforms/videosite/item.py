@@ -1,10 +1,9 @@
-"""Video site: converts the rows of a channel's lists to items, and finds hashtags and mentions."""
+"""Video site: converts the rows of a channel's lists to items."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from crawler.platforms.model import empty
@@ -12,6 +11,7 @@ from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.payload_rows import Lockup, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import VIDEO_ID, ContentItem
 from crawler.reading.json import Step
+from crawler.reading.tags import hashtags, mentions
 from crawler.reading.values import clock_seconds, stated_count
 
 Item = dict[str, Any]
@@ -135,88 +135,3 @@ def _views(texts: list[str]) -> int | None:
 def first(values: Iterable[Any]) -> Any:
     """Return the first value that is not None. If there is no such value, return None."""
     return next((value for value in values if value is not None), None)
-
-
-# Hashtags and mentions
-
-_LETTERS = re.compile(r"\w+")
-_MARKS = frozenset({"Mn", "Mc", "Me"})
-"""Unicode categories of combining marks, such as vowels in Hindi, for which ``str.isalnum`` is false."""
-_JOINERS = frozenset("\u200c\u200d")
-"""Invisible characters inside words of some scripts, and inside emoji."""
-_FIRST_EMOJI = "\u2300"
-"""The first symbol that may be part of a hashtag. Symbols with smaller code points, such as ™, end a hashtag."""
-_NOT_EMOJI = frozenset("\ufffc\ufffd")
-_SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
-_IN_HANDLES = frozenset(".-·")
-MIN_HANDLE, MAX_HANDLE = 3, 30
-
-
-def hashtags(text: str) -> list[str]:
-    """Return the hashtags in a text, each once, without "#".
-
-    >>> hashtags("#one, x#no #हिन्दी and #two_2 &#39; #🔥fire🔥! ❤️#heart")
-    ['one', 'हिन्दी', 'two_2', '🔥fire🔥', 'heart']
-    """
-    if "#" not in text:
-        return []
-    return list(dict.fromkeys(_after(text, "#", not_after="&/#", is_part=_is_in_tag)))
-
-
-def mentions(text: str) -> list[str]:
-    """Return the mentioned handles in a text, each once, without "@".
-
-    >>> mentions("by @one.two. and (@वीडियो), not a@b.example or https://a.example/@name")
-    ['one.two', 'वीडियो']
-    """
-    if "@" not in text:
-        return []
-    found = (each.rstrip("".join(_IN_HANDLES)) for each in _after(text, "@", not_after="./@-", is_part=_is_in_handle))
-    return [
-        each for each in dict.fromkeys(found) if MIN_HANDLE <= len(each) <= MAX_HANDLE and each[0] not in _IN_HANDLES
-    ]
-
-
-def _after(text: str, sign: str, *, not_after: str, is_part: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the words that follow a sign, unless the sign is inside a word or follows a character in ``not_after``."""
-    at = text.find(sign)
-    while at >= 0:
-        end = _end_of_letters(text, at + 1)
-        while end < len(text) and is_part(text[end]):
-            end = _end_of_letters(text, end + 1)
-        before = at - 1
-        while before >= 0 and (text[before] in _JOINERS or _is_mark(text[before])):
-            before -= 1
-        if end > at + 1 and not (before >= 0 and (_is_letter(text[before]) or text[before] in not_after)):
-            yield text[at + 1 : end]
-        at = text.find(sign, end)
-
-
-def _end_of_letters(text: str, start: int) -> int:
-    found = _LETTERS.match(text, start)
-    return found.end() if found else start
-
-
-def _is_letter(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-def _is_mark(char: str) -> bool:
-    return unicodedata.category(char) in _MARKS
-
-
-def _is_in_word(char: str) -> bool:
-    return _is_letter(char) or (not char.isascii() and (char in _JOINERS or _is_mark(char)))
-
-
-def _is_in_handle(char: str) -> bool:
-    return char in _IN_HANDLES or _is_in_word(char)
-
-
-def _is_in_tag(char: str) -> bool:
-    return _is_in_word(char) or (char >= _FIRST_EMOJI and _is_emoji(char))
-
-
-def _is_emoji(char: str) -> bool:
-    first, last = _SKIN_TONES
-    return first <= char <= last or (char not in _NOT_EMOJI and unicodedata.category(char) == "So")
