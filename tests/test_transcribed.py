@@ -48,3 +48,15 @@ def test_fixtures_cover_the_structure_of_the_captures() -> None:
     figures = {platform: covered / captured for platform, _, captured, covered in transcribe.coverage()}
     assert len(figures) == 6
     assert {platform: share for platform, share in figures.items() if share < MIN_COVERAGE} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("id 123456, sha 0a597bb475bb361151f992567b8b089f", {"123456", "0a597bb475bb361151f992567b8b089f"}),
+        ("/obj/0a597bb475bb361151f992567b8b089f_123456.jpeg", {"0a597bb475bb361151f992567b8b089f", "123456"}),
+        ("u0a597bb475bb361151f992567b8b089f", {"361151", "992567"}),  # no hash: other letters
+    ],
+)
+def test_a_hash_is_one_part_without_numbers(text: str, parts: set[str]) -> None:
+    assert leaves.parts_of(text) == parts

@@ -14,6 +14,8 @@ from tests.transcription import markup, shape
 
 WORD = re.compile(r"[^\W\d_]{6,}")
 NUMBER = re.compile(r"\d{5,}")
+HASH = re.compile(r"(?<![0-9A-Za-z])(?=\d*[a-f])[0-9a-f]{32,}(?![0-9A-Za-z])")
+"""Matches a hexadecimal hash, which is one part: among thousands, six of its digits equal a number by chance."""
 MARKUP = re.compile(r"<[a-zA-Z][^<>]*>")
 PARAMETER = re.compile(r"([?&;])[A-Za-z_.-]{1,30}=|\"\w{1,40}\":")
 """Matches the name of a URL argument, or a JSON key in one. These are names, not content."""
@@ -134,5 +136,7 @@ def content(bodies: Iterable[str]) -> Content:
 
 
 def parts_of(text: str) -> set[str]:
-    """Return the words of 6 or more letters (in lower case) and numbers of 5 or more digits (not zeros) in a text."""
-    return {*WORD.findall(text.lower()), *(number for number in NUMBER.findall(text) if number.strip("0"))}
+    """Return the hashes, words of 6 or more letters (in lower case) and numbers of 5 or more digits (not zeros)."""
+    hashes = HASH.findall(text)
+    rest = HASH.sub(" ", text) if hashes else text
+    return {*hashes, *WORD.findall(rest.lower()), *(number for number in NUMBER.findall(rest) if number.strip("0"))}
