@@ -51,8 +51,3 @@ def test_a_walk_fits_on_a_screen(title: str) -> None:
     steps = [row.split("|")[1].strip() for row in rows if row.split("|")[1].strip()]
     assert steps == [str(n) for n in range(1, len(steps) + 1)]
     assert 8 < len(rows) < SCREEN
-
-
-def test_files_have_at_most_400_lines() -> None:
-    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in ROOT.glob("crawler/**/*.py")}
-    assert not {path: size for path, size in sizes.items() if size > 400}

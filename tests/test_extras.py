@@ -21,6 +21,7 @@ from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
 from tests.crawls import ROOT
+from tests.forks.server import import_installed
 
 OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
 
@@ -35,6 +36,14 @@ def test_components_of_every_crawl_import_no_optional_library() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
     assert set(loaded) & OPTIONAL == set()
     assert all(load_object(name) for name in components)
+
+
+def test_the_tests_import_only_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "crawler.downloads.zyte_handlers", raising=False)
+    monkeypatch.setitem(sys.modules, "scrapy_zyte_api.handler", None)  # importing it raises ModuleNotFoundError
+    import_installed("crawler.downloads.zyte_handlers")
+    with pytest.raises(ModuleNotFoundError):
+        import_installed("crawler.downloads.nothing")
 
 
 HEAVY = OPTIONAL | {"aiobotocore", "openpyxl", "pandas", "playwright", "prometheus_client", "scrapy_playwright"}

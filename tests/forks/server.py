@@ -34,7 +34,7 @@ def import_project() -> None:
 
     for module in walk_packages(crawler.__path__, "crawler."):
         if not module.name.startswith(NOT_IMPORTED):
-            import_module(module.name)
+            import_installed(module.name)
     for name in (
         *DOCUMENTS,
         "scrapy.cmdline",
@@ -47,6 +47,15 @@ def import_project() -> None:
     if found := sys.modules.keys() & {"twisted.internet.reactor", "prometheus_client"}:
         raise RuntimeError(f"Each command must import {found} itself.")
     build()
+
+
+def import_installed(name: str) -> None:
+    """Import a module of the project, unless it needs a package of an extra that is not installed."""
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("crawler"):
+            raise
 
 
 def build() -> None:

@@ -19,7 +19,7 @@ SEARCH = "/v1/scrapers/retail-search-v4"
 
 @dataclass(frozen=True)
 class Reply:
-    """A response with its decoded JSON body."""
+    """A response. ``body``: the decoded value if it is JSON, None if it is empty, else the bytes."""
 
     status: int
     headers: dict[str, str]
@@ -49,7 +49,8 @@ def call(  # noqa: PLR0913  # keyword arguments of a call
     raw = response.read()
     connection.close()
     lower_case = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, lower_case, json.loads(raw) if raw else None, response.reason)
+    is_json = lower_case.get("content-type", "") == "application/json"
+    return Reply(response.status, lower_case, json.loads(raw) if raw and is_json else raw or None, response.reason)
 
 
 def wait_for_draining(url: str) -> None:
