@@ -14,6 +14,7 @@ from crawler.reading.contract import Contract, contracts, values
 from scripts.captures import CAPTURES
 from tests.contracts.counts import count, load, wrong_kinds
 from tests.contracts.mutants import Mutant, is_noticed, mutants
+from tests.contracts.recorded import clean, no_longer_clean
 from tests.contracts.responses import FOLDER, Response, captured, listed, of_fixtures
 from tests.reading.test_contract import plain
 
@@ -32,6 +33,14 @@ PLATFORMS = sorted(file.parent.name for file in FOLDER.glob("*/captures.json"))
 def roots(responses: tuple[Response, ...]) -> set[type[Contract]]:
     """The contracts that describe the payloads of these responses from the root."""
     return {payload.kind for each in responses for payload in each.original.payloads}
+
+
+@needs_captures
+@pytest.mark.parametrize("platform", platforms())
+def test_clean_responses_have_no_warning(platform: str) -> None:
+    """The list of clean responses exists on this machine as a whole: a capture that is gone proves nothing."""
+    assert len(clean(platform)) == len((FOLDER / platform / "clean.txt").read_text().splitlines()) > 0
+    assert list(no_longer_clean(platform)) == []
 
 
 @needs_captures
