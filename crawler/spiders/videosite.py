@@ -24,7 +24,7 @@ from crawler.platforms.ids import platform_ids
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
-from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.enrichment import Enrichment
 from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
@@ -45,7 +45,7 @@ TOPIC_SUFFIX = " - Topic"
 MAX_REDIRECTS = 3
 """Maximum number of redirects that are followed in a row, of a channel's page or of an address."""
 
-PAGES = (AboutPage, FeedPage, VideoPage, CommentsPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
+PAGES = (AboutPage, FeedPage, VideoPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
 
 class VideositeSpider(PlatformSpider):

@@ -13,7 +13,6 @@ from tests.contracts.responses import captured
 
 USER = "data.user_results.result"
 TABS = "contents.twoColumnBrowseResultsRenderer.tabs"
-SECTION = "contents.twoColumnWatchNextResults.results.results.contents[]"
 
 pytestmark = pytest.mark.skipif(
     not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
@@ -47,16 +46,6 @@ def _rename(data: Any, path: list[str]) -> None:
         ),
         pytest.param("videosite", "73bd293953f7", TABS, id="tabs-of-a-game"),
         pytest.param("videosite", "6d109af6a980", TABS, id="tabs-behind-an-age-gate"),
-        *(
-            pytest.param("videosite", capture, f"{SECTION}.{key}", id=f"{capture}-{key}")
-            for capture in ("bb9a74d0f95b", "ed87241a14a0")
-            for key in (
-                "videoPrimaryInfoRenderer",
-                "videoPrimaryInfoRenderer.title",
-                "videoSecondaryInfoRenderer",
-                "videoSecondaryInfoRenderer.owner",
-            )
-        ),
     ],
 )
 def test_a_renamed_key_is_reported(platform: str, capture: str, path: str) -> None:

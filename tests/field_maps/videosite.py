@@ -22,7 +22,6 @@ from tests.field_maps.videosite_channel import (
     post,
     saved_person,
     text_of,
-    views,
 )
 
 
@@ -41,7 +40,6 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     maps: dict[str, Callable[[Any], dict[str, Any] | None]] = {
         "AboutPage": about_page,
         "ChannelPage": saved_person if "mainEntity" in payload else channel_page,
-        "CommentsPage": comments_page,
         "ContinuationPage": continuation_page,
         "FeedPage": feed_page,
         "PlaylistPage": playlist_page,
@@ -160,28 +158,3 @@ def feed_page(feed: ET.Element) -> dict[str, Any]:
         "posts": found,
         "profile": PROFILE | about | {"profile_link": f"{SITE}/channel/{channel}"},
     }
-
-
-def comments_page(data: dict[str, Any]) -> dict[str, Any]:
-    """The video's number of comments (specified by the platform notes), and the other values in this response."""
-    number, title = (
-        at(data, "currentVideoEndpoint.watchEndpoint.videoId"),
-        next(values(data, "videoPrimaryInfoRenderer")),
-    )
-    owner = next(values(data, "videoOwnerRenderer"))
-    link = at(owner, "navigationEndpoint.browseEndpoint")
-    handle = link["canonicalBaseUrl"].removeprefix("/@")
-    shown = ""
-    for panel in values(data.get("engagementPanels"), "engagementPanelSectionListRenderer"):
-        if panel.get("panelIdentifier") == "engagement-panel-comments-section":
-            shown = text_of(at(panel, "header.engagementPanelTitleHeaderRenderer.contextualInfo"))
-    found = post(
-        number,
-        "video",
-        text_of(title["title"]),
-        comment_count=count(f"{shown} comments"),
-        view_count=views(text_of(at(title, "viewCount.videoViewCountRenderer.viewCount"))),
-    )
-    found |= marks(at(next(values(data, "attributedDescription"), None), "content") or "")
-    about = {"display_name": text_of(owner["title"]), "profile_id": link["browseId"], "username": handle}
-    return {"posts": [found], "profile": PROFILE | about | {"profile_link": f"{SITE}/@{handle}"}}

@@ -14,20 +14,18 @@ from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, Up
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
-from crawler.platforms.videosite.item import VIEWS, first, is_video_id, post
-from crawler.platforms.videosite.payload import SECTIONS_PATH, Endpoint, Metadata, Player, Resolved, WatchPage
+from crawler.platforms.videosite.item import first, is_video_id, post
+from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
 from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import assigned_block
 from crawler.reading.unread import MAX_NAMES, Unread
-from crawler.reading.values import count, stated_count, text, unix_time
+from crawler.reading.values import count, text, unix_time
 
 PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
 """Matches the player's message that the visitor must prove not to be a bot."""
-COMMENT_PANELS = ("engagement-panel-comments", "comment-item-section")
-"""The beginnings of the name of the panel with a video's comments: the current name, and the name until 2023."""
 
 
 @attrs.define(slots=False)
@@ -275,86 +273,6 @@ class VideoPage(VideositePage):
     @property
     def _video(self) -> str:
         return self._player.id or self._metadata.id or ""
-
-
-@attrs.define(slots=False)
-class CommentsPage(VideositePage):
-    """A video page's own data, not the player's data. Only this data contains the number of comments.
-
-    The spider does not request this data. Only ``scrapy extract`` reads it.
-    """
-
-    source: ClassVar[str] = "comments"
-
-    @classmethod
-    def recognise(cls, body: str) -> bool:
-        return '"twoColumnWatchNextResults"' in body and '"playerMicroformatRenderer"' not in body
-
-    def validate_input(self) -> None:
-        """Raise an error unless the response contains the data of a video's page.
-
-        Raises:
-            ExtractionFailed: the response contains no part about the video, or no valid video id.
-        """
-        super().validate_input()
-        if not self._page.sections and b'"secondaryResults"' in self._body:
-            path = ("contents", "twoColumnWatchNextResults", "results")
-            message = "The response contains recommendations, but no part about the video itself."
-            raise missing_error(message, path, reason="no_metadata")
-        if not is_video_id(self._video):
-            raise missing_error(
-                "The response contains no video id.", ("currentVideoEndpoint", "watchEndpoint"), reason="no_metadata"
-            )
-
-    @field
-    def posts(self) -> list[dict[str, Any]]:
-        views = first(each.views for each in self._page.sections)
-        return [
-            post(
-                self._video,
-                kind="live" if any(each.is_live for each in self._page.sections) else "video",
-                caption=str(first(each.title for each in self._page.sections) or ""),
-                description=first(each.description for each in self._page.sections) or "",
-                comment_count=self._comments,
-                view_count=stated_count(str(views or ""), VIEWS),
-            )
-        ]
-
-    @field
-    def profile(self) -> dict[str, Any]:
-        """The channel: the video's owner, or the first owner of a collaboration."""
-        for each in self._page.sections:
-            joint = next(iter(each.owners), None)
-            owner = each.owner if joint is None else joint.channel
-            if owner is not None:
-                name = str(each.owner_name or "") or (joint and joint.name) or each.joint_name or ""
-                channel = owner.id if owner.id and re.fullmatch(CHANNEL_ID, owner.id) else ""
-                return blank(channel, handle=handle_in(owner.url or ""), name=name)
-        return blank()
-
-    @property
-    def _comments(self) -> int | None:
-        infos = (each.info for each in self._page.panels if (each.name or "").startswith(COMMENT_PANELS))
-        return stated_count(str(next(infos, None) or ""))
-
-    @property
-    def _video(self) -> str:
-        # For scheduled streams, this endpoint is missing, but buttons contain the video's id.
-        return self._page.id or first(each.updated_video for each in self._page.sections) or ""
-
-    @cached_property
-    def _page(self) -> WatchPage:
-        """The watch page's data. A title or an owner that all sections lack is added to ``unread``.
-
-        All recorded pages contain a title and an owner (captures bb9a74d0f95b, ed87241a14a0, 3619fe6ced2f,
-        803ff3b04ebc).
-        """
-        page = self.read_data(WatchPage)
-        if not any(each.title for each in page.sections):
-            self.unread.append(Unread(f"{SECTIONS_PATH}.videoPrimaryInfoRenderer.title", "missing"))
-        if not any(each.owner or each.owners for each in page.sections):
-            self.unread.append(Unread(f"{SECTIONS_PATH}.videoSecondaryInfoRenderer.owner", "missing"))
-        return page
 
 
 @attrs.define(slots=False)

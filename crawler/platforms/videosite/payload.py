@@ -268,64 +268,6 @@ class Player(Answer):
     metadata: Metadata | None = sometimes("microformat.playerMicroformatRenderer")
 
 
-class Owner(Answer):
-    """A channel that a video belongs to."""
-
-    id: str | None = sometimes("browseId")
-    url: str | None = sometimes("canonicalBaseUrl")
-
-
-class JointOwner(Answer):
-    """A channel in the dialog that lists the owners of a collaboration."""
-
-    name: str | None = sometimes("title.content")
-    channel: Owner | None = sometimes("leadingAccessory.avatarViewModel.endpoint.innertubeCommand.browseEndpoint")
-
-
-_DIALOG = (
-    "navigationEndpoint.showDialogCommand.panelLoadingStrategy.inlineContent.dialogViewModel.customContent.listViewModel"
-    ".listItems[].listItemViewModel"
-)
-_SECTION = "videoSecondaryInfoRenderer"
-_VIEWS = "videoPrimaryInfoRenderer.viewCount.videoViewCountRenderer"
-
-
-class Section(Answer):
-    """A section of a video's page: title and views, or description and owner. Other sections are not read."""
-
-    title: Text | None = sometimes("videoPrimaryInfoRenderer.title")
-    views: Text | None = sometimes(f"{_VIEWS}.viewCount")
-    is_live: bool | None = sometimes(f"{_VIEWS}.isLive")
-    updated_video: str | None = sometimes(
-        "videoPrimaryInfoRenderer.updatedMetadataEndpoint.updatedMetadataEndpoint.videoId"
-    )
-    description: str | None = sometimes(f"{_SECTION}.attributedDescription.content")
-    owner_name: Text | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.title")
-    owner: Owner | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.navigationEndpoint.browseEndpoint")
-    joint_name: str | None = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.attributedTitle.content")
-    """The names of the owners of a collaboration."""
-    owners: list[JointOwner] = sometimes(f"{_SECTION}.owner.videoOwnerRenderer.{_DIALOG}")
-    """The owners of a collaboration. The first one is the channel that published the video."""
-
-
-class SidePanel(Answer):
-    """A panel next to a video, such as the comments."""
-
-    name: str | None = sometimes("panelIdentifier")
-    info: Text | None = sometimes("header.engagementPanelTitleHeaderRenderer.contextualInfo")
-
-
-SECTIONS_PATH = "contents.twoColumnWatchNextResults.results.results.contents[]"
-
-
-class WatchPage(Answer):
-    """The data of a video's page, except the player's data."""
-
-    id: str | None = sometimes("currentVideoEndpoint.watchEndpoint.videoId")
-    sections: list[Section] = sometimes(SECTIONS_PATH)
-    panels: list[SidePanel] = sometimes("engagementPanels[].engagementPanelSectionListRenderer")
-
-
 class Endpoint(Answer, one_of=True):
     """The destination of one of the platform's URLs."""
 

@@ -12,7 +12,7 @@ from crawler.platforms.videosite.schema import CURSOR_KIND, TABS
 
 Item = dict[str, Any]
 
-ENRICHED_FIELDS = ("published_date", "like_count", "comment_count", "video_duration_seconds")
+ENRICHED_FIELDS = ("published_date", "like_count", "video_duration_seconds")
 """Fields of an item that are taken from the enrichment if the list lacks them."""
 
 MAX_ROUNDING = 1.1
@@ -138,7 +138,7 @@ def joined_record(parts: dict[str, Item], params: Mapping[str, Any]) -> Item:
         ExtractionFailed: the responses belong to different channels.
     """
     listing = next((parts[kind] for kind in ("continuation", "playlist", "channel") if kind in parts), None)
-    enrichments = [post for kind in ("video", "feed", "comments") for post in parts.get(kind, {}).get("posts", [])]
+    enrichments = [post for kind in ("video", "feed") for post in parts.get(kind, {}).get("posts", [])]
     profile = dict(next(parts[kind]["profile"] for kind in _PROFILES if kind in parts))
     ids = {profile["profile_id"], *(part["channel"] for part in parts.values() if part.get("channel"))} - {""}
     if len(ids) > 1:
@@ -188,5 +188,5 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
     )
 
 
-_PROFILES = ("channel", "about", "feed", "video", "comments", "resolve", "continuation", "playlist")
+_PROFILES = ("channel", "about", "feed", "video", "resolve", "continuation", "playlist")
 """Kinds of responses (``source``) that contain data of the channel, the most complete first."""

@@ -148,7 +148,7 @@ class ContentItem(content.ContentItem):
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
-    """Number of comments, as rounded by the platform. Null if no source contains it; lists never contain it."""
+    """Always null: no response that the scraper requests contains the number of comments."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
     content_id: str = Field(pattern=VIDEO_ID)

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from crawler.commands.extract import extract
-from crawler.errors import ExtractionFailed, TargetError
+from crawler.errors import TargetError
 from crawler.platforms.videosite import recent
-from crawler.platforms.videosite.details import CommentsPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.details import ResolvePage, VideoPage
 from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.record import record
@@ -71,7 +71,7 @@ def test_vs_2_an_exact_number_must_round_to_the_stated_one(stated: int | None, e
     assert record(channel, [listed], [fed])["posts"][0]["view_count"] == found
 
 
-# VS-3, VS-4, VS-5
+# VS-3
 
 
 def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
@@ -85,75 +85,6 @@ def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
     )
     assert [each["content_id"] for each in found["posts"]] == [VIDEO]
     assert (found["profile"]["profile_id"], found["profile"]["display_name"]) == (CHANNEL, "Channel")
-
-
-def around(*contents: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the data of a video's page with the given contents."""
-    results = {"results": {"results": {"contents": list(contents)}}}
-    return {"responseContext": {}, "contents": {"twoColumnWatchNextResults": results}, **more}
-
-
-OWNER = {
-    "title": {"runs": [{"text": "Someone"}]},
-    "navigationEndpoint": {"browseEndpoint": {"browseId": CHANNEL, "canonicalBaseUrl": "/@someone"}},
-}
-PRIMARY = {
-    "videoPrimaryInfoRenderer": {
-        "title": {"runs": [{"text": "One"}]},
-        "viewCount": {"videoViewCountRenderer": {"viewCount": {"simpleText": "8 watching"}}},
-    }
-}
-CURRENT = {"watchEndpoint": {"videoId": VIDEO}}
-
-
-def secondary(owner: dict[str, Any]) -> dict[str, Any]:
-    return {"videoSecondaryInfoRenderer": {"owner": {"videoOwnerRenderer": owner}}}
-
-
-def test_vs_4_two_responses_of_a_live_video_give_one_live_item() -> None:
-    micro = {
-        "externalVideoId": VIDEO,
-        "externalChannelId": CHANNEL,
-        "title": {"simpleText": "One"},
-        "liveBroadcastDetails": {"isLiveNow": True},
-    }
-    player = {"playabilityStatus": {"status": "OK"}, "microformat": {"playerMicroformatRenderer": micro}}
-    found = extracted(player, around(PRIMARY, secondary(OWNER), currentVideoEndpoint=CURRENT))
-    assert [(each["content_id"], each["content_type"]) for each in found["posts"]] == [(VIDEO, "live")]
-
-
-def test_vs_5_a_collaboration_has_its_owner_in_a_dialog() -> None:
-    browse = {"browseEndpoint": {"browseId": CHANNEL, "canonicalBaseUrl": "/@someone"}}
-    avatar = {"avatarViewModel": {"endpoint": {"innertubeCommand": browse}}}
-    row = {"listItemViewModel": {"title": {"content": "Someone"}, "leadingAccessory": avatar}}
-    dialog = {"dialogViewModel": {"customContent": {"listViewModel": {"listItems": [row]}}}}
-    shown = {"showDialogCommand": {"panelLoadingStrategy": {"inlineContent": dialog}}}
-    owner = {"attributedTitle": {"content": "Someone and 2 more"}, "navigationEndpoint": shown}
-    found = extracted(around(PRIMARY, secondary(owner), currentVideoEndpoint=CURRENT))
-    profile = found["profile"]
-    assert (profile["profile_id"], profile["display_name"], profile["username"]) == (CHANNEL, "Someone", "someone")
-
-
-def test_vs_5_a_scheduled_stream_has_its_id_in_a_button() -> None:
-    update = {"updatedMetadataEndpoint": {"updatedMetadataEndpoint": {"videoId": VIDEO}}}
-    primary = {"videoPrimaryInfoRenderer": PRIMARY["videoPrimaryInfoRenderer"] | update}
-    assert extracted(around(primary, secondary(OWNER)))["posts"][0]["content_id"] == VIDEO
-
-
-def test_vs_5_the_older_panel_has_the_number_of_comments() -> None:
-    header = {"engagementPanelTitleHeaderRenderer": {"contextualInfo": {"runs": [{"text": "4.9k"}]}}}
-    panel = {"panelIdentifier": "comment-item-section", "header": header}
-    panels = [{"engagementPanelSectionListRenderer": panel}]
-    data = around(PRIMARY, secondary(OWNER), currentVideoEndpoint=CURRENT, engagementPanels=panels)
-    assert extracted(data)["posts"][0]["comment_count"] == 4_900
-
-
-def test_vs_5_recommendations_alone_are_named() -> None:
-    columns: dict[str, Any] = {"secondaryResults": {"secondaryResults": {"results": []}}}
-    data = {"contents": {"twoColumnWatchNextResults": columns}, "currentVideoEndpoint": CURRENT}
-    with pytest.raises(ExtractionFailed, match="recommendations, but no part about the video"):
-        extracted(data)
-    assert error_of(CommentsPage, orjson.dumps(data))[1] == "no_metadata"
 
 
 # VS-6, VS-7, VS-8

@@ -12,7 +12,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.videosite.base import VideositePage
-from crawler.platforms.videosite.details import AboutPage, CommentsPage, FeedPage, ResolvePage, VideoPage
+from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
@@ -270,23 +270,6 @@ def test_links_are_unwrapped(url: str, target: str) -> None:
 @pytest.mark.parametrize("label", ["", "Joined", "Joined Foo 1, 2015", "Joined Feb 31, 2015", "1 февр. 2015 г."])
 def test_malformed_days_are_none(label: str) -> None:
     assert stated_day(label) is None
-
-
-def test_comment_count() -> None:
-    panel = {
-        "panelIdentifier": "engagement-panel-comments-section",
-        "header": {"engagementPanelTitleHeaderRenderer": {"contextualInfo": {"runs": [{"text": "4.9k"}]}}},
-    }
-    data = {
-        "currentVideoEndpoint": {"watchEndpoint": {"videoId": "aaaaaaaaaaa"}},
-        "contents": {"twoColumnWatchNextResults": {}},
-        "engagementPanels": [{"engagementPanelSectionListRenderer": panel}],
-    }
-    body = orjson.dumps(data)
-    assert CommentsPage.recognise(body.decode())
-    (item,) = read(CommentsPage, body)["posts"]
-    assert item["comment_count"] == 4_900
-    assert error_of(CommentsPage, b'{"contents": {}}') == ("EXTRACTION_FAILED", "no_metadata")
 
 
 def test_files_of_two_channels_are_not_mixed() -> None:
