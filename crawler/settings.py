@@ -59,7 +59,7 @@ class Settings(Described):
     Platforms and keys that are not listed here keep their defaults (docs/platforms)."""
     EGRESSES: setting_types.Egresses = []
     """Connections to the internet through which requests are sent: a list of objects with ``name``, ``proxy``,
-    ``bind``, ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
+    ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
     this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
     """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause

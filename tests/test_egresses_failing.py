@@ -207,20 +207,3 @@ def test_credentials_are_in_no_saved_fixture_log_or_traceback(at: Stage, tmp_pat
     texts = [file.read_bytes().decode("latin-1") for file in files]
     assert not secrets_in(saved.stdout, saved.stderr, failed.stdout, failed.stderr, *texts)
     assert lines(tmp_path / "failures.jsonl"), "searched for credentials, too"
-
-
-def test_addresses_of_this_machine_are_egresses_and_a_foreign_one_fails(at: Stage, tmp_path: Path) -> None:
-    """A connection made from one address is not reused for another."""
-    egresses = [{"name": "direct"}, {"name": "second", "bind": "127.0.0.21"}, {"name": "foreign", "bind": "192.0.2.7"}]
-    budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.2}})
-    settings = {"EGRESSES": json.dumps(egresses), "PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 600}
-    run = crawl(at, tmp_path, "retail", queries(12), **settings)
-    run.check_each_target_once(12)
-    assert run.codes == {"OK": 12}, run.failures
-    used = Counter(each["client"] for each in at.seen())
-    assert used.keys() == {"127.0.0.1", "127.0.0.21"}
-    assert used.total() == 12
-    assert "event=target_restarted" in run.log
-    _, found, _ = check_egresses(at, "retail", EGRESSES=settings["EGRESSES"])
-    assert "cannot assign requested address" in found["foreign"]["problem"]
-    assert [found[name]["problem"] for name in ("direct", "second")] == ["", ""]

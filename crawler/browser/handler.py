@@ -129,7 +129,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error
         except (Error, DownloadFailedError) as error:
             typed = self._typed_error(session, error) if isinstance(error, Error) else error
-            if egress and egress.can_fail and proxy.failure and isinstance(typed, DownloadFailedError):
+            if egress and egress.proxy and proxy.failure and isinstance(typed, DownloadFailedError):
                 failure = egress_failed(egress.name, proxy.failure)
                 await self.count(request, failure)
                 raise failure from None

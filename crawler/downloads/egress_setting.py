@@ -1,4 +1,4 @@
-"""The setting ``EGRESSES``: the operator's own connections to the internet, such as network cards and proxies.
+"""The setting ``EGRESSES``: the operator's own connections to the internet, by proxies.
 
 Only this module reads the setting. A ``repr`` or error message never contains the credentials of a proxy.
 """
@@ -9,8 +9,7 @@ import base64
 import math
 import re
 from collections.abc import Mapping
-from functools import cache, cached_property
-from ipaddress import IPv4Address, IPv6Address
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -98,9 +97,7 @@ class Egress(_Strict):
     name: str = Field(pattern=NAME_PATTERN)
     """The name that logs, metrics and commands show."""
     proxy: Annotated[Proxy, BeforeValidator(Proxy.parse)] | None = None
-    """The proxy of all connections. None: this machine connects directly."""
-    bind: IPv4Address | IPv6Address | None = None
-    """The address of this machine from which connections are made. None: the system chooses it."""
+    """The proxy of all connections. None: this machine connects directly, as ``DIRECT`` does."""
     platforms: tuple[str, ...] = ()
     """The platforms that use the egress. Empty: all."""
     budgets: dict[str, Budget] = Field(default_factory=dict)
@@ -110,14 +107,6 @@ class Egress(_Strict):
     def key(self) -> str:
         """The egress's suffix in the keys of shared limits: ``@`` and its name, or "" for the direct connection."""
         return "" if self.name == DIRECT_NAME else f"@{self.name}"
-
-    @cached_property
-    def can_fail(self) -> bool:
-        """Whether a failed connection can count as a failure of the egress.
-
-        Without a proxy and ``bind``, all failed connections count as failures of the platform.
-        """
-        return self.proxy is not None or self.bind is not None
 
     def serves(self, platform: str) -> bool:
         """Whether a platform uses the egress."""
@@ -190,8 +179,8 @@ def _parse(text: str) -> tuple[Egress, ...]:
         raise _wrong(f"the name {repeated[0]!r} occurs more than once; names must be unique.")
     for egress in found:
         _check_platforms(egress)
-        if egress.name == DIRECT_NAME and (egress.proxy or egress.bind):
-            raise _wrong(f"the egress {DIRECT_NAME!r} must have neither proxy nor bind; use another name.")
+        if (egress.name == DIRECT_NAME) != (egress.proxy is None):
+            raise _wrong(f"{egress.name}: each egress needs a proxy, except {DIRECT_NAME!r}, which has none.")
     return found or (DIRECT,)
 
 

@@ -93,7 +93,7 @@ class HttpHandler(HTTP11DownloadHandler):
             try:
                 return await super().download_request(_through(egress, request))
             except UNCLEAR as error:
-                failure = await self._failure(egress, request, error) if egress.can_fail else None
+                failure = await self._failure(egress, request, error) if egress.proxy else None
                 if failure is None:
                     raise
                 logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
@@ -120,10 +120,8 @@ class HttpHandler(HTTP11DownloadHandler):
 
 
 def _through(egress: Egress, request: Request) -> Request:
-    """Return a copy of the request with the egress's proxy, credentials and local address, as Scrapy expects them."""
+    """Return a copy of the request with the egress's proxy, and credentials, as Scrapy expects them."""
     meta = {**request.meta, "proxy": egress.proxy.url if egress.proxy else None}
-    if egress.bind:
-        meta["bindaddress"] = str(egress.bind)
     headers = request.headers.copy()
     headers.pop("Proxy-Authorization", None)
     if egress.proxy and egress.proxy.authorization:

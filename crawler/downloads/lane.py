@@ -48,7 +48,7 @@ class Lane:
     """Ids of the targets that have lost their connections since the platform's last response or the last suspension."""
 
     def __post_init__(self) -> None:
-        own = self.connection if self.egress.can_fail else None
+        own = self.connection if self.egress.proxy else None
         self.lane_breakers = {
             name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None
         }
@@ -125,7 +125,7 @@ class Lane:
             await self.connection.record(error)
             return
         await self.breakers[source].record(error, status)
-        if not self.egress.can_fail:
+        if not self.egress.proxy:
             return
         if is_response(error):
             self._lost.clear()

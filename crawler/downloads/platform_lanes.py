@@ -104,7 +104,7 @@ class Lanes:
         If there are none, the lanes whose requested sources are all suspended, but not the egress or the platform: a
         source that was not requested yet may still work through them as a fallback.
         """
-        if self.only and not self.only.egress.can_fail:
+        if self.only and not self.only.egress.proxy:
             return self.lanes
         working = tuple(lane for lane in self.lanes if not lane.full_suspension)
         return tuple(lane for lane in working if not lane.usable_in) or working
@@ -203,7 +203,7 @@ class Lanes:
         The reason ``connection`` means that no try got a complete response. Such a target counts as lost.
         """
         lane = target.release.lane
-        if lane is None or self.only or not lane.egress.can_fail:
+        if lane is None or self.only or not lane.egress.proxy:
             return False
         if error.reason == "connection":
             await lane.count_lost(target.id)

@@ -68,12 +68,7 @@ def through(egress: Egress) -> Connect:
     """Return a function that connects through an egress."""
     if egress.proxy:
         return through_proxy(egress.proxy)
-    local = (str(egress.bind), 0) if egress.bind else None
-
-    async def connect(address: str, port: int) -> Connection:
-        return await asyncio.open_connection(address, port, local_addr=local)
-
-    return connect
+    return asyncio.open_connection
 
 
 @dataclass(frozen=True)

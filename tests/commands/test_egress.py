@@ -37,7 +37,7 @@ def rows(monkeypatch: pytest.MonkeyPatch, *platforms: str) -> dict[tuple[str, st
 
     monkeypatch.setattr(egress, "_shared_breakers", shared_breakers)
     monkeypatch.setattr(egress, "check", check)
-    settings = Settings({"EGRESSES": [{"name": name} for name in "abc"]})
+    settings = Settings({"EGRESSES": [{"name": name, "proxy": "http://127.0.0.1:9"} for name in "abc"]})
     return {(row.platform, row.egress): row for row in asyncio.run(check_all([*platforms], settings))}
 
 

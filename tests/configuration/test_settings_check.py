@@ -37,7 +37,7 @@ SPECIAL: dict[str, list[object]] = {
         "/no/file.json",
         "[1]",
         [{"name": "a", "proxy": "socks5://127.0.0.1:1"}],
-        [{"name": "a", "platforms": ["retail"]}],
+        [{"name": "a", "proxy": "http://127.0.0.1:1", "platforms": ["retail"]}],
     ],
     "CALL_MAX_HOURS": [0],
     "CALL_RESULT_HOURS": [0],

@@ -28,7 +28,7 @@ def test_without_egresses_there_is_the_direct_connection(value: object) -> None:
 
 
 def test_a_list_its_json_and_a_file_are_the_same(tmp_path: Path) -> None:
-    value = [{"name": "a", "proxy": PROXY}, {"name": "b", "bind": "203.0.113.7", "platforms": ["retail"]}]
+    value = [{"name": "a", "proxy": PROXY}, {"name": "b", "proxy": PROXY, "platforms": ["retail"]}]
     file = tmp_path / "egresses.json"
     file.write_text(json.dumps(value))
     found = parsed(value)
@@ -39,7 +39,7 @@ def test_a_list_its_json_and_a_file_are_the_same(tmp_path: Path) -> None:
 
 
 def test_a_budget_replaces_only_its_keys() -> None:
-    (egress,) = parsed([{"name": "a", "budgets": {"microblog": {"delay": 9}}}])
+    (egress,) = parsed([{"name": "a", "proxy": PROXY, "budgets": {"microblog": {"delay": 9}}}])
     settings = Settings({"PLATFORM_BUDGETS": {"microblog": {"concurrency": 4}}})
     budget = egress.budget("microblog", settings)
     assert (budget["concurrency"], budget["delay"], list(budget["sources"])) == (4, 9, ["timeline"])
@@ -56,11 +56,12 @@ def test_a_budget_replaces_only_its_keys() -> None:
         ([{"name": "a", "proxy": "http://me:hunter2-x@host:port"}], "a proxy is http://host:port"),
         ([{"name": "a", "proxy": "http://host/hunter2-x"}], "a proxy is http://host:port"),
         ([{"name": "a", "proxy": 7}], "a proxy is http://host:port"),
-        ([{"name": "a", "bind": "hunter2-x"}], "not a valid"),
+        ([{"name": "a", "proxy": PROXY, "bind": "hunter2-x"}], "Extra inputs"),
+        ([{"name": "a"}], "a: each egress needs a proxy, except 'direct'"),
         ([{"name": "a"}, {"name": "a"}], "the name 'a' occurs more than once"),
         ([{"name": "a b"}], "0.name"),
         ([{"name": "a", "hunter": 1}], "0.hunter"),
-        ([{"name": "direct", "proxy": PROXY}], "must have neither proxy nor bind"),
+        ([{"name": "direct", "proxy": PROXY}], "direct: each egress needs a proxy, except"),
         ([{"name": "a", "platforms": ["nowhere"]}], "no platform is called nowhere"),
         ([{"name": "a", "budgets": {"nowhere": {}}}], "no platform is called nowhere"),
         ([{"name": "a", "platforms": ["retail"], "budgets": {"microblog": {}}}], "not in its platforms"),
@@ -82,7 +83,7 @@ def test_wrong_values_are_refused_without_their_credentials(value: object, messa
 
 
 def test_every_platform_needs_an_egress() -> None:
-    settings = Settings({"EGRESSES": [{"name": "a", "platforms": ["retail"]}]})
+    settings = Settings({"EGRESSES": [{"name": "a", "proxy": PROXY, "platforms": ["retail"]}]})
     assert [egress.name for egress in egresses_of("retail", settings)] == ["a"]
     with pytest.raises(ValueError, match="no egress serves microblog"):
         check_egresses(settings)
@@ -90,7 +91,7 @@ def test_every_platform_needs_an_egress() -> None:
 
 def test_zyte_and_egresses_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="ZYTE_API_KEY exclude each other"):
-        check_egresses(Settings({"EGRESSES": [{"name": "a"}], "ZYTE_API_KEY": "key"}))
+        check_egresses(Settings({"EGRESSES": [{"name": "a", "proxy": PROXY}], "ZYTE_API_KEY": "key"}))
 
 
 def test_credentials_are_in_no_repr() -> None:

@@ -52,8 +52,11 @@ async def test_free_slots_come_equally_soon_on_a_slow_machine(monkeypatch: pytes
 
 
 async def test_slots_of_different_budgets_are_used_in_their_order() -> None:
-    slow = {"budgets": {"retail": {"delay": 20}}}
-    egresses = [{"name": "slow", **slow}, {"name": "fast", "budgets": {"retail": {"delay": 5}}}]
+    delays = {"slow": 20, "fast": 5}
+    egresses = [
+        {"name": name, "proxy": "http://127.0.0.1:9", "budgets": {"retail": {"delay": delay}}}
+        for name, delay in delays.items()
+    ]
     lanes = made(EGRESSES=egresses)
     for lane in lanes:
         (await lane.budget.acquire())()

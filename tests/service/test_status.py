@@ -52,7 +52,7 @@ NOON = datetime(2026, 11, 22, 12, 0, 30, tzinfo=UTC).timestamp()
 PASSWORD = "s3cret-of-the-proxy"
 EGRESSES = [
     {"name": "b", "proxy": f"http://user:{PASSWORD}@127.0.0.1:9"},
-    {"name": "a", "budgets": {"retail": {"concurrency": 3, "delay": 20}}},
+    {"name": "a", "proxy": "http://127.0.0.1:9", "budgets": {"retail": {"concurrency": 3, "delay": 20}}},
 ]
 BLOCK = UpstreamBlocked("wall", reason="challenge")
 TIMELINE = OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")
@@ -360,7 +360,10 @@ async def test_circuit_breakers_are_shown_with_their_reason(tmp_path: Path) -> N
             {"source": "page"} | closed,
         ]
         assert egress["rests_until"] is None
-        assert platform["egresses"][1]["breakers"] == [{"source": "(platform)"} | closed]
+        assert platform["egresses"][1]["breakers"] == [
+            {"source": "(connection)"} | closed,
+            {"source": "(platform)"} | closed,
+        ]
         await one.count("page", UpstreamRateLimited("later", retry_after=90))
         egress = (await process.platform())["egresses"][0]
         assert egress["breakers"][3]["reason"] == "UPSTREAM_RATE_LIMITED"
