@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
 ``Settings`` has the type, the default and the meaning of each setting. The project's commands check the values of all
-these settings when they start (``configuration/settings_check.py``). ``scrapy settings`` and docs/settings.md list
+these settings when they start (``configuration/settings_check.py``). docs/settings.md lists
 them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. The value of the variable is decoded as JSON, or
@@ -49,11 +49,11 @@ class Settings(Described):
 
     # The platforms: origins, rate limits, circuit breakers
 
-    PLATFORM_ORIGINS: setting_types.Origins = {}
+    PLATFORM_ORIGINS: setting_types.Object[Any] = {}
     """Platform -> origin, or platform -> role -> origin. The setting replaces the real origins in
     ``crawler/platforms/<platform>/``, which have the role ``page`` and, for ``microblog``, also ``embed`` and ``api``.
     A role without an origin here has the origin of ``page``."""
-    PLATFORM_BUDGETS: setting_types.Budgets = {}
+    PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
     """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
     budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
     Platforms and keys that are not listed here keep their defaults (docs/platforms)."""
@@ -64,10 +64,10 @@ class Settings(Described):
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
     """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause
     of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
-    PLATFORM_IDS: setting_types.IdFiles = {}
+    PLATFORM_IDS: setting_types.Object[Any] = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
     and client versions that the platform changes at will. Commands check the files when they start."""
-    PAYLOAD_NAMES: Optional[setting_types.File] = None
+    PAYLOAD_NAMES: Optional[setting_types.Text] = None
     """Path or URI of a JSON file of at most 1 MB with additional paths and selectors at which values are looked up, so
     that a changed page can be read without a new release (docs/contracts.md#a-changed-key). Commands check the file
     when they start, and ``scrapy serve`` reads it again at SIGHUP."""
@@ -78,7 +78,7 @@ class Settings(Described):
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
     process, and requests to them are not delayed."""
-    SANDBOX_RENAMES: setting_types.Renames = {}
+    SANDBOX_RENAMES: setting_types.Object[dict[str, str]] = {}
     """Simulated platform -> key -> the name that replaces the key in its payloads after the first ten pages, to test
     how a platform's change is handled (docs/repair.md). A name with a leading dot is a CSS class, such as
     ``.skills``."""
@@ -91,7 +91,7 @@ class Settings(Described):
     (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
     ``scrapy serve --workers N`` with several workers, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL.
     The sandbox shares no limits."""
-    ZYTE_API_KEY: Optional[setting_types.Secret] = None
+    ZYTE_API_KEY: Optional[setting_types.Text] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
     """The circuit breaker of a source (one page or call of a platform) opens after this many consecutive blocks or rate
@@ -207,13 +207,13 @@ class Settings(Described):
         *("clarity.ms", "scorecardresearch.com", "hotjar.com", "branch.io", "appsflyer.com"),
     ]
     """Hosts of trackers. The browser's requests to these hosts and to their subdomains are aborted."""
-    PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.LaunchOptions = {}
+    PLAYWRIGHT_LAUNCH_OPTIONS: setting_types.Object[Any] = {}
     """Playwright's options for launching Chromium: ``executable_path``, ``args``, ``chromium_sandbox``
     (docs/architecture.md#chromiums-sandbox) etc."""
 
     # Feeds
 
-    FAILURES_FEED: Optional[setting_types.Uri] = "auto"
+    FAILURES_FEED: Optional[setting_types.Text] = "auto"
     """URI of the feed with one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
     ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged. ``%(job)s``
     is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no file is
@@ -231,7 +231,7 @@ class Settings(Described):
     MONITORS: Switch = False
     """Whether to compare the fields and outcomes of each run with the last runs, and to write a report
     (docs/monitors.md)."""
-    MONITORS_DIR: Optional[setting_types.Folder] = None
+    MONITORS_DIR: Optional[setting_types.Text] = None
     """Folder in which runs and reports are stored. The sandbox's are stored in its subfolder ``sandbox``. None:
     ``monitors`` in the project's ``.scrapy`` folder."""
     MONITORS_RUNS: Positive = 10
@@ -305,19 +305,19 @@ class Settings(Described):
     """Days after which a client's finished job and its records are deleted."""
     WEBHOOK_PRIVATE: Switch = False
     """Whether webhooks at private addresses are allowed, also without TLS (docs/webhooks.md)."""
-    WEBHOOK_SECRET: Optional[setting_types.Secret] = None
+    WEBHOOK_SECRET: Optional[setting_types.Text] = None
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""
-    RESPONSE_CACHE: setting_types.CacheTimes = {}
+    RESPONSE_CACHE: setting_types.Object[Seconds] = {}
     """Scraper -> seconds for which its complete records are cached. The records of other scrapers are not cached."""
     RESPONSE_CACHE_MB: Count = 64
     """Maximum megabytes of memory for cached records, per process."""
-    API_KEYS: setting_types.KeyHashes = {}
+    API_KEYS: setting_types.Object[Any] = {}
     """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If this
     setting is not empty, the endpoint does not read ``KEYS_FILE``."""
-    KEYS_FILE: Optional[setting_types.File] = None
+    KEYS_FILE: Optional[setting_types.Text] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
-    MCP_API_KEY: Optional[setting_types.Secret] = None
+    MCP_API_KEY: Optional[setting_types.Text] = None
     """API key that ``scrapy mcp --url`` sends to the endpoint (docs/mcp.md). Set the key in the environment, as
     ``CRAWLER_MCP_API_KEY``."""
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from scrapy.settings import default_settings
 
-from crawler.configuration.settings_check import expectation, schemas
+from crawler.configuration.descriptions import description
+from crawler.settings import Settings
 from tests.crawls import ROOT
 from tests.platform_pages import table
 
@@ -25,15 +25,22 @@ def written(page: str) -> str:
     Raises:
         ValueError: the page has no place for a table.
     """
-    own = {name: schema for name, schema in schemas().items() if not hasattr(default_settings, name)}
-    others = {name: schema for name, schema in schemas().items() if name not in own}
-    page = _with(page, "own", table(("setting", "type", "default", "meaning"), [_row(*each) for each in own.items()]))
-    titles = ("Scrapy's setting", "type", "here", "Scrapy's default", "why")
-    rows = [
-        (*_row(name, schema)[:3], _code(getattr(default_settings, name)), _row(name, schema)[3])
-        for name, schema in others.items()
-    ]
-    return _with(page, "Scrapy's", table(titles, rows))
+    own, others = [], []
+    for name, (default, meaning) in settings().items():
+        if hasattr(default_settings, name):
+            others.append((f"`{name}`", default, _code(getattr(default_settings, name)), meaning))
+        else:
+            own.append((f"`{name}`", default, meaning))
+    page = _with(page, "own", table(("setting", "default", "meaning"), own))
+    return _with(page, "Scrapy's", table(("Scrapy's setting", "here", "Scrapy's default", "why"), others))
+
+
+def settings() -> dict[str, tuple[str, str]]:
+    """Return the name of each setting, with its default and its meaning in Markdown."""
+    return {
+        name: (_code(field.get_default(call_default_factory=True)), _meaning(description(Settings, name)))
+        for name, field in Settings.model_fields.items()
+    }
 
 
 def _with(page: str, of: str, rows: str) -> str:
@@ -44,10 +51,9 @@ def _with(page: str, of: str, rows: str) -> str:
     return f"{before}{start}\n{rows}\n{END}{after}"
 
 
-def _row(name: str, schema: dict[str, Any]) -> tuple[str, str, str, str]:
-    meaning = " ".join(schema["description"].split()).replace("``", "`").replace("->", "→")
-    meaning = re.sub(r"docs/([a-z-]+\.md)(#[a-z-]+)?", _link, meaning)
-    return f"`{name}`", expectation(schema), _code(schema["default"]), meaning
+def _meaning(docstring: str) -> str:
+    text = " ".join(docstring.split()).replace("``", "`").replace("->", "→")
+    return re.sub(r"docs/([a-z-]+\.md)(#[a-z-]+)?", _link, text)
 
 
 def _link(found: re.Match[str]) -> str:

@@ -17,7 +17,6 @@ from scrapy.settings import Settings as ScrapySettings
 from scrapy.utils.misc import walk_modules_iter
 
 from crawler.components import COMPONENTS
-from crawler.configuration.command import CheckedCommand
 from crawler.service import metrics
 from crawler.service.description import openapi
 from crawler.service.http import tools_route
@@ -36,7 +35,7 @@ def commands() -> list[str]:
         each
         for module in walk_modules_iter("crawler.commands")
         for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, CheckedCommand) and each.__module__ == module.__name__
+        if isinstance(each, type) and issubclass(each, ScrapyCommand) and each.__module__ == module.__name__
     }
     names = set()
     for command in classes:

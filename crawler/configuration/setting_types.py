@@ -15,8 +15,7 @@ from ipaddress import ip_network
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 import orjson
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 from typing_extensions import TypedDict
 
@@ -30,8 +29,6 @@ ORIGIN = re.compile(
 """Matches ``*``, and the origin of a web page as browsers send it: in lower case, without path and default port."""
 DATABASE = re.compile(r"(postgres(ql)?|sqlite)(\+\w+)?://.*|(?!.*://).*", re.DOTALL)
 CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-USER_AND_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
-HIDDEN = "***"
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -46,40 +43,30 @@ def host_and_port(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
 
 
-def without_password(value: object) -> str:
-    """Return the ``repr`` of a value. The user and the password of each URL in it are replaced by ``***``."""
-    return USER_AND_PASSWORD.sub(f"{HIDDEN}@", repr(value))
-
-
 @dataclass(frozen=True)
 class Expected:
     """Describes the values that a setting accepts, and checks what its Python type cannot express."""
 
     words: str
-    check: Callable[[Any], object] | None = None
+    check: Callable[[Any], object]
     """Raises ValueError or returns a false value if the setting's value is wrong."""
-    secret: bool = False
-    """Whether the setting's value is hidden in messages and listings."""
 
     def validate(self, value: T) -> T:
         """Return the value unchanged if it passes the check.
 
         Raises:
-            ValueError: the value does not pass the check.
+            ValueError: the value does not pass the check. The message does not contain it: it may have a password.
         """
         try:
-            passed = self.check is None or self.check(value)
+            passed = self.check(value)
         except ValueError:
             passed = False
         if not passed:
-            raise ValueError(f"expected {self.words}, not {without_password(value)}")
+            raise ValueError(f"expected {self.words}")
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.validate, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), "expected": self.words, "writeOnly": self.secret}
 
 
 def _allows_calls(text: str) -> bool:
@@ -140,7 +127,7 @@ def _is_log_level(value: object) -> bool:
 # Numbers and switches
 
 Switch = bool
-Automatic = Annotated[bool | Literal["auto"], Expected("True, False or auto")]
+Automatic = bool | Literal["auto"]
 Number = BeforeValidator(_refuse_bool)
 Integer = Annotated[int, Number]
 Count = Annotated[int, Field(ge=0), Number]
@@ -153,10 +140,6 @@ Share = Annotated[float, Field(ge=0, le=1), Number]
 # Text
 
 Text = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), BeforeValidator(_path)]
-File = Annotated[Text, Expected("the path of a file")]
-Folder = Annotated[Text, Expected("the path of a folder")]
-Secret = Annotated[Text, Expected("text", secret=True)]
-Uri = Annotated[Text, Expected("the path or URI of a feed")]
 Database = Annotated[
     Text, Expected("the path of an SQLite file, or a URL that begins with postgresql://", DATABASE.fullmatch)
 ]
@@ -206,22 +189,5 @@ class Budget(TypedDict, total=False):
     sources: dict[str, SourceBudget]
 
 
-Origins = Annotated[
-    Object[Any],
-    Expected("a JSON object of platform to origin, or of platform to an object of role to origin"),
-]
-Budgets = Annotated[Object[Budget], Expected('a JSON object such as {"retail": {"concurrency": 2, "delay": 2}}')]
-Renames = Annotated[
-    Object[dict[str, str]], Expected('a JSON object such as {"retail": {"averageRating": "starRating"}}')
-]
-IdFiles = Annotated[Object[Any], Expected('a JSON object such as {"microblog": "/path/file.json"}')]
-Egresses = Annotated[
-    list[Any] | str,
-    BeforeValidator(_json),
-    Expected("a JSON list of egresses, or the path of a file with this list", secret=True),
-]
-KeyHashes = Annotated[Object[Any], Expected("a JSON object, as scrapy keys export prints it", secret=True)]
-CacheTimes = Annotated[Object[Seconds], Expected('a JSON object such as {"retail-search-v4": 300}')]
-LaunchOptions = Annotated[
-    Object[Any], Expected('a JSON object such as {"executable_path": "/usr/bin/chromium"}', secret=True)
-]
+Egresses = Annotated[list[Any] | str, BeforeValidator(_json)]
+"""A list of egresses, or the path of a file with this list."""

@@ -6,17 +6,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from functools import cache
-from typing import Any
 
 from pydantic import ValidationError
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
-from crawler.configuration.setting_types import HIDDEN, without_password
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
+from crawler.platforms.model import first_problem
 from crawler.platforms.names import check_payload_names
 from crawler.registry import scraper_names, spider
 from crawler.settings import Settings
@@ -49,7 +47,7 @@ def check_settings(settings: BaseSettings, environment: Mapping[str, str] = os.e
     try:
         checked = Settings.model_validate(given)
     except ValidationError as error:
-        raise ValueError(_sentence(error)) from None
+        raise ValueError(f"{first_problem(error)}.") from None
     for name in given:
         settings.set(name, getattr(checked, name), priority=settings.getpriority(name) or 0)
     for check in CHECKS:
@@ -82,67 +80,6 @@ def _differ_in_one_letter(one: str, other: str) -> bool:
     one, other = one[same:], other[same:]
     swapped = one[:2] == other[1::-1] and one[2:] == other[2:]
     return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
-
-
-@cache
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON schema of each field of ``Settings``: type, bounds, default, and the docstring as description."""
-    properties: dict[str, dict[str, Any]] = Settings.model_json_schema()["properties"]
-    return properties
-
-
-def shown(schema: Mapping[str, Any], value: object) -> str:
-    """Return a setting's value as text for messages and listings, in which passwords and keys are hidden."""
-    secret = any(part.get("writeOnly") for part in (schema, *schema.get("anyOf", ())))
-    return HIDDEN if value and secret else without_password(value)
-
-
-def expectation(schema: Mapping[str, Any]) -> str:
-    """Describe valid values: in the words of the setting's type (``setting_types.py``), or by JSON type and bounds."""
-    match schema:
-        case {"expected": words}:
-            return str(words)
-        case {"anyOf": [other, {"type": "null"}]}:
-            return f"{expectation(other)}, or None"
-        case {"enum": values}:
-            return f"one of {', '.join(values)}"
-        case {"type": "array", "items": items}:
-            return f"a list, in which each entry is {expectation(items)}"
-    word = {"integer": "a whole number", "number": "a number", "boolean": "True or False", "string": "text"}
-    return word[schema["type"]] + _bounds(schema)
-
-
-def _bounds(schema: Mapping[str, Any]) -> str:
-    match schema:
-        case {"exclusiveMinimum": least}:
-            return f" above {least:g}"
-        case {"minimum": least, "maximum": most}:
-            return f" from {least:g} to {most:g}"
-        case {"minimum": least}:
-            return f" of at least {least:g}"
-    return ""
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    name, *inner = first["loc"]
-    schema = schemas()[str(name)]
-    # If a setting accepts several types, pydantic's location also contains the name of a type.
-    place = f"{'.'.join(map(str, inner))}: " if inner and schema.get("type") == "object" else ""
-    if first["type"] == "value_error":  # raised by ``Expected.validate``, whose message contains the value
-        text = str(first["ctx"]["error"])
-    elif inner and "anyOf" not in schema:
-        text = f"{_expected(first['msg'])}, not {shown(schema, first['input'])}"
-    else:
-        text = f"expected {expectation(schema)}, not {shown(schema, first['input'])}"
-    return f"{name}: {place}{text}."
-
-
-def _expected(message: str) -> str:
-    """Reword a message of pydantic in the style of this project's messages: "expected ..."."""
-    return message.replace("Input should be", "expected").replace(
-        "Extra inputs are not permitted", "expected no such key"
-    )
 
 
 def _check_replaced(settings: BaseSettings) -> None:
