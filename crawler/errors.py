@@ -51,6 +51,42 @@ from typing import Any, ClassVar, Literal, TypedDict
 from web_poet.exceptions import PageObjectAction
 
 ErrorType = Literal["auth", "request", "target", "upstream", "service"]
+Alarm = Literal["layout", "shell", ""]
+"""The alert that counts an error, beside the alerts that count its code (docs/alerts.md).
+
+``layout``: the platform's pages may have a new layout. ``shell``: the visitor is throttled, or the layout is new. "":
+neither.
+"""
+
+UNSTATED_REASONS = frozenset(
+    {
+        "null_post",
+        "null_rows",
+        "null_user",
+    }
+)
+"""Reasons of an ``ExtractionFailed``: the result of the platform's query is null, and nothing says why.
+
+The page is downloaded once more. A second null says nothing about the layout, nor about the target.
+"""
+OTHER_FORM_REASONS = frozenset(
+    {
+        "bad_request",
+        "incomplete",
+        "stub",
+        "unknown_alert",
+        "unknown_form",
+    }
+)
+"""Reasons of an ``ExtractionFailed``: the response is readable, but is not the form of answer that has the data.
+
+A second download would return the same: a message without a recorded meaning, a thin page, a refused form of request.
+"""
+SHELL = "throttled_shell"
+"""Reason of an ``UpstreamRateLimited``: the right page without the result of any query.
+
+Platforms send such pages to visitors who request too much. A new layout without a known mark would look the same.
+"""
 
 
 class Detail(TypedDict):
@@ -89,6 +125,11 @@ class ScrapeError(PageObjectAction):
         self.retry_after = retry_after
         self.upstream_status = upstream_status
         self.reason = reason
+
+    @property
+    def alarm(self) -> Alarm:
+        """The alert that counts the error."""
+        return ""
 
     def as_dict(self, service_url: str = "") -> dict[str, Any]:
         """Return the object ``error`` of the envelope. ``service_url``: the setting ``SERVICE_URL``, "" if not set."""
@@ -307,17 +348,28 @@ class UpstreamBlocked(UpstreamError):
 
 
 class ExtractionFailed(UpstreamError):
-    """Raised when a page has an unknown structure or shows another target. ``details`` has the paths in the page."""
+    """Raised when a page has an unknown structure, shows another target, or lacks the data without saying why.
+
+    ``details`` has the paths in the page, or the text that the page shows instead of the data.
+    """
 
     code = "EXTRACTION_FAILED"
     retryable = False
 
+    @property
+    def alarm(self) -> Alarm:
+        return "" if self.reason in UNSTATED_REASONS | OTHER_FORM_REASONS else "layout"
+
 
 class UpstreamRateLimited(UpstreamError):
-    """Raised when the platform responds that it has received too many requests."""
+    """Raised when the platform responds that it has received too many requests, or sends a page without any data."""
 
     code = "UPSTREAM_RATE_LIMITED"
     http_status = 503
+
+    @property
+    def alarm(self) -> Alarm:
+        return "shell" if self.reason == SHELL else ""
 
 
 class CircuitOpen(UpstreamError):

@@ -9,7 +9,7 @@ import pytest
 
 import crawler.settings
 from crawler.components import ESSENTIAL
-from crawler.errors import ScrapeError
+from crawler.errors import OTHER_FORM_REASONS, UNSTATED_REASONS, ExtractionFailed, ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
 from crawler.sandbox.server import PLATFORMS
@@ -42,6 +42,17 @@ def test_the_table_of_errors_matches_the_classes() -> None:
     }
     real = {(e.code, e.http_status, e.type, "yes" if e.retryable else "no") for e in leaves(ScrapeError)}
     assert documented == real
+
+
+def test_the_table_of_reasons_matches_their_consequences() -> None:
+    documented: dict[str, list[str]] = {}
+    for cell, _, *consequences in table("docs/errors.md", "reason"):
+        documented |= dict.fromkeys(re.findall(r"\w+", cell) if cell != "any other" else [cell], consequences)
+    for reason, (repeated, kept, counted) in documented.items():
+        assert (repeated == "yes") is (reason not in OTHER_FORM_REASONS), reason
+        assert kept.startswith("yes") is (reason not in UNSTATED_REASONS | {"incomplete"}), reason
+        assert (counted == "yes") is (ExtractionFailed("", reason=reason).alarm == "layout"), reason
+    assert documented.keys() - {"any other"} == UNSTATED_REASONS | OTHER_FORM_REASONS
 
 
 def test_the_readme_names_scrapers_that_exist() -> None:

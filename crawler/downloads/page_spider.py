@@ -16,6 +16,8 @@ from crawler.browser.sessions import in_browser
 from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
+    OTHER_FORM_REASONS,
+    UNSTATED_REASONS,
     EgressFailed,
     ExtractionFailed,
     ScrapeError,
@@ -105,8 +107,9 @@ class PageSpider(Spider):
     ) -> P:
         """Send a further request of a target, and return the response's page object after its item has been read.
 
-        With ``retry``, a page whose extraction failed is downloaded once more, and a blocked page is loaded in the
-        browser if ``BROWSER_FALLBACK`` contains the platform. With ``optional``, the request fails immediately if its
+        With ``retry``, a page whose extraction failed is downloaded once more, unless it is another form of answer
+        (``OTHER_FORM_REASONS``), and a blocked page is loaded in the browser if ``BROWSER_FALLBACK`` contains the
+        platform. With ``optional``, the request fails immediately if its
         source's circuit breaker is open, and waits for a slot for at most half of the time until the deadline.
 
         Raises:
@@ -173,7 +176,7 @@ class PageSpider(Spider):
             if again is None:
                 counted = UpstreamError("") if error.reason in page.token_reasons else error
                 await self.lanes.count(target, source, counted, page.response.status)
-                if isinstance(error, ExtractionFailed):
+                if isinstance(error, ExtractionFailed) and error.reason not in UNSTATED_REASONS:
                     self.keep(page, request, error)
                 raise
         else:
@@ -225,7 +228,7 @@ class PageSpider(Spider):
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""
-        if isinstance(error, ExtractionFailed):
+        if isinstance(error, ExtractionFailed) and error.reason not in OTHER_FORM_REASONS:
             logger.info("retried", url=request.url, reason=error.reason)
             return request.replace(cb_kwargs={})
         # An explicit rate limit is respected. After other blocks, such as a page without data, a browser is tried once.

@@ -77,6 +77,11 @@ WEBHOOKS_AGE = Gauge(
     multiprocess_mode="livemax",
 )
 OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
+ALARMS = Counter(
+    "crawler_alarms",
+    "Failed targets whose page may have a new layout (layout), or is the right page without data (shell).",
+    ["scraper", "alarm"],
+)
 SOURCE_FAILURES = Counter(
     "crawler_source_failures",
     "Targets for which an optional source failed, by source and reason.",
@@ -194,6 +199,8 @@ def count_outcome(outcome: Outcome, keys: Iterable[CountKey]) -> None:
             OUTCOMES.labels(scraper.name, key.code).inc()
         elif key.reason != UNREAD_REASON:
             SOURCE_FAILURES.labels(key.platform, key.source, key.reason).inc()
+    if outcome.error is not None and outcome.error.alarm:
+        ALARMS.labels(scraper.name, outcome.error.alarm).inc()
     now = time.monotonic()
     record = outcome.record
     if record is not None and now - _SAMPLED.get(scraper.name, -SAMPLE_SECONDS) >= SAMPLE_SECONDS:
@@ -323,6 +330,8 @@ def prepare() -> dict[str, Any]:
         for scraper in spider.scrapers:
             for counter in (CALLS, OUTCOMES):
                 counter.labels(scraper.name, "OK")
+            for alarm in ("layout", "shell"):
+                ALARMS.labels(scraper.name, alarm)
             for metric in (BILLABLE, DURATION, REPLAYS, ACCEPTED):
                 metric.labels(scraper.name)
             for result in ("hit", "miss"):

@@ -67,6 +67,19 @@ def test_calls_are_counted_by_code(fresh: Service) -> None:
     assert becomes(fresh.url, 1, "crawler_retries_total", platform="retail")
 
 
+def test_alarms_are_counted_from_zero(tmp_path: Path) -> None:
+    """A truncated page counts as a layout, the right page without data as a shell, and a ruling as neither."""
+    posts, path = PhotoApp(), "/v1/scrapers/photoapp-post-v4"
+    labels = {"scraper": "photoapp-post-v4"}
+    with running(tmp_path / "log", "BREAKER_THRESHOLD=0") as service:
+        for alarm in ("layout", "shell"):
+            assert value(service.url, "crawler_alarms_total", **labels, alarm=alarm) == 0
+        for fault in ("broken-json", "shell", "age-gate"):
+            call(service.url, path, {"url": posts.url_of_fault(fault)})
+        assert becomes(service.url, 1, "crawler_alarms_total", **labels, alarm="layout")
+        assert becomes(service.url, 1, "crawler_alarms_total", **labels, alarm="shell")
+
+
 def test_gauges_show_the_current_state(tmp_path: Path) -> None:
     with running(tmp_path / "log", "BREAKER_THRESHOLD=1", "TARGETS_IN_FLIGHT=256") as service:
         assert becomes(service.url, 0, "crawler_breaker_open", platform="retail")
@@ -90,6 +103,8 @@ def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path
                 break
             time.sleep(0.1)
     for scraper in scrapers().values():
+        for alarm in ("layout", "shell"):
+            assert ("crawler_alarms_total", frozenset({("scraper", scraper.name), ("alarm", alarm)})) in found
         for name in ("crawler_calls_total", "crawler_outcomes_total"):
             assert (name, frozenset({("scraper", scraper.name), ("code", "OK")})) in found
     for platform in spiders():
