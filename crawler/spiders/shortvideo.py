@@ -14,7 +14,7 @@ from crawler.browser.sessions import CapturedResponse, ResponseListener, in_brow
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
+from crawler.platforms.shortvideo.pages import LOGIN_WALL, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.reading.names import NO_NAMES, Names
@@ -92,7 +92,8 @@ class SearchSession(ResponseListener):
     @property
     def interruption(self) -> ScrapeError | None:
         """The error that makes the rows incomplete, such as a CAPTCHA in the page or in a response, or None."""
-        if self.end_marker == "captcha" or isinstance(self.error, UpstreamBlocked):
+        is_block = isinstance(self.error, UpstreamBlocked) and self.error.reason != LOGIN_WALL
+        if self.end_marker == "captcha" or is_block:
             return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
         return self.error
 

@@ -12,7 +12,6 @@ import orjson
 
 from crawler.errors import (
     ExtractionFailed,
-    TargetRestricted,
     UpstreamBlocked,
     UpstreamError,
     UpstreamTimeout,
@@ -59,7 +58,7 @@ def cases() -> Iterator[Case]:
     pages: dict[str, tuple[bytes, Failure]] = {
         "captcha": (CAPTCHA, (UpstreamBlocked, "captcha")),
         "captcha-mount": (searching + CAPTCHA_MOUNT, NO_ANSWER),
-        "login": (shortvideo_page.login(), (TargetRestricted, "login_required")),
+        "login": (shortvideo_page.login(), (UpstreamBlocked, "login_wall")),
         "waiting-room": (shortvideo_page.waiting_room(opens=False), (UpstreamBlocked, "waiting_room")),
         "no-answer": (searching, NO_ANSWER),
         "other-page": (b"<html><title>Something else</title></html>", (ExtractionFailed, "no_search_page")),

@@ -70,9 +70,9 @@ OF_EACH_CODE = sorted({FAULTS[name].code: name for name in VISITED}.values())
 def test_every_fault_has_its_code(tmp_path: Path, names: list[str]) -> None:
     """The fast test visits only one fault of each code, because a page takes a second of processor time."""
     targets = [{"id": name, "keywords": name} for name in names]
-    followups = {"login-wall": "TARGET_RESTRICTED", "captcha-later": "UPSTREAM_BLOCKED"}
-    followups |= {"login-prompt-returns": "TARGET_RESTRICTED"}
-    followups |= {"login-json-later": "TARGET_RESTRICTED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
+    followups = {"login-wall": "UPSTREAM_BLOCKED", "captcha-later": "UPSTREAM_BLOCKED"}
+    followups |= {"login-prompt-returns": "UPSTREAM_BLOCKED"}
+    followups |= {"login-json-later": "UPSTREAM_BLOCKED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
     targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in followups]
     data, failed, log = crawl(tmp_path, "shortvideo", targets)
     found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
@@ -118,7 +118,7 @@ def test_sv_1_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> Non
     assert {name: line["code"] for name, line in failed.items()} == {
         "captcha": "UPSTREAM_BLOCKED",
         "captcha-over-login": "UPSTREAM_BLOCKED",
-        "login-wall-at-once": "TARGET_RESTRICTED",
+        "login-wall-at-once": "UPSTREAM_BLOCKED",
     }
 
 
@@ -131,7 +131,7 @@ def test_sv_3_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(t
     assert all(record["has_more"] for record in data.values())
     assert failed.keys() == {f"{name} next page" for name in walls}, log
     reports = [(line["code"], line["retryable"], line["message"], line["upstream"]) for line in failed.values()]
-    assert reports[0][:2] == ("TARGET_RESTRICTED", False)
+    assert reports[0][:2] == ("UPSTREAM_BLOCKED", True)
     assert reports == [reports[0]] * 3
 
 

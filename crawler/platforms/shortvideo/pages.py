@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 from web_poet import HttpResponse, field
 
-from crawler.errors import TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import Detail, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
 from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Flag, Item, SavedEntries, SavedItems
 from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
@@ -22,6 +22,8 @@ from crawler.reading.values import count
 
 LOGIN_REQUIRED_STATUS = 2483
 """Status code in responses to API calls that require an account."""
+LOGIN_WALL = "login_wall"
+"""Reason of the error if the platform asks this visitor to log in. It says nothing about the search."""
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 """Values of ``search_nil_type`` that mean that an empty list is a block, not a search without results."""
 
@@ -192,19 +194,25 @@ class ResultsPage(PlatformPage):
         """Raise an error if a response without rows means that the search was blocked or requires an account.
 
         The four kinds of such responses are documented by other projects. None of these responses was recorded.
+
+        Raises:
+            UpstreamBlocked: a CAPTCHA, a login wall or a bot check.
+            UpstreamError: another status code, whose meaning is not known. ``details`` contains it.
         """
         envelope = self._envelope
         status = count(envelope.status)
         if "verify" in (envelope.kind, None if self._is_bare else self._answer.kind):
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         if status == LOGIN_REQUIRED_STATUS:
-            raise TargetRestricted("The platform requires an account for this search.", reason="login_required")
+            raise UpstreamBlocked("The platform asks for a login.", reason=LOGIN_WALL)
         if envelope.nil_type in BLOCKING_NILS:
             raise UpstreamBlocked(
                 f"The platform blocked the search with its bot check {envelope.nil_type!r}.", reason=envelope.nil_type
             )
         if status and not self._other_lists:
-            raise UpstreamBlocked(f"The platform refused the search with status {status}.", reason="refused")
+            detail: Detail = {"loc": ["status_code"], "msg": str(status), "type": "unknown_status"}
+            message = f"The platform sent no results, but the status {status}."
+            raise UpstreamError(message, details=[detail], reason="unknown_status")
 
     def _raise_unless_empty(self) -> None:
         """Raise an error if a response without rows does not mark the end of the results: its keys may be renamed."""
@@ -300,8 +308,8 @@ class SearchPage(PlatformPage):
         For the errors by HTTP status, such as ``UpstreamRateLimited``, see ``raise_for_failures``.
 
         Raises:
-            UpstreamBlocked: the page shows a CAPTCHA or a waiting room.
-            TargetRestricted: the page is the login page, or shows the login dialog.
+            UpstreamBlocked: the page shows a CAPTCHA or a waiting room; or it is the login page, or shows the login
+                dialog.
             ExtractionFailed: the page is not the search page.
             UpstreamTimeout: the page is the search page, but no results arrived.
         """
@@ -311,7 +319,7 @@ class SearchPage(PlatformPage):
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         path = urlsplit(str(self.response.url)).path
         if self.wall == "login" or path.startswith("/login"):
-            raise TargetRestricted("The platform requires an account for this search.", reason="login_required")
+            raise UpstreamBlocked("The platform asks for a login.", reason=LOGIN_WALL)
         if STATE_MARK not in body and any(mark in body for mark in WAIT_MARKS):
             raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")
         is_other_page = (path and "/search" not in path) or any(mark in body for mark in OTHER_PAGE_MARKS)

@@ -14,7 +14,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
 from crawler.downloads.page_spider import PageSpider
-from crawler.errors import ExtractionFailed, ScrapeError, TargetRestricted
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.payload import Music
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
@@ -196,7 +196,7 @@ def test_a_position_that_cannot_be_read_is_a_warning(key: str) -> None:
 
 
 def test_a_status_code_may_be_a_text() -> None:
-    with pytest.raises(TargetRestricted):
+    with pytest.raises(UpstreamBlocked, match="login"):
         read({"status_code": "2483", "item_list": [], "has_more": 0, "cursor": 0})
 
 

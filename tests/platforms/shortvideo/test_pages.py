@@ -82,9 +82,9 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
         (b" \n", "UPSTREAM_BLOCKED", "empty_body"),
         (b'{"type": "verify"}', "UPSTREAM_BLOCKED", "captcha"),
         (b'{"data": {"type": "verify"}}', "UPSTREAM_BLOCKED", "captcha"),
-        (b'{"status_code": 2483}', "TARGET_RESTRICTED", "login_required"),
-        (b'{"status_code": 2483, "item_list": []}', "TARGET_RESTRICTED", "login_required"),
-        (b'{"status_code": 403, "item_list": []}', "UPSTREAM_BLOCKED", "refused"),
+        (b'{"status_code": 2483}', "UPSTREAM_BLOCKED", "login_wall"),
+        (b'{"status_code": 2483, "item_list": []}', "UPSTREAM_BLOCKED", "login_wall"),
+        (b'{"status_code": 403, "item_list": []}', "UPSTREAM_ERROR", "unknown_status"),
         (
             b'{"status_code": 0, "search_nil_info": {"search_nil_type": "verify_check"}}',
             "UPSTREAM_BLOCKED",
@@ -98,7 +98,7 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
         (b'<div id="tiktok-verify-ele"><img></div>', "UPSTREAM_BLOCKED", "captcha"),
         (b'<div id="tiktok-verify-ele" style="height: 9em"></div>', "UPSTREAM_BLOCKED", "captcha"),
         (b'<div class="captcha-verify-container">', "UPSTREAM_BLOCKED", "captcha"),
-        (b'<html><div id="loginContainer">', "TARGET_RESTRICTED", "login_required"),
+        (b'<html><div id="loginContainer">', "UPSTREAM_BLOCKED", "login_wall"),
         (b'<html><p id="wci">', "UPSTREAM_BLOCKED", "waiting_room"),
         (b"<html>", "EXTRACTION_FAILED", "no_search_page"),
         (b"<html><script id=__UNIVERSAL_DATA_FOR_REHYDRATION__>", "UPSTREAM_TIMEOUT", "no_answer"),
@@ -108,6 +108,12 @@ def test_error_responses(body: bytes, code: str, reason: str) -> None:
     with pytest.raises(ScrapeError) as raised:
         read(body)
     assert (raised.value.code, raised.value.reason) == (code, reason)
+
+
+def test_an_unknown_status_is_quoted() -> None:
+    with pytest.raises(ScrapeError) as raised:
+        read(b'{"status_code": 10101, "item_list": []}')
+    assert [(each["loc"], each["msg"]) for each in raised.value.details] == [(["status_code"], "10101")]
 
 
 @pytest.mark.parametrize(
