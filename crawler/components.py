@@ -60,7 +60,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.targets.shutdown.AnnounceClosing": 0,
         "scrapy.extensions.feedexport.FeedExporter": None,
         "crawler.outputs.feeds.Feeds": 0,  # replaces FeedExporter: a line is written for each outcome
-        "crawler.monitoring.monitors.Monitors": 500,
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,

@@ -226,22 +226,6 @@ class Settings(Described):
     """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database (docs/outputs.md).
     None: no database."""
 
-    # Monitors of batch runs
-
-    MONITORS: Switch = False
-    """Whether to compare the fields and outcomes of each run with the last runs, and to write a report
-    (docs/monitors.md)."""
-    MONITORS_DIR: Optional[setting_types.Text] = None
-    """Folder in which runs and reports are stored. The sandbox's are stored in its subfolder ``sandbox``. None:
-    ``monitors`` in the project's ``.scrapy`` folder."""
-    MONITORS_RUNS: Positive = 10
-    """Number of previous runs that a run is compared with."""
-    MONITORS_MAX_FAILED: setting_types.Share = 0.1
-    """Highest share of targets that may fail with the same error code, except for ``TARGET_NOT_FOUND`` and
-    ``TARGET_RESTRICTED``. A higher share is reported (docs/monitors.md)."""
-    MONITORS_SUITE: setting_types.ClassPath = "crawler.monitoring.suite.Suite"
-    """Class of the Spidermon suite. Derive a class from the default one to add actions (mail, chat) or monitors."""
-
     # The endpoint
 
     SERVICE_RECYCLE_TARGETS: Count = 10_000

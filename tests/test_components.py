@@ -46,7 +46,6 @@ WITH_OURS = {"crawler.Addon": 500, f"{OWN}.Addon": 600}
 OPTIONAL = (
     "monitoring.progress.Progress",
     "monitoring.summary.Summary",
-    "monitoring.monitors.Monitors",
     "probe.advice.Advice",
 )
 ARGUMENTS = ("-a", "cat_id=976759")
@@ -282,12 +281,11 @@ def test_ct_14_an_add_on_that_disables_validation_ends_a_crawl_before_its_first_
 
 
 def test_components_that_only_report_can_be_disabled(project: Project) -> None:
-    disabled = {"EXTENSIONS": dict.fromkeys(f"crawler.{name}" for name in OPTIONAL), "SANDBOX": "1", "MONITORS": "1"}
+    disabled = {"EXTENSIONS": dict.fromkeys(f"crawler.{name}" for name in OPTIONAL), "SANDBOX": "1"}
     run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings=disabled)
     assert run.returncode == 0, run.stderr
     assert len(lines(project.folder / "out.jsonl")) == 1
     assert "event=progress" not in run.stderr
-    assert not (project.folder / ".scrapy/monitors").exists()
 
 
 REFUSED = {

@@ -14,9 +14,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
-from crawler import settings
 from crawler.components import COMPONENTS
-from crawler.monitoring.monitors import Monitors
 from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
@@ -97,12 +95,3 @@ def test_feeds_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch, feed_form
     assert _problem(slot) is None
     monkeypatch.setattr("crawler.outputs.feeds.find_spec", lambda _: None)
     assert _problem(slot) == problem
-
-
-def test_monitors_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("crawler.monitoring.suite", "spidermon"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "spidermon", None)
-    values = {"MONITORS": True, "MONITORS_SUITE": vars(settings)["MONITORS_SUITE"], "MONITORS_DIR": "."}
-    with pytest.raises(RuntimeError, match="MONITORS needs the extra 'monitors'"):
-        Monitors.from_crawler(crawler(**values))

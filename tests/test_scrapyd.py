@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -197,12 +198,18 @@ def deploy(project: Path) -> None:
     assert '"status": "ok"' in sent.stdout, sent.stdout + sent.stderr
 
 
-def deploy_other_project(scrapyd: Scrapyd, folder: Path) -> None:
-    """Make another project with ``scrapy startproject``, enable the add-on in it, and upload it as ``shop``."""
+def deploy_other_project(scrapyd: Scrapyd, folder: Path, *more_settings: str, **modules: str) -> None:
+    """Make another project with ``scrapy startproject``, enable the add-on in it, and upload it as ``shop``.
+
+    ``modules``: name of a further module -> its code.
+    """
     start = [sys.executable, "-m", "scrapy", "startproject", "shop", str(folder)]
     subprocess.run(start, check=True, capture_output=True)
     with (folder / "shop/settings.py").open("a") as settings:
         settings.write('ADDONS = {"crawler.Addon": 500}\nDOWNLOAD_DELAY = 0\n')
+        settings.writelines(more_settings)
+    for name, code in modules.items():
+        (folder / f"shop/{name}.py").write_text(code)
     (folder / "shop/spiders/own.py").write_text(OTHER_SPIDERS)
     config = (folder / "scrapy.cfg").read_text().replace("#url = http://localhost:6800/", f"url = {scrapyd.base}/")
     (folder / "scrapy.cfg").write_text(config)
@@ -294,3 +301,14 @@ def test_ct_9_us3_7_a_second_project_runs_our_spider_and_its_own(installed: Scra
     assert installed.data("plain", plain, "shop") == [{"text": "text"}]
     ours = installed.run("retail", {"SANDBOX": "1"}, cat_id="976759")
     assert comparable(installed.data("retail", ours)) == comparable([expected])
+
+
+def test_spidermon_checks_the_stats_as_documented(installed: Scrapyd, tmp_path: Path) -> None:
+    page = (ROOT / "docs/schedule.md").read_text()
+    monitors, settings = re.findall(r"```python\n(# shop/(?:monitors|settings)\.py\n.*?)```", page, re.DOTALL)
+    deploy_other_project(installed, tmp_path, settings, monitors=monitors)
+    job = installed.run("groceries", {"SANDBOX": "1"}, "shop", cat_id="976759")
+    log = installed.log("groceries", job, "shop")
+    assert "Expecting 'targets/OK' to be '>=' to '2.0'. Current value: '1.0'" in log
+    assert re.search(r"Finish Reason Monitor/\S.* OK\n", log), log
+    assert "RecordsMonitor" in (installed.folder / "report.html").read_text()

@@ -18,14 +18,13 @@ from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.platforms import platforms
 from crawler.platforms.names import names_in
-from crawler.probe import nightly
+from crawler.probe import every
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.probe.repair import as_json, good_pages, repair
 from crawler.probe.repair import report as repair_report
 from crawler.probe.reread import overrides_for
 from crawler.registry import find_scraper, spider_for
-from crawler.storage.data_files import data_file
 from crawler.storage.kept import folder_of
 from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
@@ -41,7 +40,7 @@ class Command(CheckedCommand):
     """Fetch one live target: report sources, times and empty fields; save responses as fixtures.
 
     Exit codes: 0 if the target has data, 4 for a typed error, 2 for wrong use, 1 if the run itself failed. With --all:
-    0 if all targets have all of their data, 4 if a target, a source or a field failed or got worse.
+    0 if all targets have all of their data, 4 if a target or a source failed, or a part of a page was unread.
     """
 
     requires_crawler_process = True
@@ -57,27 +56,16 @@ class Command(CheckedCommand):
         parser.add_argument(
             "--keep", metavar="NAME", action="append", default=[], help="with --save, a key whose value is not scrubbed"
         )
-
         parser.add_argument(
-            "--all",
-            action="store_true",
-            dest="every",
-            help="probe one known target per scraper, and compare it with its last run",
+            "--all", action="store_true", dest="every", help="probe one known target per scraper, and print a table"
         )
         parser.add_argument(
             "--targets", metavar="FILE", type=Path, help="for --all, a JSON object of params by scraper"
         )
-        parser.add_argument(
-            "--last", metavar="FILE", type=Path, help="for --all, the last runs (default .scrapy/probe/last.json)"
-        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        no_outputs: dict[str, Any] = {"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None}
-        if not opts.every:
-            no_outputs["MONITORS"] = False
-        for name, value in no_outputs.items():
-            self.settings.set(name, value, priority="cmdline")
+        self.settings.setdict({"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None}, priority="cmdline")
         if self.settings.getpriority("LOG_LEVEL") != SETTINGS_PRIORITIES["cmdline"]:
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
 
@@ -131,21 +119,13 @@ class Command(CheckedCommand):
     def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
-        last = opts.last or data_file("probe/last.json", instead="the option --last")
         with wrong_use(OSError, ValueError):
-            targets = nightly.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
-            runs = nightly.load_last(last)
-        recorders = {
-            nightly.target_key(name, params): self._crawl(find_scraper(name), _as_arguments(params))[1]
-            for name, params in targets.items()
-        }
+            targets = every.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
+        recorders = [self._crawl(find_scraper(name), _as_arguments(params))[1] for name, params in targets.items()]
         self.crawler_process.start()
-        good = [nightly.is_good(recorder, runs.get(key, {})) for key, recorder in recorders.items()]
-        for key, recorder in recorders.items():
-            print("\n".join(nightly.table(recorder, runs.get(key, {}))))
-        nightly.save_last(
-            last, runs | {k: fields for k, r in recorders.items() if (fields := nightly.fields_of_run(r))}
-        )
+        for recorder in recorders:
+            print("\n".join(every.table(recorder)))
+        good = [every.is_good(recorder) for recorder in recorders]
         print(f"{sum(good)} of {len(good)} targets have all of their data.")
         self.exitcode = ALL_HAVE_DATA if all(good) else SOME_FAILED
 

@@ -28,7 +28,6 @@ ORIGIN = re.compile(
 )
 """Matches ``*``, and the origin of a web page as browsers send it: in lower case, without path and default port."""
 DATABASE = re.compile(r"(postgres(ql)?|sqlite)(\+\w+)?://.*|(?!.*://).*", re.DOTALL)
-CLASS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -135,7 +134,6 @@ Positive = Annotated[int, Field(ge=1), Number]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False), Number]
 """A finite number of at least 0: seconds, in most settings."""
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False), Number]
-Share = Annotated[float, Field(ge=0, le=1), Number]
 
 # Text
 
@@ -153,13 +151,6 @@ Origin = Annotated[
 ]
 Network = Annotated[Text, Expected("an IP address, or a network such as 10.0.0.0/8", ip_network)]
 LogLevel = Annotated[Any, Expected("DEBUG, INFO, WARNING, ERROR or CRITICAL", _is_log_level)]
-ClassPath = Annotated[
-    Any,
-    Expected(
-        "the path of a class such as package.module.Class",
-        lambda value: isinstance(value, type) or CLASS.fullmatch(str(value)),  # settings modules may set a class
-    ),
-]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]
 """A route that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""
 

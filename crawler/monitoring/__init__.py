@@ -1,1 +1,1 @@
-"""Progress, summary and monitors of a crawl. Monitors compare a run with the last runs (extra ``monitors``)."""
+"""Progress and summary of a crawl."""

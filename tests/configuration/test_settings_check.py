@@ -47,7 +47,6 @@ SPECIAL: dict[str, list[object]] = {
     "KEY_RATE": ["lots", "0/minute", "600/fortnight", "-1/minute", 5],
     "LOGSTATS_INTERVAL": [-1],
     "LOG_LEVEL": ["INF", "info", True, None, -1],
-    "MONITORS_SUITE": ["Suite", "a..b", "a.b c", "", None, 5, []],
     "PLATFORM_BUDGETS": [
         '{"retial": {}}',
         '{"retail": 2}',
@@ -99,7 +98,6 @@ WITHOUT_BOUNDS = {
     "FAILURES_FEED",
     "KEYS_FILE",
     "MCP_API_KEY",
-    "MONITORS_DIR",
     "PLAYWRIGHT_LAUNCH_OPTIONS",
     "RETRY_PRIORITY_ADJUST",
     "SANDBOX_RENAMES",

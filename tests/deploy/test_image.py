@@ -22,7 +22,7 @@ from tests.test_doc_examples import free_ports
 pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
-INSTALLED = "postgresql,parquet,s3,monitors"
+INSTALLED = "postgresql,parquet,s3"
 """The default extras of the image without ``cloud``, which is not installed in the tests' environment."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 
@@ -83,17 +83,6 @@ def test_the_default_command_lists_the_spiders(image: Image) -> None:
     assert (done.returncode, done.stdout.split()[:2]) == (0, ["microblog", "photoapp"]), done.stderr
     found = image.execute(["python", "-c", "import crawler; print(crawler.__file__)"])
     assert str(ROOT) not in found.stdout
-
-
-def test_us_3_crawls_in_the_image_are_monitored(image: Image) -> None:
-    crawl = ("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1", "-s", "MONITORS=1", "-O", "/data/out.jsonl")
-    done = image.run(*crawl)
-    assert done.returncode == 0, done.stderr
-    assert len(lines(image.root / "data/out.jsonl")) == 1
-    assert len(list((image.root / "data/monitors/sandbox/retail").glob("*.html"))) == 1
-    done = image.run(*crawl, CRAWLER_MONITORS_DIR="")
-    assert done.returncode == 1
-    assert "MONITORS needs a folder for its reports: set MONITORS_DIR" in done.stderr
 
 
 def test_us_31_the_image_with_a_browser_scrapes_pages_that_need_it(image: Image) -> None:

@@ -112,7 +112,7 @@ def test_us_31_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() ->
 
 
 def test_us_3_all_persistent_files_of_the_image_are_in_its_volume() -> None:
-    defaults = {"KEYS_FILE", "MONITORS_DIR", "STORE"}
+    defaults = {"KEYS_FILE", "STORE"}
     environment = dict(
         part.split("=", 1)
         for name, rest in instructions(DOCKERFILE.read_text())

@@ -1,4 +1,4 @@
-"""Traversal of a data model, for the monitors, the metrics and ``scrapy probe``."""
+"""Traversal of a data model, for the metrics and ``scrapy probe``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ OK_STATS = {"finish_reason": "finished", "elapsed_time_seconds": 75.4, "targets/
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
     with sandbox("--light") as found:
-        yield {**found, "MONITORS": 0}
+        yield found
 
 
 def failed(error: ScrapeError, line: int | None = None) -> Outcome:
@@ -178,16 +178,16 @@ def test_us_23_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, set
     assert "with data, in" not in details
 
 
-def test_us_23_us_30_elsewhere_the_log_is_complete(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_us_23_us_30_elsewhere_the_log_is_complete(settings: dict[str, Any]) -> None:
     """The last log lines do not contain the last target's id, and a single target has no failures file."""
-    start = command("retail", {"cat_id": "1_2_3"}, {**settings, "MONITORS": 1, "MONITORS_DIR": tmp_path / "monitors"})
+    start = command("retail", {"cat_id": "1_2_3"}, settings)
     before = {*(ROOT / "failures").glob("*")}
     run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 4, run.stderr
     found = {event: line for line in run.stderr.splitlines() for event in re.findall(r"event=(\w+)", line)}
     assert "request_id=" in found["target_failed"]
     assert re.search(r" params=.*cat_id=1_2_3", found["target_failed"])
-    for event in ("targets_done", "progress", "monitors_done"):
+    for event in ("targets_done", "progress"):
         assert "request_id=" not in found[event], found[event]
     assert {*(ROOT / "failures").glob("*")} == before
     assert "with data, in" not in run.stderr

@@ -7,11 +7,6 @@ import re
 import pytest
 
 from crawler.errors import ExtractionFailed
-from crawler.monitoring.compare import compare
-from crawler.monitoring.run import Run
-from crawler.registry import scrapers
-from crawler.targets.parser import check_params
-from crawler.targets.target import Outcome, Target
 from tests.mutations import (
     Name,
     PageFixture,
@@ -150,18 +145,3 @@ def test_a_removed_part_is_an_error_or_costs_only_its_part(fixture: PageFixture)
 def test_a_row_that_is_not_understood_costs_only_that_row_and_a_warning(fixture: PageFixture) -> None:
     rows = {label: body for label, body in row_changes(fixture, shown(fixture)) if not re.search(OTHER_ROWS, label)}
     assert problems(fixture, rows, one_row=True) == {}
-
-
-@each_fixture
-def test_the_monitor_names_the_platform_as_changed(fixture: PageFixture) -> None:
-    roots = mandatory_names(fixture)
-    errors = [fixture.read(renamed(fixture.body, *changed)).error for changed in ([each] for each in roots)]
-    errors += [fixture.read(renamed(fixture.body, *roots)).error] if roots else []
-    scraper = next(each for each in scrapers().values() if each.platform == fixture.platform)
-    for error in errors:
-        run = Run(spider=fixture.platform, reason="finished")
-        for number in range(10):
-            target = Target(id=str(number), scraper=scraper, params=check_params(scraper, scraper.example))
-            run.add_outcome(Outcome(target, None, error, 0))
-        headline = compare(run, [], max_failed=0.1).headline
-        assert re.match(r"The platform changed its page\. Missing: \S+", headline), (error, headline)

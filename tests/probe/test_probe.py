@@ -117,12 +117,7 @@ def test_wrong_usage_is_reported(shop: Shop, arguments: list[str], code: int, me
 
 
 def test_no_other_output_is_written(shop: Shop, tmp_path: Path) -> None:
-    outputs = {
-        "SQL_SINK": tmp_path / "out.db",
-        "MONITORS": 1,
-        "MONITORS_DIR": tmp_path / "runs",
-        "FAILURES_FEED": tmp_path / "failures.jsonl",
-    }
+    outputs = {"SQL_SINK": tmp_path / "out.db", "FAILURES_FEED": tmp_path / "failures.jsonl"}
     shop.scrapy("probe", CATEGORY, "-a", "cat_id=1_2_3", **outputs)
     assert not list(tmp_path.iterdir())
 

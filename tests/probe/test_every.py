@@ -1,4 +1,4 @@
-"""``scrapy probe --all``: its table, the comparison with the previous run, and the exit codes."""
+"""``scrapy probe --all``: its table and its exit codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.monitoring.fields import FieldCount
-from crawler.probe.nightly import changes, load_targets
+from crawler.probe.every import load_targets
 from crawler.registry import find_scraper, scrapers
 from crawler.targets.parser import check_params
 from tests.shop import Shop, open_shop
@@ -27,40 +26,29 @@ def arguments(tmp_path: Path) -> list[str]:
     targets = tmp_path / "targets.json"
     found = {"retail-category-v4": {"cat_id": "976759", "page": 2}, "retail-search-v4": {"query": "mustard"}}
     targets.write_text(json.dumps(found))
-    return ["probe", "--all", "--targets", str(targets), "--last", str(tmp_path / "last.json")]
+    return ["probe", "--all", "--targets", str(targets)]
 
 
-def test_a_field_that_vanished_since_the_last_run_is_reported(shop: Shop, arguments: list[str]) -> None:
+def test_a_part_that_was_unread_is_reported(shop: Shop, arguments: list[str]) -> None:
     first = shop.scrapy(*arguments)
     assert first.returncode == 0, first.stdout + first.stderr
     assert re.search(r"retail +retail-category-v4 +listing +1 requests +0 blocks +\d+\.\d\d s  OK\n", first.stdout)
     assert re.search(r"retail +retail-search-v4 +search +1 requests", first.stdout)
-    assert re.search(r"products\[\]\.rating\.average +\d+% null of +\d+  new\n", first.stdout)
+    assert re.search(r"products\[\]\.rating\.average +\d+% null of +\d+\n", first.stdout)
     assert first.stdout.endswith("2 of 2 targets have all of their data.\n")
-    again = shop.scrapy(*arguments)
-    assert again.returncode == 0, again.stdout
-    assert re.search(r"products\[\]\.name +0% null of +\d+ +0% before\n", again.stdout)
     shop.alter = lambda body: body.replace(b'"averageRating"', b'"meanRating"')
     worse = shop.scrapy(*arguments)
     assert worse.returncode == 4, worse.stdout
-    assert re.search(r"products\[\]\.rating\.average +100% null of +\d+ +\d+% before  vanished\n", worse.stdout)
+    assert re.search(r"WARNING  unread in listing: \S+averageRating", worse.stdout)
+    assert re.search(r"products\[\]\.rating\.average +100% null of +\d+\n", worse.stdout)
     assert worse.stdout.endswith("0 of 2 targets have all of their data.\n")
 
 
-def test_a_block_is_counted_and_keeps_the_last_run(shop: Shop, arguments: list[str], tmp_path: Path) -> None:
-    assert shop.scrapy(*arguments).returncode == 0
-    before = (tmp_path / "last.json").read_text()
+def test_a_block_is_counted(shop: Shop, arguments: list[str]) -> None:
     shop.alter = lambda _: b'<html><title>Robot or human?</title><div id="px-captcha"></div></html>'
     blocked = shop.scrapy(*arguments, RETRY_TIMES=0)
     assert blocked.returncode == 4, blocked.stdout
     assert re.search(r"listing +\d requests +[1-9] blocks +\S+ s  UPSTREAM_BLOCKED\n  ERROR ", blocked.stdout)
-    assert (tmp_path / "last.json").read_text() == before
-
-
-def test_the_monitors_report_the_run_if_they_are_enabled(shop: Shop, arguments: list[str], tmp_path: Path) -> None:
-    done = shop.scrapy(*arguments, MONITORS=1, MONITORS_DIR=tmp_path / "monitors")
-    assert done.returncode == 0, done.stderr
-    assert list((tmp_path / "monitors").rglob("*.html"))
 
 
 @pytest.mark.parametrize(
@@ -91,10 +79,3 @@ def test_us3_16_every_scraper_of_the_sandbox_is_probed_once() -> None:
     """``probe --all`` used to print a scraper with an alias twice."""
     targets = load_targets(None, sandbox=True)
     assert sorted(targets) == sorted({scraper.name for scraper in scrapers().values()})
-
-
-def test_only_fields_that_were_filled_can_get_worse() -> None:
-    before = {"a": FieldCount(rows=1, filled=1), "b": FieldCount(rows=1, null=1), "c": FieldCount(rows=60, filled=60)}
-    now = {"b": FieldCount(rows=1, null=1), "c": FieldCount(rows=60, filled=20), "d": FieldCount(rows=1)}
-    assert changes(before, now) == {"a": "vanished", "c": "dropped"}
-    assert changes({}, now) == {}

@@ -1,9 +1,8 @@
-"""``scrapy probe --all``: one known target per scraper, as a table, compared with the last run of each target."""
+"""``scrapy probe --all``: one known target per scraper, as a table."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
-from crawler.monitoring.compare import FieldChange
 from crawler.monitoring.fields import FieldCount, count_fields
 from crawler.platforms.page import THROTTLING_STATUSES
 from crawler.probe.recorder import Download, Recorder
@@ -19,14 +17,9 @@ from crawler.probe.reread import read
 from crawler.registry import scraper_names, scrapers
 
 Params = dict[str, Any]
-Fields = dict[str, FieldCount]
-"""How often each field is filled, by its path."""
 TARGETS: TypeAdapter[dict[str, Params]] = TypeAdapter(dict[str, Params], config=ConfigDict(defer_build=True))
 NOT_READ = "not read"
 """The table's name for requests whose response no page object has read: redirects, retries, failed downloads."""
-
-
-LAST: TypeAdapter[dict[str, Fields]] = TypeAdapter(dict[str, Fields], config=ConfigDict(defer_build=True))
 
 
 def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
@@ -52,53 +45,6 @@ def load_targets(path: Path | None, *, sandbox: bool) -> dict[str, Params]:
     return found
 
 
-def target_key(scraper: str, params: Mapping[str, Any]) -> str:
-    """Return the key of a target in the file of last runs."""
-    return f"{scraper} {json.dumps(params, sort_keys=True)}"
-
-
-def load_last(path: Path) -> dict[str, Fields]:
-    """Return the field counts of each target's last run, {} before the first run.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    if not path.exists():
-        return {}
-    try:
-        return LAST.validate_json(path.read_bytes())
-    except ValidationError:
-        raise ValueError(f"{path} is not a file of last runs: delete it to start without a comparison.") from None
-
-
-def save_last(path: Path, runs: dict[str, Fields]) -> None:
-    """Write the field counts of each target's last run to the file, in place of its old content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.write_bytes(LAST.dump_json(runs, indent=1))
-    draft.replace(path)
-
-
-def fields_of_run(recorder: Recorder) -> Fields:
-    """Return how often each field was filled in a run, or {} if the target has no data."""
-    counts: Fields = {}
-    if recorder.outcome and recorder.outcome.error is None:
-        count_fields(recorder.outcome.data or {}, recorder.scraper.data, counts)
-    return counts
-
-
-def changes(before: Fields, now: Fields) -> dict[str, str]:
-    """Return the fields that are no longer filled ("vanished"), or less often than in the last run ("dropped")."""
-    found: dict[str, str] = {}
-    for path, count in before.items():
-        current = now.get(path, FieldCount())
-        if count.filled and not current.filled:
-            found[path] = "vanished"
-        elif FieldChange("", path, count, current).change:
-            found[path] = "dropped"
-    return found
-
-
 def _sources(downloads: Iterable[Download]) -> Iterator[str]:
     """Yield for each source its requests, how many of the responses were blocks or rate limits, and their duration.
 
@@ -118,8 +64,8 @@ def _is_block(download: Download) -> bool:
     return download.page is not None and isinstance(read(download.page).error, UpstreamBlocked | UpstreamRateLimited)
 
 
-def table(recorder: Recorder, before: Fields) -> Iterator[str]:
-    """Yield the lines about one target: its sources, and each field's null rate in this run and in the last run."""
+def table(recorder: Recorder) -> Iterator[str]:
+    """Yield the lines about one target: its sources, and each field's null rate."""
     platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
     code = outcome.code if outcome else "NO OUTCOME"
     yield from (f"{platform:13}{name:28}{source}  {code}" for source in _sources(recorder.downloads))
@@ -130,17 +76,12 @@ def table(recorder: Recorder, before: Fields) -> Iterator[str]:
         yield f"  ERROR    {outcome.error.message}"
         return
     yield from (f"  WARNING  {warning}" for warning in outcome.warnings)
-    now = fields_of_run(recorder)
-    changed = changes(before, now)
-    for path in dict.fromkeys((*now, *changed)):
-        count = now.get(path, FieldCount())
-        earlier = f"{before[path].null_rate:4.0%} before" if path in before else "new"
-        yield f"  {path:60}{count.null_rate:4.0%} null of {count.rows:3}  {earlier}  {changed.get(path, '')}".rstrip()
+    counts: dict[str, FieldCount] = {}
+    count_fields(outcome.data or {}, recorder.scraper.data, counts)
+    yield from (f"  {path:60}{count.null_rate:4.0%} null of {count.rows:3}" for path, count in counts.items())
 
 
-def is_good(recorder: Recorder, before: Fields) -> bool:
-    """Whether a target succeeded without a warning, and without a field that vanished or dropped."""
+def is_good(recorder: Recorder) -> bool:
+    """Whether a target succeeded without a warning."""
     outcome = recorder.outcome
-    if outcome is None or outcome.error is not None or outcome.warnings:
-        return False
-    return not changes(before, fields_of_run(recorder))
+    return outcome is not None and outcome.error is None and not outcome.warnings
