@@ -132,7 +132,7 @@ def test_us3_6_a_probe_prints_the_paths(tmp_path: Path) -> None:
     ]
     targets = tmp_path / "targets.json"
     targets.write_text(json.dumps({SCRAPER: {"query": RENAMED}}))
-    options = ("--targets", str(targets), "--last", str(tmp_path / "last.json"), "-s", "SANDBOX=1")
+    options = ("--targets", str(targets), "-s", "SANDBOX=1")
     code, out, log = scrapy("probe", "--all", *options)
     assert code == 4, log
     assert f"  WARNING  unread in search: {RATING_TEXT}" in out.splitlines()
