@@ -283,7 +283,7 @@ class _Compiler:
         if node.leaf is not None:
             return node.leaf
         if node.entry is not None:
-            entry = self._type(node.entry)
+            entry: Any = self._type(node.entry)
             return Union[(list[entry], *null)]
         if node.member is not None:
             other = (str, int, float, bool, list, None)
