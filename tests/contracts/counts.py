@@ -139,6 +139,10 @@ class Form(NamedTuple):
     counted: Count
 
 
+Lines = dict[type[Contract], dict[str, list[Form]]]
+"""Class and name of a value -> its forms."""
+
+
 def roots(platform: str) -> set[type[Contract]]:
     """Return the contracts by which recorded responses of a platform are read from the root."""
     return {kind for response in recorded(platform) for kind, _ in response.payloads()}
@@ -150,21 +154,23 @@ def wrong_lines(roots: Iterable[type[Contract]], counts: dict[str, Count]) -> li
     A line of a base class is one declaration: it must fit all classes that inherit it. If most values of a class are
     never null, ``nulls=False`` belongs to the class.
     """
-    lines: dict[type[Contract], dict[str, list[Form]]] = defaultdict(lambda: defaultdict(list))
+    lines: Lines = defaultdict(lambda: defaultdict(list))
     for kind in dict.fromkeys(each for root in roots for each in contracts(root)):
         for value in values(kind):
             owner = next(each for each in kind.__mro__ if value.name in vars(each))
             lines[owner][value.name].append(Form(kind, value, counts.get(key_of(kind, value), Count())))
-    return sorted(wrong for owner, of_owner in lines.items() for wrong in _wrong_of_class(owner, of_owner))
+    return sorted(wrong for owner in list(lines) for wrong in _wrong_of_class(owner, lines))
 
 
-def _wrong_of_class(owner: type[Contract], lines: dict[str, list[Form]]) -> Iterator[Wrong]:
+def _wrong_of_class(owner: type[Contract], every: Lines) -> Iterator[Wrong]:
+    lines = every[owner]
     reasons = {name: list(_contradictions(forms)) for name, forms in lines.items()}
     if not any(reasons.values()):
         return
     nullable = {name: _is_nullable(forms) for name, forms in lines.items()}
     others = [nullable[name] for name, forms in lines.items() if forms[0].value.kind != "identity"]
-    default = owner.nulls and sum(others) * 2 >= len(others)
+    inherited = (forms for each in owner.__mro__[1:] for forms in every.get(each, {}).values())
+    default = owner.nulls and (sum(others) * 2 >= len(others) or any(map(_is_nullable, inherited)))
     if default != owner.nulls:
         yield Wrong(*_class_line(owner), f"{owner.__qualname__} has mostly values that are never null")
     for name, forms in lines.items():

@@ -118,3 +118,13 @@ def test_a_line_of_a_base_class_fits_all_classes_that_inherit_it(
 def test_a_class_of_which_most_values_are_never_null() -> None:
     found = lines(Most, Most__one=SEEN, Most__two=SEEN, Most__other=NULL)
     assert found == ["class Most(Contract, nulls=False):", 'other: str | None = sometimes("other", nulls=True)']
+
+
+class Heir(Base):
+    one: str | None = sometimes("one")
+
+
+def test_a_class_that_inherits_a_nullable_value_keeps_its_nulls() -> None:
+    """``nulls=False`` of a class is also for the values that it inherits."""
+    found = lines(Heir, Heir__one=SEEN, Heir__name=NULL)
+    assert found == ['one: str | None = sometimes("one", nulls=False)']
