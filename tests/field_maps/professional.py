@@ -28,7 +28,7 @@ MASKED_WITHHELD = [
     *("about", "contact_info", "education", "experience.company_name", "experience.date_range"),
     *("experience.employment_type", "experience.job_title", "headline", "skills"),
 ]
-NONE_SHOWN = ("certifications", "courses", "organizations", "publications", "same_name", "services")
+NONE_SHOWN = ("certifications", "courses", "organizations", "publications", "services")
 
 
 def payload_of(body: str) -> Selector:
@@ -45,13 +45,15 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
         page = Selector(f'<script type="application/ld+json">{json.dumps(page)}</script>')
     data, has_head = linked_data(page), bool(page.css("h1.top-card-layout__title"))
     masked = bool(page.css("section.experience-education")) or is_masked(at(person(data), "jobTitle"))
-    if has_head:
-        experience, education = masked_rows(page) if masked else (positions(page), schools(page))
+    if has_head and masked:
+        experience, education = masked_rows(page, data)
+    elif has_head:
+        experience, education = positions(page), schools(page)
     else:
         experience, education = linked_positions(data), linked_schools(data)
     about, full_name = summary(page, data), words(page.css("h1.top-card-layout__title")) or person(data)["name"]
-    activity = activities(page)
-    found = {
+    activity = activities(page, data)
+    found: dict[str, Any] = {
         "about": about,
         "about_truncated": masked and about.endswith("…"),
         "activity": activity,
@@ -66,17 +68,19 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
         "education": education,
         "experience": experience,
         "firstName": meta(page, "profile:first_name") or full_name.split()[0],
-        "languages": [{"name": each["name"], "proficiency": ""} for each in at(person(data), "knowsLanguage") or []],
+        "languages": [language(row) for row in rows(page, "languages")]
+        or [{"name": each["name"], "proficiency": ""} for each in at(person(data), "knowsLanguage") or []],
         "lastName": meta(page, "profile:last_name") or " ".join(full_name.split()[1:]),
         "fullName": full_name,
         "headline": words(page.css("h2.top-card-layout__headline")),
         "location": location(page) or at(person(data), "address.addressLocality") or "",
-        "people_also_viewed": neighbours(page),
+        "people_also_viewed": [neighbour(card) for card in page.css("section.browsemap li .base-aside-card")],
         "profile_photo": photo(page, data),
         "projects": [project(row) for row in rows(page, "projects")],
         "recommendations": [
             recommendation(row) for row in page.css("[data-section=recommendations] .endorsement-card")
         ],
+        "same_name": [namesake(card) for card in page.css("section.samename li > *")],
         "skills": [words(row) for row in page.css("[data-section=skills] li.skills__item")],
         "success": True,
         "total_experiences": len(experience),
@@ -86,6 +90,9 @@ def expected(_page: str, page: Selector | dict[str, Any]) -> dict[str, Any] | No
     url = page.css("link[rel=canonical]::attr(href)").get() or meta(page, "og:url") or at(person(data), "url")
     found |= {"profile_url": url, "public_identifier": unquote(url.rstrip("/").rpartition("/")[2])}
     found["data_availability"] = availability(found, masked=masked, has_head=has_head)
+    language_of_page = page.css("meta[name=locale]::attr(content)").get() or "en"
+    if not language_of_page.startswith("en"):
+        found["data_availability"]["note"] += f" Its language is {language_of_page}: texts are in this language."
     return found | counts(page, data) | {name: [] for name in NONE_SHOWN}
 
 
@@ -128,7 +135,9 @@ def address(url: str | None) -> str:
     parts = urlsplit(url or "")
     if parts.path == "/redir/redirect":
         return parse_qs(parts.query)["url"][0]
-    return re.sub(r"[?&]trk=[^&]*$", "", url or "")
+    plain = re.sub(r"[?&]trk=[^&]*$", "", url or "")
+    # Companies and schools have one form of URL, although a page has several.
+    return re.sub(r"^https://[a-z]+\.(linkedin\.com/(?:company|school|showcase)/[^/?]+)/?$", r"https://www.\1", plain)
 
 
 def image(found: SelectorList[Selector]) -> str | None:
@@ -158,20 +167,26 @@ def person(data: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def summary(page: Selector, data: list[dict[str, Any]]) -> str:
-    shown = words(page.css("section[data-section=summary] .core-section-container__content p"), lines=True)
-    return shown or at(person(data), "description") or ""
+    contents = page.css("section[data-section=summary] .core-section-container__content")
+    shown = words(contents.xpath("./p"), lines=True)
+    cut = " ".join("".join(contents.xpath("./div/text()").getall()).split())  # before the sign-in window
+    return shown or cut or at(person(data), "description") or ""
 
 
 def location(page: Selector) -> str:
-    shown = (words(each) for each in page.css(f"{CARD} .profile-info-subheader > span"))
+    header = page.css(f"{CARD} .profile-info-subheader")
+    until_2026_01 = header.xpath("./div[.//*[@data-modal]]").css("span:not([data-modal])")
+    shown = (words(each) for each in [*header.xpath("./span"), *until_2026_01])
     return next(filter(None, shown), "")
 
 
 def counts(page: Selector, data: list[dict[str, Any]]) -> dict[str, str]:
-    shown = [words(each) for each in page.css(f"{CARD} .profile-info-subheader .not-first-middot > span")]
+    """The texts about followers, which are first, and about connections."""
+    groups = page.css(f"{CARD} .profile-info-subheader .not-first-middot").xpath("self::*[not(.//*[@data-modal])]")
+    shown = [words(each) for each in groups.xpath("./span")]
     exact = at(person(data), "interactionStatistic.userInteractionCount")
-    followers = next((each for each in shown if "follower" in each), f"{exact} followers" if exact else "")
-    return {"connections": next((each for each in shown if "connection" in each), ""), "followers": followers}
+    followers, connections = shown if len(shown) == 2 else (f"{exact} followers" if exact else "", "")
+    return {"connections": connections, "followers": followers}
 
 
 def photo(page: Selector, data: list[dict[str, Any]]) -> str:
@@ -264,13 +279,34 @@ def school(row: Selector) -> dict[str, Any]:
     }
 
 
-def masked_rows(page: Selector) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Positions and schools from the masked list. Only schools show years. The logos of masked rows are not used."""
+def masked_rows(page: Selector, data: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Positions and schools from the masked list. Only schools show years. The logos of masked rows are not used.
+
+    The linked data has the same rows in the same order: positions with the same names, masked or not, and schools with
+    the same years. Its other rows follow.
+    """
     listed = page.css(".experience-education__list li")
     own = link_of(page.css(f"{CARD} [data-section=currentPositionsDetails]"))
-    jobs = [masked_position(row, own) for row in listed if not row.css(".date-range")]
-    clear = {"school_name": "", "school_image": None, "degree": "", "field_of_study": "", "masked": True}
-    return jobs, [school(row) | clear for row in listed if row.css(".date-range")]
+    employers, jobs = list(zip(employers_of(data), linked_positions(data), strict=True)), []
+    for row in listed:
+        if not row.css(".date-range"):
+            found = next((each for each in employers if each[0].strip() == words(row.css("h3"))), None)
+            employers = [each for each in employers if each is not found]
+            jobs.append(masked_position(row, own) | ({"location": found[1]["location"]} if found else {}))
+    return jobs + [job for _, job in employers], masked_schools(listed.css(":scope:has(.date-range)"), data)
+
+
+def masked_schools(listed: SelectorList[Selector], data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    linked, studies = linked_schools(data), []
+    for row in listed:
+        study = school(row) | {"school_name": "", "school_url": "", "degree": "", "field_of_study": "", "masked": True}
+        same = [each for each in linked if all(each[key] == study[key] for key in ("start_date", "end_date"))]
+        known = (
+            {key: same[0][key] for key in ("date_range", "description", "school_name", "school_url")} if same else {}
+        )
+        linked = [each for each in linked if each not in same[:1]]
+        studies.append(study | known | ({} if known.get("school_name") else {"school_image": None}))
+    return studies + linked
 
 
 def masked_position(row: Selector, own: dict[str, str | None]) -> dict[str, Any]:
@@ -300,6 +336,12 @@ def linked_positions(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each | {"masked": masked or each["masked"]} for each in found]
 
 
+def employers_of(data: list[dict[str, Any]]) -> list[str]:
+    """The names of the present employers, then of the past ones."""
+    past = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "Organization"]
+    return [each["name"] for each in [*(at(person(data), "worksFor") or []), *past]]
+
+
 def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
     hidden, url = is_masked(employer["name"]), employer.get("url") or ""
     return dict.fromkeys(position(Selector("<li></li>")), "") | {
@@ -307,8 +349,8 @@ def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
         "company_name": "" if hidden else employer["name"],
         "company_name_source": "masked" if hidden else "json_ld",
         "company_slug": slug(url),
-        "company_url": url,
-        "description": at(employer, "member.description") or "",
+        "company_url": address(url),
+        "description": plain_line(at(employer, "member.description")),
         "end_date": str(at(employer, "member.endDate") or ""),
         "job_title": "" if is_masked(title) else title,
         "location": employer.get("location") or "",
@@ -318,20 +360,27 @@ def linked_position(employer: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def linked_schools(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Schools. On a masked page, they stay masked, although the linked data may contain them in clear."""
+    """Schools, each masked by itself."""
     listed = [each for each in at(person(data), "alumniOf") or [] if each["@type"] == "EducationalOrganization"]
-    masked = is_masked(at(person(data), "jobTitle"))
-    return [
-        school(Selector("<li></li>"))
-        | {
-            "end_date": at(each, "member.endDate"),
-            "masked": masked,
-            "school_name": "" if masked else each["name"],
-            "school_url": "" if masked else (each.get("url") or ""),
-            "start_date": at(each, "member.startDate"),
-        }
-        for each in listed
-    ]
+    return [linked_school(each) for each in listed]
+
+
+def linked_school(found: dict[str, Any]) -> dict[str, Any]:
+    masked, times = is_masked(found["name"]), [str(at(found, f"member.{name}Date") or "") for name in ("start", "end")]
+    years = [int(each[:4]) if each else None for each in times]
+    return school(Selector("<li></li>")) | {
+        "date_range": " - ".join(times) if "-" in times[0] else "",
+        "description": plain_line(at(found, "member.description")),
+        "end_date": years[1],
+        "masked": masked,
+        "school_name": "" if masked else found["name"],
+        "school_url": "" if masked else address(found.get("url")),
+        "start_date": years[0],
+    }
+
+
+def plain_line(text: str | None) -> str:
+    return "" if is_masked(text) else " ".join((text or "").split())
 
 
 def award(title: str) -> dict[str, str]:
@@ -341,21 +390,28 @@ def award(title: str) -> dict[str, str]:
 # Other lists
 
 
-def activities(page: Selector) -> list[dict[str, Any]]:
+def activities(page: Selector, data: list[dict[str, Any]]) -> list[dict[str, Any]]:
     tabs = page.css("section[data-section=posts] li.slide-list__item")
     listed = page.css("section[data-section=posts] ul[data-test-id=activities__list] > li")
-    return [tab_card(card) for card in tabs] + [list_card(card) for card in listed]
+    own = page.css("link[rel=canonical]::attr(href)").get("").rpartition("/")[2]
+    known = {node["url"]: node["text"] for node in data if node["@type"] == "DiscussionForumPosting"}
+    return [tab_card(card) for card in tabs] + [list_card(card, own, known) for card in listed]
 
 
-def list_card(card: Selector) -> dict[str, Any]:
+def list_card(card: Selector, own: str, known: dict[str, str]) -> dict[str, Any]:
+    """A card in the list names the member who acted. The linked data has the member's own posts, with whole texts."""
     member = card.css("h4.base-main-card__subtitle a")
+    link = address(card.css('a.base-card__full-link[href*="/posts/"]::attr(href)').get())
+    is_own = link in known or f"/posts/{own}_" in link
+    shown, whole = words(card.css("h3.base-main-card__title")), known.get(link, "")
+    is_cut = shown.endswith("…") and " ".join(whole.split()).startswith(shown.rstrip("… "))
     return {
         "action": words(card.css("h4.base-main-card__subtitle")),
-        "author": words(member),
-        "author_url": address(member.attrib["href"]),
+        "author": words(member) if is_own else "",
+        "author_url": address(member.attrib["href"]) if is_own else "",
         "image": image(card.css("img.main-activity-card__img")),
-        "link": address(card.css('a.base-card__full-link[href*="/posts/"]::attr(href)').get()),
-        "text": words(card.css("h3.base-main-card__title")),
+        "link": link,
+        "text": "\n".join(" ".join(each.split()) for each in whole.strip().split("\n")) if is_cut else shown,
     }
 
 
@@ -395,20 +451,29 @@ def linked_articles(data: list[dict[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-def neighbours(page: Selector) -> list[dict[str, Any]]:
-    return [neighbour(card) for card in page.css("section.browsemap li .base-aside-card")]
-
-
 def neighbour(card: Selector) -> dict[str, Any]:
-    shown = [words(each) for each in card.css(".base-aside-card__metadata > div")]
+    """A card about another member. Since 2026-07, its details are separate elements; before, only a location."""
+    details = card.css(".base-aside-card__metadata")
+    shown = [words(each) for each in details.xpath("./div") or details]
+    summary = " ".join(words(card.css(".base-aside-card__subtitle"), lines=True).split())
     return {
-        "followers": next((each for each in shown if "follower" in each), ""),
-        "image": image(card.css("img")),
-        "link": address(card.css("a.base-card__full-link::attr(href)").get()),
-        "location": next((each for each in shown if "follower" not in each), ""),
+        "followers": shown[0] if len(shown) > 1 else "",
+        "image": image(card.css("img, [data-delayed-background]")),
+        "link": address(card.css("a::attr(href)").get() or card.attrib.get("href")),
+        "location": shown[-1],
         "name": words(card.css("h3")),
-        "summary": words(card.css(".base-aside-card__subtitle"), lines=True),
+        "summary": summary,
     }
+
+
+def namesake(card: Selector) -> dict[str, Any]:
+    found = neighbour(card)
+    del found["followers"]
+    return found | {"headline": found.pop("summary")}
+
+
+def language(row: Selector) -> dict[str, str]:
+    return {"name": words(row.css("h3")), "proficiency": words(row.css("h4")).strip("-")}
 
 
 def volunteering(row: Selector) -> dict[str, Any]:

@@ -120,7 +120,9 @@ def test_expected_records_omit_masked_data() -> None:
             assert "*" not in text
             names = {position.at.name for position in member.positions} - {member.positions[0].at.name}
             assert not [name for name in names if name in text]
-            assert not any(row["school_name"] or row["school_image"] for row in record["education"])
+            named = [row for row in record["education"] if row["school_name"] or row["school_image"]]
+            assert all(row["masked"] and not row["degree"] for row in record["education"])
+            assert member.linked or not named, "only the linked data has the names of schools"
 
 
 def test_masked_pages_omit_masked_data() -> None:

@@ -177,7 +177,7 @@ class Inventor:
         if re.match(r"/(?:/\w|\w)", text) or (" " not in text and re.match(r"https?://", text)):
             return self.url(text)
         if len(text) > LONG_TOKEN and not re.search(r"\s", text) and not RECORD_ID.match(text):
-            text = text[:SHORT_TOKEN]
+            text = _shortened(text)
         if len(text) > LONG_TEXT and self.platform != "microblog":
             text = text[: text.rindex(" ", 0, LONG_TEXT) if " " in text[:LONG_TEXT] else LONG_TEXT]
         return self._phrases(text)
@@ -333,6 +333,12 @@ class Inventor:
         made = base64.b64encode(self.text(text).encode()).decode()
         made = made if token.endswith("=") else made.rstrip("=")
         return made.replace("+", "-").replace("/", "_") if re.search(r"[-_]", token) else made
+
+
+def _shortened(token: str) -> str:
+    """Return the beginning of a long token. The id of a post at the end of its words is kept."""
+    post = re.search(r"-activity-\d{15,}.*$", token)
+    return token[: min(SHORT_TOKEN, post.start())] + post[0] if post else token[:SHORT_TOKEN]
 
 
 def _digits(r: random.Random, text: str) -> str:

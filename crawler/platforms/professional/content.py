@@ -10,8 +10,8 @@ from web_poet import field
 
 from crawler.platforms.model import empty
 from crawler.platforms.page import PlatformPage, missing_error
+from crawler.platforms.professional import posts
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.platforms.professional.posts import TABS, content_items
 from crawler.platforms.professional.schema import MemberProfile
 from crawler.reading.unread import Unread
 
@@ -41,14 +41,16 @@ class ContentPage(PlatformPage):
             ExtractionFailed: the page has articles or posts, but none of them has a link that identifies it.
         """
         _ = self._member.fullName  # reading a field validates the page
-        rows = [*self._member.article_cells, *(self._member.activity_cells or [])]
         self.unread += self._member.unread
-        if rows and not self._posts:
+        unidentified = sum(not post["content_id"] for post in self._posts)
+        if self._posts and unidentified == len(self._posts):
             raise missing_error(
                 "No link of an article or post could be read.", ["posts[].content_link"], reason="blind"
             )
-        tabs = [row["kind"] for row in self._member.activity_cells or [] if "kind" in row]
-        unknown = sum(kind not in TABS for kind in tabs)
+        if unidentified:
+            self.unread.append(Unread("posts[].content_id", "unknown", unidentified, len(self._posts), loses_rows=True))
+        tabs = [card["kind"] for card in self._member.activity_cards if "kind" in card]
+        unknown = sum(kind not in posts.TABS for kind in tabs)
         if unknown:
             self.unread.append(Unread("posts[].content_type", "unknown", unknown, len(tabs)))
 
@@ -58,7 +60,7 @@ class ContentPage(PlatformPage):
 
     @field
     def posts(self) -> list[Row]:
-        return self._posts
+        return [post for post in self._posts if post["content_id"]]
 
     @field
     def profile(self) -> Row:
@@ -85,6 +87,11 @@ class ContentPage(PlatformPage):
 
     @cached_property
     def _posts(self) -> list[Row]:
+        """The items of the articles and of the activity, also those whose link has no id."""
         member = self._member
-        author = {"author_name": member.fullName, "author_username": member.public_identifier}
-        return content_items(member.article_cells, member.activity_cells, member.linked, author)
+        own = {"author": member.fullName, "author_username": member.public_identifier}
+        articles = posts.articles(member.article_cells, member.linked.articles, own)
+        activity = (
+            member.activity_cards if "activity" in member.cells else posts.linked_activity(member.linked.postings)
+        )
+        return [posts.item(card) for card in [*articles, *activity]]

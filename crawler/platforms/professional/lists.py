@@ -1,20 +1,28 @@
-"""Builds all lists of the record, from the page's sections or its linked data, and ``data_availability``
+"""Builds all lists of the record, from the page's sections and its linked data, and ``data_availability``
 (specification 2.6).
 
 A masked text is one in which the platform's server replaced each letter by an asterisk. Masked texts are empty in the
-record: neither logos nor the lengths of words are used to reconstruct them.
+record: neither logos nor the lengths of words are used to reconstruct them. What the page states in clear elsewhere,
+in its linked data or its top section, is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from crawler.platforms.model import Model, empty
 from crawler.platforms.professional import posts, schema_rows
 from crawler.platforms.professional.document import Document
-from crawler.platforms.professional.markup import NO_DATES, Dates, clean_url, is_masked, last_segment, plain
+from crawler.platforms.professional.markup import (
+    EMPLOYER_PAGES,
+    Dates,
+    clean_url,
+    is_masked,
+    last_segment,
+    plain,
+)
 from crawler.platforms.professional.payload import Employer, LinkedData, Person, School
 from crawler.reading.values import count, text
 
@@ -23,7 +31,6 @@ Row = dict[str, Any]
 HISTORY = ("experience", "education")
 MASKED = "masked_history"
 """The field of the section (the *masked block*) that replaces positions and schools on a masked page."""
-EMPLOYER_PAGES = ("company", "school", "showcase")
 _YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
 
 MEMBERS_ONLY = ("contact_info", "experience.employment_type")
@@ -31,70 +38,45 @@ MEMBERS_ONLY = ("contact_info", "experience.employment_type")
 _UNREAD = "Parts of the page could not be read, and the warnings name them: the fields with these parts lack data."
 
 
-def shown_lists(document: Document, activity: Iterable[Row]) -> dict[str, list[Any]]:
-    """Return the lists from the page's sections, by field name. ``activity``: the cells of the activity's rows."""
-    rows, head = document.sections.rows, document.head
-    positions, schools = _masked_rows(rows.get(MASKED, []), head.company, head.school)
-    unchanged = ("awards", "certifications", "courses", "languages", "publications", "recommendations")
-    return {
-        **{name: rows.get(name, []) for name in unchanged},
-        "activity": [_cells(schema_rows.Activity, row) for row in activity],
-        "articles": [_cells(schema_rows.Article, row) for row in rows.get("articles", [])],
-        "education": [_school(**row) for row in rows.get("education", [])] + schools,
-        "experience": [_position(**row, source="page") for row in rows.get("experience", [])] + positions,
-        "organizations": [_organization(row) for row in rows.get("organizations", [])],
+def record_lists(document: Document, linked: LinkedData, activity: Iterable[Row]) -> dict[str, list[Any]]:
+    """Return all lists of the record, by field name. ``activity``: the cards of the activity.
+
+    The linked data is used for a list without a section, and for what the masked block withholds.
+    """
+    rows, person = document.sections.rows, linked.person
+    found: dict[str, list[Any]] = {
+        **{name: rows.get(name, []) for name in _AS_READ},
+        "activity": [_cells(schema_rows.Activity, card) for card in activity],
+        "articles": [_cells(schema_rows.Article, row) for row in article_cells(document, linked)],
         "people_also_viewed": [_person(row, "summary") for row in rows.get("people_also_viewed", [])],
-        "projects": [_dated(row) for row in rows.get("projects", [])],
         "same_name": [_namesake(row) for row in rows.get("same_name", [])],
         "skills": [row["name"] for row in rows.get("skills", [])],
-        "volunteer_experience": [_volunteering(row) for row in rows.get("volunteer_experience", [])],
     }
+    if person and "awards" not in rows:
+        titles = filter(None, map(plain, person.awards))
+        found["awards"] = [{**empty(schema_rows.Award), "title": title} for title in titles]
+    if person and "languages" not in rows:
+        names = filter(None, (plain(each.name) for each in person.languages))
+        found["languages"] = [{**empty(schema_rows.Language), "name": name} for name in names]
+    return found | _history(document, person)
 
 
-def absent(document: Document) -> set[str]:
-    """Return the names of the lists that are read from the linked data because the page has no section for them."""
-    present = set(document.sections.rows)
-    return {"articles", "awards", "languages", *HISTORY} - present - set(HISTORY if MASKED in present else ())
+_AS_READ = (
+    *("awards", "certifications", "courses", "languages", "organizations", "projects", "publications"),
+    *("recommendations", "volunteer_experience"),
+)
+"""The lists whose rows have the keys of the record."""
 
 
-def linked_lists(linked: LinkedData) -> dict[str, list[Any]]:
-    """Return the lists in the page's linked data, by field name."""
-    person = linked.person
-    articles = [_cells(schema_rows.Article, posts.linked_article(each)) for each in linked.articles]
-    found: dict[str, list[Any]] = {name: [] for name in ("awards", "languages", *HISTORY)}
-    return found | {"articles": articles} | (_of_person(person) if person else {})
-
-
-def _of_person(person: Person) -> dict[str, list[Any]]:
-    awards = filter(None, map(plain, person.awards))
-    names = filter(None, (plain(each.name) for each in person.languages))
-    return {
-        "awards": [{**empty(schema_rows.Award), "title": title} for title in awards],
-        "education": _linked_education(person),
-        "experience": _linked_experience(person),
-        "languages": [{**empty(schema_rows.Language), "name": name} for name in names],
-    }
+def article_cells(document: Document, linked: LinkedData) -> list[Row]:
+    """Return the cells of the articles: from the page's section, or else from the linked data."""
+    rows = document.sections.rows
+    return rows["articles"] if "articles" in rows else list(map(posts.linked_article, linked.articles))
 
 
 def _cells(model: type[Model], row: Row) -> Row:
     """Return the cells of a row that are fields of its model."""
     return {name: row[name] for name in model.model_fields}
-
-
-def _dated(row: Row) -> Row:
-    dates: Dates = row["dates"]
-    return {name: value for name, value in row.items() if name != "dates"} | {"date_range": dates.text}
-
-
-def _organization(row: Row) -> Row:
-    found = _dated(row)
-    written = "\n".join(found.pop("paragraphs"))
-    return found | {"description": found["description"] or written}
-
-
-def _volunteering(row: Row) -> Row:
-    found = _dated(row)
-    return found | {"cause": next(iter(found.pop("paragraphs")), "")}
 
 
 def _person(row: Row, line: str) -> Row:
@@ -122,78 +104,107 @@ def _namesake(row: Row) -> Row:
     return found
 
 
-# Positions and schools
+# Positions and schools: first the values of a row that a source has in clear, then rows of several sources in one
 
 
-def _position(  # noqa: PLR0913  # the cells of a row
-    *,
-    job_title: str,
-    company_name: str,
-    company_url: str,
-    source: str,
-    dates: Dates = NO_DATES,
-    in_block: bool = False,
-    **others: Any,
-) -> Row:
-    """Build a position from the cells of a row. Masked values become empty.
+Keyed = tuple[str, Row]
+"""A row with its key, by which the row of another source is found. "": the row has no key."""
 
-    ``source``: where the company's name was read. ``in_block``: the row is in the masked block.
+
+def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
+    """Return the positions and the schools.
+
+    The linked data is used if the page has no section for them, and to complete the masked block: the block has only
+    the first positions, and masks more than the linked data does.
     """
-    masked_title, masked_company = is_masked(job_title, in_block=in_block), is_masked(company_name, in_block=in_block)
+    rows = document.sections.rows
+    positions, schools = _masked_rows(rows.get(MASKED, []), document.head.company, document.head.school)
+    linked = _linked_positions(person) if person and "experience" not in rows else []
+    linked_schools = _linked_schools(person) if person and "education" not in rows else []
     return {
-        **empty(schema_rows.Experience),
-        "date_range": dates.text,
-        "start_date": dates.start,
-        "end_date": dates.end,
-        "duration": dates.duration,
-        **others,
-        **({"company_image": None} if masked_company else {}),
-        "company_name": "" if masked_company else company_name,
-        "company_name_source": "masked" if masked_company else source,
-        "company_slug": "" if masked_company else last_segment(company_url, *EMPLOYER_PAGES),
-        "company_url": "" if masked_company else company_url,
-        "job_title": "" if masked_title else job_title,
-        "masked": masked_company or masked_title,
+        "education": [_school(_page_school(**row)) for row in rows.get("education", [])]
+        + [_school(*pair) for pair in _pairs(schools, linked_schools)],
+        "experience": [_position(_page_position(**row)) for row in rows.get("experience", [])]
+        + [_position(*pair) for pair in _pairs(positions, linked)],
     }
 
 
-def _school(  # noqa: PLR0913  # the cells of a row
-    *,
-    school_name: str,
-    school_url: str,
-    school_image: str | None,
-    places: Sequence[str],
-    dates: Dates,
-    activities: Sequence[str] = (),
-    description: str = "",
-    in_block: bool = False,
+def _pairs(shown: Iterable[Keyed], linked: Iterable[Keyed]) -> Iterator[tuple[Row, Row]]:
+    """Yield each row of the page with its row in the linked data, then the other rows of the linked data.
+
+    Both sources have the same order. Of several rows with the same key, the first ones are taken together.
+    """
+    rest = list(linked)
+    for key, row in shown:
+        found = next((each for each in rest if key and each[0] == key), None)
+        if found:
+            rest.remove(found)
+        yield row, found[1] if found else {}
+    yield from (({}, row) for _, row in rest)
+
+
+def _clear(row: Row, *, in_block: bool = False) -> Row:
+    """Return the values of a row that are in clear, and the names of the masked values as ``masked``."""
+    masked = {name for name, value in row.items() if isinstance(value, str) and is_masked(value, in_block=in_block)}
+    if "company_name" in masked:
+        masked.add("company_name_source")
+    return {name: value for name, value in row.items() if value and name not in masked} | {"masked": masked}
+
+
+def _position(shown: Row, linked: Row | None = None) -> Row:
+    """Build a position from its values in clear on the page and in the linked data."""
+    row = {**empty(schema_rows.Experience), **(linked or {}), **shown}
+    is_hidden = {name: name in row["masked"] and not row[name] for name in ("company_name", "job_title")}
+    if is_hidden["company_name"]:
+        row |= {"company_image": None, "company_name_source": "masked", "company_url": ""}
+    slug = last_segment(row["company_url"], *EMPLOYER_PAGES)
+    return row | {"company_slug": slug, "masked": any(is_hidden.values())}
+
+
+def _school(shown: Row, linked: Row | None = None) -> Row:
+    """Build a school from its values in clear on the page and in the linked data, which may have months, too."""
+    row = {**empty(schema_rows.Education), **(linked or {}), **shown}
+    if "school_name" in row["masked"] and not row["school_name"]:
+        row |= {"school_image": None, "school_url": ""}
+    dates = (linked or {}).get("date_range") or row["date_range"]
+    return row | {"date_range": dates, "masked": any(not row[name] for name in row["masked"])}
+
+
+def _page_position(*, dates: Dates, **others: Any) -> Row:
+    return _clear({**others, **_period(dates), "duration": dates.duration, "company_name_source": "page"})
+
+
+def _period(dates: Dates) -> Row:
+    return {"date_range": dates.text, "start_date": dates.start, "end_date": dates.end}
+
+
+def _page_school(
+    *, places: Sequence[str], dates: Dates, activities: Iterable[str], description: str, **others: Any
 ) -> Row:
-    """Build a school from the cells of a row. ``in_block``: the row is in the masked block."""
-    hidden = [is_masked(each, in_block=in_block) for each in places]
-    clear = ["" if masked else each for each, masked in zip(places, hidden, strict=True)]
-    degree, field, grade = (*clear, "", "", "")[:3]
-    masked_name = is_masked(school_name, in_block=in_block)
-    return {
-        "date_range": dates.text,
-        "degree": degree,
-        "description": "\n".join(filter(None, [*activities, description])),
-        "field_of_study": field,
-        "grade": grade,
-        "end_date": _year(dates.times[1:2]),
-        "start_date": _year(dates.times[:1]),
-        "masked": masked_name or any(hidden),
-        "school_image": None if masked_name else school_image,
-        "school_name": "" if masked_name else school_name,
-        "school_url": "" if masked_name else school_url,
-    }
+    degree, field, grade = (*places, "", "", "")[:3]
+    return _clear(
+        {
+            **others,
+            **_years(dates),
+            "degree": degree,
+            "description": "\n".join(filter(None, [*activities, description])),
+            "field_of_study": field,
+            "grade": grade,
+        }
+    )
 
 
-def _year(times: Iterable[str]) -> int | None:
-    found = _YEAR.search(next(iter(times), ""))
+def _years(dates: Dates) -> Row:
+    start, end = (*dates.times, "", "")[:2]
+    return {"date_range": dates.text, "start_date": _year(start), "end_date": _year(end)}
+
+
+def _year(text: str) -> int | None:
+    found = _YEAR.search(text)
     return count(found[0]) if found else None
 
 
-def _masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Row], list[Row]]:
+def _masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Keyed], list[Keyed]]:
     """Return the positions and the schools of the masked block. The block lists positions first, then schools.
 
     Nothing separates them: the first row that is recognisable as a school, and all rows after it, count as schools.
@@ -224,33 +235,37 @@ def _picture_id(url: str | None) -> str:
     return last_segment(url or "", "v2", "image")
 
 
-def _masked_position(row: Row, company: Row) -> Row:
+def _masked_position(row: Row, company: Row) -> Keyed:
+    """Return a position of the masked block. Its key is its employer's name, masked or in clear."""
     same = bool(row["name"]) and row["name"] == company["name"]
-    return _position(
-        job_title=row["second"],
-        company_name=row["name"],
-        company_url=(company["url"] if same else "") or row["url"],
-        company_image=(company["logo"] if same else None) or row["image"],
-        source="top_card" if same else "page",
-        in_block=True,
-    )
+    values = {
+        "job_title": row["second"],
+        "company_name": row["name"],
+        "company_url": (company["url"] if same else "") or row["url"],
+        "company_image": (company["logo"] if same else None) or row["image"],
+        "company_name_source": "top_card" if same else "page",
+    }
+    return row["name"], _clear(values, in_block=True)
 
 
-def _masked_school(row: Row) -> Row:
-    return _school(
-        school_name=row["name"],
-        school_url=row["url"],
-        school_image=row["image"],
-        places=(row["second"],),
-        dates=row["dates"],
-        in_block=True,
-    )
+def _masked_school(row: Row) -> Keyed:
+    """Return a school of the masked block. Its key is its years."""
+    years = _years(row["dates"])
+    values = {
+        "school_name": row["name"],
+        "school_url": row["url"],
+        "school_image": row["image"],
+        "degree": row["second"],
+    }
+    return _key(years), _clear({**years, **values}, in_block=True)
 
 
-# Positions and schools in the linked data, for a page whose sections lack them
+def _key(years: Row) -> str:
+    start, end = years["start_date"], years["end_date"]
+    return f"{start}-{end}" if start or end else ""
 
 
-def _linked_experience(person: Person) -> list[Row]:
+def _linked_positions(person: Person) -> list[Keyed]:
     """Return the positions in the page's linked data. Only present positions have titles."""
     present, titles = person.employers, [plain(each) for each in person.job_titles if each]
     if len(titles) != len(present):  # titles cannot be assigned to employers: only whether all are masked is used
@@ -260,38 +275,35 @@ def _linked_experience(person: Person) -> list[Row]:
     return rows + [_linked_position(each, "") for each in past]
 
 
-def _linked_education(person: Person) -> list[Row]:
-    """Return the schools in the page's linked data. If any employer or title is masked, all schools count as masked."""
-    stated = [each.name for each in person.employers] + [each for each in person.job_titles if each]
-    masked = any(map(is_masked, stated))
-    return [_linked_school(each, masked=masked) for each in person.past if isinstance(each, School)]
-
-
-def _linked_position(employer: Employer, title: str) -> Row:
-    return _position(
-        job_title=title,
-        company_name=plain(employer.name),
-        company_url=clean_url(employer.url),
-        source="json_ld",
-        start_date=text(employer.start),
-        end_date=text(employer.end),
-        location=plain(employer.location),
-        description=plain(employer.description),
-    )
-
-
-def _linked_school(found: School, *, masked: bool) -> Row:
-    name = plain(found.name)
-    hidden = masked or is_masked(name)
-    return {
-        **empty(schema_rows.Education),
-        "description": plain(found.description),
-        "end_date": _year([text(found.end)]),
-        "start_date": _year([text(found.start)]),
-        "masked": hidden,
-        "school_name": "" if hidden else name,
-        "school_url": "" if hidden else clean_url(found.url),
+def _linked_position(employer: Employer, title: str) -> Keyed:
+    values = {
+        "job_title": title,
+        "company_name": plain(employer.name),
+        "company_url": clean_url(employer.url),
+        "company_name_source": "json_ld",
+        "start_date": text(employer.start),
+        "end_date": text(employer.end),
+        "location": plain(employer.location),
+        "description": plain(employer.description),
     }
+    return values["company_name"], _clear(values)
+
+
+def _linked_schools(person: Person) -> list[Keyed]:
+    return [_linked_school(each) for each in person.past if isinstance(each, School)]
+
+
+def _linked_school(found: School) -> Keyed:
+    """Return a school in the linked data. Its dates are years, or texts with months ("2024-11")."""
+    dates = [text(found.start), text(found.end)]
+    years = {"start_date": _year(dates[0]), "end_date": _year(dates[1])}
+    values = {
+        "school_name": plain(found.name),
+        "school_url": clean_url(found.url),
+        "date_range": " - ".join(filter(None, dates)) if any("-" in each for each in dates) else "",
+        "description": plain(found.description),
+    }
+    return _key(years), _clear({**years, **values})
 
 
 # The fields that the platform withheld

@@ -55,6 +55,14 @@ STRAY_WORD = "undefined"
 _MASK = re.compile(r"\*{3,}")
 _NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _BACKGROUND = re.compile(r"url\([\"']?(.*?)[\"']?\)")
+EMPLOYER_PAGES = ("company", "school", "showcase")
+"""The first path segments in the URLs of companies and schools."""
+_EMPLOYER_PAGE = re.compile(
+    rf"https?://(?:[a-z]{{2,3}}\.)?{re.escape(PLATFORM.domain)}(/(?:{'|'.join(EMPLOYER_PAGES)})/[^/?#]+)/?"
+)
+ELLIPSES = ("…", "...")
+NO_TEXT = "None"
+"""The text that replaces a missing description in some of the linked data."""
 
 
 def parse(response: HttpResponse) -> LexborHTMLParser:
@@ -139,7 +147,12 @@ def line(node: LexborNode | None) -> str:
 
 def lines(node: LexborNode) -> str:
     """Return the text of an element. Only ``<br>`` counts as a line break, not the line breaks in the HTML source."""
-    return _trimmed(part.replace("\n", " ") for part in _BREAK.sub(_LINE, node.text()).split(_LINE))
+    return with_breaks(node.text())
+
+
+def with_breaks(value: str) -> str:
+    """Return the text of elements, as ``lines`` does."""
+    return _without_placeholder(_trimmed(part.replace("\n", " ") for part in _BREAK.sub(_LINE, value).split(_LINE)))
 
 
 def paragraphs(node: LexborNode) -> str:
@@ -149,7 +162,26 @@ def paragraphs(node: LexborNode) -> str:
 
 def plain(value: object) -> str:
     """Return a text from the linked data without the HTML line breaks and character references that it contains."""
-    return html.unescape(_trimmed(_BREAK.sub("\n", text(value)).split("\n")))
+    return _without_placeholder(html.unescape(_trimmed(_BREAK.sub("\n", text(value)).split("\n"))))
+
+
+def uncut(shown: str, whole: str) -> str:
+    """Return a text, or the whole text if ``shown`` is only the beginning of it.
+
+    >>> uncut("Some words…", "Some words about boats"), uncut("Some words…", "Others"), uncut("Some words", "Others")
+    ('Some words about boats', 'Some words…', 'Some words')
+    """
+    beginning = shown.rstrip("….").rstrip() if is_cut(shown) else None
+    return whole if beginning is not None and collapsed(whole).startswith(collapsed(beginning)) else shown
+
+
+def is_cut(text: str) -> bool:
+    """Whether the platform has shortened a text."""
+    return text.endswith(ELLIPSES)
+
+
+def _without_placeholder(value: str) -> str:
+    return "" if value == NO_TEXT else value
 
 
 def _trimmed(parts: object) -> str:
@@ -180,13 +212,21 @@ def href(node: LexborNode) -> str:
 def clean_url(value: object) -> str:
     """Return an absolute URL without the platform's tracking parameter. A redirect is replaced by its destination.
 
+    The URLs of companies and schools get one form, on the main site and without a slash at the end: a single page
+    contains several forms of them.
+
     >>> clean_url("https://www.linkedin.com/redir/redirect?url=https%3A%2F%2Fa.example%2F%3Fx%3D1&urlhash=y&trk=z")
     'https://a.example/?x=1'
     >>> clean_url("https://a.example/?x=1&trk=public_profile"), clean_url("javascript:void(0)")
     ('https://a.example/?x=1', '')
+    >>> clean_url("https://uk.linkedin.com/school/harbour/?trk=x"), clean_url("https://uk.linkedin.com/in/jane/?trk=x")
+    ('https://www.linkedin.com/school/harbour', 'https://uk.linkedin.com/in/jane/')
     """
     url = absolute_url(ORIGIN, value)
     address, _, query = url.partition("?")
+    employer = _EMPLOYER_PAGE.fullmatch(address)
+    if employer:
+        return f"{ORIGIN}{employer[1]}"
     if not query or (query.startswith(TRACKING) and "&" not in query):  # the common cases
         return address if query else url
     parts = urlsplit(url)
@@ -283,3 +323,9 @@ def dates(node: LexborNode) -> Any:
         return UNREADABLE
     duration = " ".join(filter(None, durations))
     return Dates(line(whole).removesuffix(duration).rstrip(), tuple(filter(None, times)), duration)
+
+
+def date_range(node: LexborNode) -> Any:
+    """Read the text of a date range, as ``dates`` does."""
+    found = dates(node)
+    return found if found is UNREADABLE else found.text

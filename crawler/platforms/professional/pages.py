@@ -13,16 +13,13 @@ import orjson
 from web_poet import field
 
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.professional import blocks, document, lists
+from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
-from crawler.platforms.professional.markup import clean_url, last_segment, picture, plain
+from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
-from crawler.platforms.professional.posts import completed, is_author_wrong, linked_article, statistic
 from crawler.platforms.professional.sections import TABLE
 from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import text
-
-_ELLIPSIS = ("…", "...")
 
 Row = dict[str, Any]
 
@@ -200,25 +197,14 @@ class ProfilePage(PlatformPage):
         return self._document.sections.rows
 
     @cached_property
-    def activity_cells(self) -> list[Row] | None:
-        """The cells of the section with the activity, with complete texts from the linked data.
-
-        None if there is no such section. A wrong author is left out and reported.
-        """
-        cells = self.cells.get("activity")
-        if cells is None:
-            return None
-        wrong = [row for row in cells if is_author_wrong(row)]
-        if wrong:
-            self.unread.append(Unread("activity[].author", "contradiction", len(wrong), len(cells)))
-            for row in wrong:
-                row |= {"author": "", "author_url": ""}
-        return completed(cells, self.linked.postings)
+    def activity_cards(self) -> list[Row]:
+        """The cards of the section with the activity, with what the linked data has of the posts."""
+        return posts.activity(self.cells.get("activity", []), self.linked.postings, self.public_identifier)
 
     @property
     def article_cells(self) -> list[Row]:
         """The cells of the articles: from the page's section, or else from the linked data."""
-        return self.cells["articles"] if "articles" in self.cells else list(map(linked_article, self.linked.articles))
+        return lists.article_cells(self._document, self.linked)
 
     @cached_property
     def linked(self) -> LinkedData:
@@ -253,14 +239,12 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
-        """All lists in the profile, by field name. Linked data is used only for lists without a section."""
-        absent = lists.absent(self._document)
-        shown = lists.shown_lists(self._document, self.activity_cells or [])
-        return shown | {name: rows for name, rows in lists.linked_lists(self.linked).items() if name in absent}
+        """All lists in the profile, by field name."""
+        return lists.record_lists(self._document, self.linked, self.activity_cards)
 
     @cached_property
     def _linked_followers(self) -> int | None:
-        return statistic(self._person.statistics, FOLLOW) if self._person else None
+        return posts.statistic(self._person.statistics, FOLLOW) if self._person else None
 
     @cached_property
     def _counts(self) -> tuple[str, str]:
@@ -291,12 +275,11 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _about(self) -> tuple[str, bool]:
         """The text about the member, and whether it is cut, as a text from the meta description always is."""
-        about = "\n".join(row["text"] for row in self.cells.get("about", []))
+        linked = plain(self._person.description) if self._person else ""
+        shown = "\n".join(row["text"] for row in self.cells.get("about", []))
+        about = uncut(shown, linked) if shown else linked
         if about:
-            return about, about.endswith(_ELLIPSIS) and self._masked
-        about = plain(self._person.description) if self._person else ""
-        if about:
-            return about, about.endswith(_ELLIPSIS)
+            return about, is_cut(about) and (self._masked or not shown)
         # The description begins with the headline. It is not used if the headline on the page was not found, because
         # the headline would then be mistaken for the text. A masked page shows no headline.
         if self._head.name and (self._head.headline or self._masked):
@@ -366,11 +349,22 @@ class ProfilePage(PlatformPage):
         if unknown:
             paths = ([path] for path in unknown)
             raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
-        self.unread += [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
+        parts = [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
+        self.unread += [each for each in parts if not self._is_filled(each.path)]
         if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
             self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
-        # These may add unread parts, which the note in ``data_availability`` mentions.
-        _ = self.linked, self._counts, self.activity_cells
+        wrong = sum(card["is_contradiction"] and not card["author"] for card in self.activity_cards)
+        if wrong:
+            self.unread.append(Unread("activity[].author", "contradiction", wrong, len(self.activity_cards)))
+
+    def _is_filled(self, path: str) -> bool:
+        """Whether the record has the value that is unread at a path, from another source."""
+        name, _, cell = path.partition("[].")
+        if cell:
+            rows = self._lists.get(name, [])
+            return bool(rows) and all(isinstance(row, dict) and row.get(cell) for row in rows)
+        value = getattr(self, name.removesuffix("[]"), None)
+        return isinstance(value, str) and bool(value)
 
 
 def _comparable(name: str) -> str:

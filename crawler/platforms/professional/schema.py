@@ -139,9 +139,9 @@ class Profile(Model):
     """Which fields the platform showed and which it withheld."""
     education: list[schema_rows.Education]
     """The member's schools, in page order. In a masked list, the first row with years, or with the name or logo of
-    ``current_school``, and all rows after it, count as schools."""
+    ``current_school``, and all rows after it, count as schools. Then, schools that only the linked data has."""
     experience: list[schema_rows.Experience]
-    """The member's positions, in page order."""
+    """The member's positions, in page order. A masked list has only the first ones: the linked data has the others."""
     first_name: str = Field(alias="firstName")
     """The member's first name."""
     last_name: str = Field(alias="lastName")
@@ -181,14 +181,14 @@ ContentType = Literal["article", "post", "like", "share"]
 class MemberItem(content.ContentItem):
     """An article by the member, or a post from the member's activity.
 
-    The following are always null or empty, because the page does not show them: the author's id, hashtags, mentions,
-    slideshows, videos and their lengths, preview images, numbers of views.
+    The following are always null or empty, because the page does not show them: the author's id, slideshows, videos and
+    their lengths, numbers of views.
     """
 
     author_id: str | None
     """Always null: not exposed."""
     author_name: str
-    """Name of the author. "" for another person's post in the layout with a list, which does not name its author."""
+    """Name of the author. "" for another author's post in the layout with a list, which does not name them."""
     author_username: str
     """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list,
     the name in the post's link. "" if the link has no name."""
@@ -199,19 +199,25 @@ class MemberItem(content.ContentItem):
     content_code: str = Field(min_length=1)
     """The same as ``content_id``. Never empty."""
     content_id: str = Field(min_length=1)
-    """Id of the activity, or the last part of the article's URL. Never empty."""
+    """Id of the activity, which has only digits, or the last part of the article's URL. Never empty."""
     content_link: str = Field(min_length=1)
     """URL of the article or post. Never empty."""
     content_type: ContentType
     """``article``; or what the member did: ``post``, ``like`` or ``share``. It is determined from the tab and the
     author of the post, not from the words on the card. Never empty."""
+    hashtags: list[str]
+    """Hashtags in ``caption`` without "#", in order. The word at which a text is shortened does not count."""
     images: list[str]
     """URL of the card's image; empty if the card has none, or only a placeholder."""
     like_count: int | None
     """Number of reactions of all kinds. Null if neither the card nor the linked data contains it."""
+    mentions: list[str]
+    """Handles in ``caption`` without "@", in order. The platform's own mentions are names without "@"."""
     published_date: int | None
     """Time of publication in Unix seconds: from the linked data, or from the id of a post; midnight UTC if only the day
     of an article is known. Null if none of these times is known."""
+    thumbnail_image: str
+    """The same URL as in ``images``, "" without one."""
 
 
 class MemberProfile(Model):

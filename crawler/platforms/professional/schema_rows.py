@@ -13,9 +13,9 @@ class Activity(Model):
     action: str
     """The platform's line about who did what, such as "Liked by Jane Doe" or "Jane Doe shared this"."""
     author: str
-    """In the layout with tabs, the post's author; in the layout with a list, the member who acted."""
+    """Name of the post's author. "" for another author's post in the layout with a list, which does not name them."""
     author_url: str
-    """URL of the page of the member in ``author``; "" if the page has no link."""
+    """URL of the author's page, "" if ``author`` is."""
     image: str | None
     """URL of the card's image, null if absent or a placeholder."""
     link: str
@@ -184,7 +184,8 @@ class Education(Model):
     """A school."""
 
     date_range: str
-    """Dates as text ("1973 - 1975"), "" if not shown."""
+    """Dates as text ("1973 - 1975"), with months in the form of the linked data if only this has them ("2024-11 -
+    2027-04"), "" if not shown."""
     degree: str
     """The degree, "" if not shown or masked."""
     description: str
@@ -202,9 +203,9 @@ class Education(Model):
     school_image: str | None
     """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     school_name: str
-    """The school's name, "" if masked."""
+    """The school's name, "" if masked in all sources of the page."""
     school_url: str
-    """URL of the school's page, "" if absent or masked."""
+    """URL of the school's page on the main site, without a slash at the end; "" if absent or masked."""
 
 
 class Experience(Model):
@@ -220,7 +221,7 @@ class Experience(Model):
     company_slug: str
     """The employer's name as it occurs in URLs; "" if masked, or if the employer has no page."""
     company_url: str
-    """URL of the employer's page, "" if absent or masked."""
+    """URL of the employer's page on the main site, without a slash at the end; "" if absent or masked."""
     date_range: str
     """Dates as text ("Jul 2020 - Present"), "" if not shown."""
     description: str
@@ -234,7 +235,7 @@ class Experience(Model):
     job_title: str
     """The job title, "" if masked."""
     location: str
-    """Location as text, "" if not shown."""
+    """Location as text, also of a masked position; "" if not shown."""
     start_date: str
     """First month or year in the position ("Jul 2020"), "" if not shown."""
     masked: bool

@@ -17,6 +17,7 @@ from crawler.platforms.professional.markup import (
     NO_SUBTITLE,
     UNREADABLE,
     collapsed,
+    date_range,
     dates,
     href,
     image,
@@ -24,6 +25,7 @@ from crawler.platforms.professional.markup import (
     lines,
     paragraphs,
     source,
+    with_breaks,
 )
 from crawler.platforms.professional.table import INNERMOST, OUTERMOST, Cell, Layout, Section, Table
 from crawler.reading.values import count
@@ -108,7 +110,13 @@ def quoted(node: LexborNode) -> str | None:
 
 def one_line(node: LexborNode) -> str | None:
     """Read a text that may contain line breaks as one line."""
-    return lines(node).replace("\n", " ") or None
+    return _value(collapsed(lines(node)))
+
+
+def before_window(node: LexborNode) -> str | None:
+    """Read the text of an element, without the sign-in window that follows the text in the same element."""
+    parts = (each.text() for each in node.iter(include_text=True) if each.tag != "div")
+    return with_breaks("".join(parts)) or None
 
 
 def details(node: LexborNode) -> list[str] | None:
@@ -140,12 +148,13 @@ TITLE = Cell("h3", shown, "identity")
 TITLE_URL = Cell("h3 a[href]", link)
 SUBTITLE = Cell("h4", shown, "always")
 DATED = Cell(".date-range", dates, empty=NO_DATES, often=3, fallback="time")
+DATE_RANGE = replace(DATED, read=date_range, empty="")
 DATE = Cell("time", shown, often=3)
 DESCRIPTION = Cell(":is(.show-more-less-text, .show-more-less-text__text--less)", described)
 LOGO = Cell("img", shown_image, empty=None)
 CONTRIBUTORS = Cell("a.face-pile__url", _attribute("title"), every=True)
-PARAGRAPHS = Cell('p:not([class*="show-more-less"]):not(:has(time))', shown, every=True)
-_ABOUT = ".core-section-container__content > p"
+_PARAGRAPH = 'p:not([class*="show-more-less"]):not(:has(time))'
+_CONTENTS = ".core-section-container__content"
 FULL_LINK = "a.base-card__full-link"
 POST_LINK = f'{FULL_LINK}[href*="/posts/"]'
 _CONTENT = ".profile-activity-content-card"
@@ -157,32 +166,31 @@ _AUTHOR, _ROOT = ".profile-activity-original-author", ".profile-activity-root-au
 _NAME = ".base-main-card__title"
 _AFTER_DATES = "p:has(time) + p"
 _LOGO_LINK = "a.profile-section-card__image-link[href]"
-_PERSON = {
-    "name": Cell(".base-aside-card__title", shown, "identity"),
-    "summary": Cell(".base-aside-card__subtitle", one_line, often=10),
-    "details": Cell(".base-aside-card__metadata", details, empty=(), often=3),
-}
-PEOPLE = (
-    Layout(  # since 2026-07
-        OUTERMOST,
-        {**_PERSON, "link": Cell(f"{FULL_LINK}[href]", link, "always"), "image": Cell("img", shown_image, empty=None)},
-        mark="div.base-aside-card",
-    ),
-    Layout(  # 2024 to 2026-01
-        OUTERMOST,
-        {
-            **_PERSON,
-            "link": Cell("a.base-aside-card[href]", link, "always"),
-            "image": Cell("[data-delayed-background]", shown_image, "always", None, fallback="img"),
-        },
-        mark="a.base-aside-card",
-    ),
-)
-"""The cards about other members."""
 
 
 def _rows(css: str = OUTERMOST, *, mark: str = "", filled: str = "", needed: str = "", **cells: Cell) -> Layout:
     return Layout(css, cells, mark, filled, needed)
+
+
+def _people(mark: str, link_css: str, image_of: Cell, *, often: int = 10) -> Layout:
+    """Declare a layout of cards about other members. ``often``: of the line below the name."""
+    return _rows(
+        mark=mark,
+        name=Cell(".base-aside-card__title", shown, "identity"),
+        summary=Cell(".base-aside-card__subtitle", one_line, often=often),
+        details=Cell(".base-aside-card__metadata", details, empty=(), often=3),
+        link=Cell(f"{link_css}[href]", link, "always"),
+        image=image_of,
+    )
+
+
+_BACKGROUND = Cell("[data-delayed-background]", shown_image, "always", None, fallback="img")
+PEOPLE = (
+    # 2026-01: on the recorded page, none of the ten cards has a line below the name.
+    _people("div.base-aside-card [data-delayed-background]", FULL_LINK, _BACKGROUND, often=0),
+    _people("div.base-aside-card", FULL_LINK, Cell("img", shown_image, empty=None)),  # 2026-07
+    _people("a.base-aside-card", "a.base-aside-card", _BACKGROUND),  # 2024, and namesakes in 2026-01
+)
 
 
 def _section(field: str, *layouts: Layout, names: str = "", mark: str = "", **cells: Cell) -> Section:
@@ -198,7 +206,8 @@ TABLE = Table(
     (
         _section(
             "about",
-            _rows(_ABOUT, text=Cell(_ABOUT, lambda node: lines(node) or None, "identity")),
+            _rows(f"{_CONTENTS} > p", text=Cell(f"{_CONTENTS} > p", lambda node: lines(node) or None, "identity")),
+            _rows(f"{_CONTENTS} > div", text=Cell(f"{_CONTENTS} > div", before_window, "identity")),  # masked
             names="summary",
         ),
         _section(
@@ -287,8 +296,8 @@ TABLE = Table(
             role=TITLE,
             organization=SUBTITLE,
             organization_url=Cell("h4 a[href]", link),
-            paragraphs=PARAGRAPHS,
-            dates=DATED,
+            cause=Cell(_PARAGRAPH, shown),
+            date_range=DATE_RANGE,
             description=DESCRIPTION,
         ),
         _section("awards", names="honors-and-awards", title=TITLE, issuer=SUBTITLE, date=DATE, description=DESCRIPTION),
@@ -296,7 +305,7 @@ TABLE = Table(
             "projects",
             title=TITLE,
             url=TITLE_URL,
-            dates=DATED,
+            date_range=DATE_RANGE,
             description=DESCRIPTION,
             contributors=CONTRIBUTORS,
         ),
@@ -315,9 +324,8 @@ TABLE = Table(
             "organizations",
             name=TITLE,
             position=Cell("h4", shown),
-            dates=DATED,
-            description=DESCRIPTION,
-            paragraphs=PARAGRAPHS,
+            date_range=DATE_RANGE,
+            description=replace(DESCRIPTION, fallback=_PARAGRAPH),
         ),
         _section(
             "recommendations",

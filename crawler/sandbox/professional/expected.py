@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from crawler.sandbox.professional.activity import cut
 from crawler.sandbox.professional.figures import figures, is_framed
 from crawler.sandbox.professional.linked import is_own
+from crawler.sandbox.professional.section import SHOWN_POSITIONS
 from crawler.sandbox.professional.words import Institution, Row, followers_text
 from crawler.sandbox.skeletons import Skeletons
 
@@ -57,10 +58,7 @@ def record(member: Member) -> dict[str, Any]:
 def _about(member: Member) -> tuple[str, bool]:
     if not member.about:
         return "", False
-    if not member.masked:
-        return member.about, False
-    # The description in the page's head is a single line; the linked data contains the line breaks.
-    return member.cut_about if member.linked else " ".join(member.cut_about.split()), True
+    return (member.cut_about, True) if member.masked else (member.about, False)
 
 
 def _country(member: Member) -> str:
@@ -92,9 +90,16 @@ def _in_page_order(member: Member) -> list[Row]:
 
 
 def _activity(member: Member, row: Row) -> Row:
-    """Build an activity row. The list shortens texts, but the linked data contains the member's own posts in full."""
-    whole = member.layout == "tabs" or (member.linked and row["action"].startswith("Posted"))
-    return row if whole else {**row, "text": cut(row["text"])}
+    """Build an activity row.
+
+    The list shortens texts, but the linked data contains the member's own posts in full. The list does not name the
+    authors of other posts.
+    """
+    if member.layout == "tabs":
+        return row
+    if not is_own(member, row):
+        return {**row, "text": cut(row["text"]), "author": "", "author_url": ""}
+    return row if member.linked else {**row, "text": cut(row["text"])}
 
 
 # Positions and schools
@@ -105,22 +110,37 @@ def _experience(member: Member) -> list[Row]:
         return [fill("position", position=position, at=position.at) for position in member.positions]
     at = member.positions[0].at
     is_employer = at == member.employer
+    is_linked = is_employer or member.linked
     first = {
         **fill("hidden position"),
         "company_image": at.logo,
         "company_name": at.name,
         "company_name_source": "top_card" if is_employer else "page",
-        "company_slug": at.slug if is_employer else "",
-        "company_url": at.url if is_employer else "",
+        "company_slug": at.slug if is_linked else "",
+        "company_url": at.url if is_linked else "",
     }
-    others = len(member.positions) - 1 + len(member.studies) - len(_known_schools(member))
-    return [first] + [fill("hidden position") for _ in range(others)]
+    places = [each.location if member.linked else "" for each in member.positions]
+    shown = places if member.linked else places[:SHOWN_POSITIONS]
+    first["location"] = shown.pop(0)
+    # In the masked list, a school that nothing marks as one is between the positions.
+    unmarked = len(member.studies) - len(_known_schools(member))
+    hidden = [{**fill("hidden position"), "location": place} for place in shown]
+    listed = SHOWN_POSITIONS - 1
+    return [first, *hidden[:listed], *(fill("hidden position") for _ in range(unmarked)), *hidden[listed:]]
 
 
 def _education(member: Member) -> list[Row]:
     if member.masked:
-        return [fill("masked study", study=study) for study in _known_schools(member)]
+        return [_masked_study(member, study) for study in _known_schools(member)]
     return [fill("study", study=study) for study in member.studies]
+
+
+def _masked_study(member: Member, study: Study) -> Row:
+    """Build the row of a school on a masked page. The linked data has the schools with years in clear, with months."""
+    if not (member.linked and study.start):
+        return fill("masked study", study=study, at=NO_INSTITUTION, description="", date_range=study.date_range)
+    dates = f"{study.start}-09" + (f" - {study.end}-06" if study.end else "")
+    return fill("masked study", study=study, at=study.at, description=study.description, date_range=dates)
 
 
 def _known_schools(member: Member) -> tuple[Study, ...]:
@@ -193,6 +213,8 @@ def _article(member: Member, row: Row) -> Row:
         "post",
         row=row,
         caption=row["title"],
+        hashtags=[],
+        thumbnail=row["image"] or "",
         kind="article",
         images=[row["image"]] if row["image"] else [],
         author=member.name,
@@ -215,6 +237,8 @@ def _post(member: Member, row: Row) -> Row:
         "post",
         row=row,
         caption=row["text"],
+        hashtags=_hashtags(row["text"]),
+        thumbnail=row["image"] or "",
         kind=_kind(row, own=own, tabs=tabs),
         images=[row["image"]] if row["image"] else [],
         author=row["author"] if tabs or own else "",
@@ -224,6 +248,12 @@ def _post(member: Member, row: Row) -> Row:
         likes=stated.reactions if tabs or (member.linked and own) else None,
         published=stated.published,
     )
+
+
+def _hashtags(text: str) -> list[str]:
+    """Return the hashtags in a text, each once. The last word of a shortened text does not count."""
+    words = text.split()[:-1] if text.endswith("…") else text.split()
+    return list(dict.fromkeys(word[1:] for word in words if word.startswith("#")))
 
 
 def _kind(row: Row, *, own: bool, tabs: bool) -> str:

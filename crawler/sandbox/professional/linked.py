@@ -44,8 +44,9 @@ def is_own(member: Member, row: Row) -> bool:
 
 
 def _person(member: Member) -> Node:
-    present = [position for position in member.positions if position.end == "Present"]
-    former = [_employer(member, position) for position in member.positions if position.end != "Present"]
+    # On a masked page, all positions are listed as present ones.
+    present = [each for each in member.positions if member.masked or each.end == "Present"]
+    former = [_employer(member, each) for each in member.positions if each not in present]
     return fill(
         "person",
         member=member,
@@ -61,17 +62,26 @@ def _person(member: Member) -> Node:
 
 
 def _employer(member: Member, position: Position) -> Node:
+    known = {
+        "location": position.location or ABSENT,
+        "description": position.description.replace("\n", "<br>") or ABSENT,
+    }
+    if member.masked:
+        known["description"] = masked(position.description) or ABSENT
     if member.masked and position is not member.positions[0]:
-        return fill("organization", name=masked(position.at.name), url=ABSENT, start=ABSENT)
+        return fill("organization", name=masked(position.at.name), url=ABSENT, start=ABSENT, **known)
     start: Any = int(position.start) if position.start.isdecimal() else "2021-07"
     is_dated = position.start and not member.masked
     return fill(
         "organization",
         name=f"{position.at.name} ",
-        url=position.at.url or ABSENT,
+        url=position.at.shown_url or ABSENT,
         start=start if is_dated else ABSENT,
+        **known,
     )
 
 
 def _school(study: Study) -> Node:
-    return fill("school", study=study, end=study.end or ABSENT)
+    """Build a school. A masked page, too, has the name and the months in clear."""
+    start, end = f"{study.start}-09", f"{study.end}-06" if study.end else ABSENT
+    return fill("school", study=study, start=start, end=end, description=study.description or ABSENT)

@@ -133,7 +133,7 @@ def _chips(markup: Markup, member: Member) -> dict[str, str]:
 def _chip(markup: Markup, kind: str, place: Institution | None) -> str:
     if place is None:
         return ""
-    tag, href = ("a", f' href="{tracked(place.url)}"') if place.url else ("div", "")
+    tag, href = ("a", f' href="{tracked(place.shown_url)}"') if place.url else ("div", "")
     return fill("chip", kind=kind, tag=tag, href=href, picture=markup.picture(place.logo), place=place)
 
 

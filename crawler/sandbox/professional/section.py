@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 fill = Fragments(__file__)
 
+SHOWN_POSITIONS = 3
+"""The number of positions in the masked list. The linked data has the others, too."""
+
 
 def masked(text: str) -> str:
     """Replace every letter and digit in a text with an asterisk, as the platform does. Words keep their lengths."""
@@ -33,8 +36,13 @@ def masked(text: str) -> str:
 
 
 def summary(member: Member) -> str:
-    """Build the "About" section. A masked page, in which asterisks replace letters, has no such section: ""."""
-    shown = "" if member.masked or not member.about else fill("paragraph", text=lines(member.about))
+    """Build the "About" section. A masked page, in which asterisks replace letters, shows the beginning of the text."""
+    about = (
+        fill("cut about", text=lines(member.cut_about))
+        if member.masked
+        else fill("paragraph", text=lines(member.about))
+    )
+    shown = about if member.about else ""
     return section("summary", "About", shown, kind="pp-section summary")
 
 
@@ -58,18 +66,18 @@ def _group(markup: Markup, positions: list[Position]) -> str:
     at = positions[0].at
     header = fill("group header", at=at, picture=markup.picture(at.logo))
     rows = "".join(_position(markup, position, kind="experience-group-position") for position in positions)
-    linked = fill("group link", href=tracked(at.url), header=header) if at.url else header
+    linked = fill("group link", href=tracked(at.shown_url), header=header) if at.url else header
     return fill("group", header=linked, rows=rows)
 
 
 def _position(markup: Markup, position: Position, kind: str = "experience-item") -> str:
     at = position.at
     employer = fill("employer", at=at)
-    subtitle = fill("employer link", href=tracked(at.url), employer=employer) if at.url else employer
+    subtitle = fill("employer link", href=tracked(at.shown_url), employer=employer) if at.url else employer
     details = (date_range(position.date_range, position.duration), escape(position.location))
     meta = "".join(fill("position detail", detail=each) for each in details if each)
     title, body = fill("position title", position=position), meta + more_text(position.description)
-    card = markup.card(title, subtitle, body, markup.logo(at.logo, at.url), kind)
+    card = markup.card(title, subtitle, body, markup.logo(at.logo, at.shown_url), kind)
     return card.replace("<li ", '<li data-section="currentPositionsDetails" ', 1)
 
 
@@ -80,10 +88,10 @@ def _study(markup: Markup, study: Study) -> str:
     description = fill("study description", text=lines(study.description)) if study.description else ""
     at = study.at
     return markup.card(
-        heading(at.name, tracked(at.url) if at.url else ""),
+        heading(at.name, tracked(at.shown_url) if at.url else ""),
         " ".join(shown) if any(each for _, each in details) else "-",
         dates + description,
-        markup.logo(at.logo, at.url),
+        markup.logo(at.logo, at.shown_url),
         "education__list-item",
     )
 
@@ -92,7 +100,7 @@ def _study(markup: Markup, study: Study) -> str:
 
 
 def _masked_block(markup: Markup, member: Member) -> str:
-    first, *others = member.positions
+    first, *others = member.positions[:SHOWN_POSITIONS]
     title = fill("masked title", title=masked(first.title))
     visible = markup.card(heading(first.at.name), title, "", markup.logo(first.at.logo))
     rows = [(each.at, masked(each.title), "") for each in others]

@@ -19,7 +19,8 @@ tundra umber velvet willow yarrow zephyr
 _FIRST = "Ana Bram Chidi Dilek Emre Freya Goran Hana Ivo Jun Kaveh Lien Müge Nils"
 _LAST = "Abara Bergström Castellanos Dunmore El-Sayed Ferrand Gupta Hashimoto d’Aubigné Nowak"
 WORDS, FIRST, LAST = (tuple(words.split()) for words in (_WORDS, _FIRST, _LAST))
-ENDS = (".", " & more!", " <3", " 🚀", "’s.", " · and so on.")
+ENDS = (".", " & more!", " <3", " 🚀 #Fjord2 and #größe", "’s.", " · and so on.")
+EDITIONS = ("www", "uk", "nl")
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,14 @@ class Institution:
 
     @property
     def url(self) -> str:
-        """Return the URL of the company's or school's page. The URLs of schools end in a slash."""
-        return f"{PUBLIC}/{self.kind}/{self.slug}{'/' * (self.kind == 'school')}" if self.slug else ""
+        """Return the URL of the company's or school's page, as expected in a record."""
+        return f"{PUBLIC}/{self.kind}/{self.slug}" if self.slug else ""
+
+    @property
+    def shown_url(self) -> str:
+        """Return the URL as a page shows it: of a country edition, or with a slash at the end."""
+        edition, slash = EDITIONS[len(self.slug) % len(EDITIONS)], "/" * (self.kind == "school")
+        return self.url.replace("www", edition) + slash if self.slug else ""
 
     @property
     def head(self) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.content import ContentPage
+from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import MemberContent
 from crawler.sandbox.professional.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
@@ -24,8 +26,8 @@ SITE = "https://www.linkedin.com"
 HEAD = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">Jo</h1>'
 # Fields of specification 2.4 that no profile page shows. They are always empty.
 NEVER_SHOWN_IN_POSTS = {
-    *("age_restriction_status", "author_id", "content_language", "first_comment", "hashtags", "mentions"),
-    *("slideshow_status", "subtitles", "thumbnail_image", "transcript", "video_duration_seconds", "video_link"),
+    *("age_restriction_status", "author_id", "content_language", "first_comment", "mentions"),
+    *("slideshow_status", "subtitles", "transcript", "video_duration_seconds", "video_link"),
     "view_count",
 }
 NEVER_SHOWN_IN_PROFILES = {
@@ -184,3 +186,75 @@ def test_failures_are_those_of_the_flat_profile(name: str) -> None:
     with pytest.raises(ScrapeError) as refused:
         read(body, status=status)
     assert refused.value.code == FAULTS[name].code
+
+
+# Links, authors, hashtags
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("posts/jane-doe_words-of-it-activity-7400000000000000001-Xq_9", ("7400000000000000001", "jane-doe")),
+        ("posts/jane-doe_activity-7400000000000000001-x", ("7400000000000000001", "jane-doe")),
+        ("posts/jane-doe_ugcPost-7400000000000000001-x", ("7400000000000000001", "jane-doe")),
+        ("posts/words-of-it-share-7400000000000000001-x", ("7400000000000000001", "")),
+        ("posts/activity-7400000000000000001-x_9", ("7400000000000000001", "")),
+        ("posts/na%C3%AFve_caf%C3%A9-activity-7400000000000000001-x", ("7400000000000000001", "naïve")),
+        ("posts/jane-doe_activity-and-more-x", None),
+        ("posts/jane-doe_reactivity-7400000000000000001-x", None),
+        ("posts/jane-doe_activity-7400000000000000001234-x", None),
+    ],
+)
+def test_a_posts_id_is_a_number_or_unread(path: str, found: tuple[str, str] | None) -> None:
+    known = "posts/x_known-activity-7400000000000000009-x"
+    page = content_page(cards(path, known))
+    posts = asyncio.run(page.to_item())["posts"]
+    shown = [(post["content_id"], post["author_username"]) for post in posts]
+    assert shown == [*([found] if found else []), ("7400000000000000009", "x")]
+    lost = ["posts[].content_id: unknown in 1 of 2, not collected"]
+    assert [str(each) for each in page.unread] == ([] if found else lost)
+
+
+def content_page(body: str) -> ContentPage:
+    response = HttpResponse(f"{SITE}/in/x", body.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+    return ContentPage(response=response, page_params=PageParams({}))
+
+
+def cards(*paths: str, text: str = "Hello", image: str = "https://static.licdn.com/ghost") -> str:
+    """Return a page with cards in the layout with a list."""
+    rows = "".join(
+        f"""<li><a class="base-card__full-link" href="/{path}"></a><img class="main-activity-card__img" src="{image}">
+        <h3>{text}</h3><h4>Liked by <a href="/in/x">Jo</a></h4></li>"""
+        for path in paths
+    )
+    return f"""{HEAD}<section data-section="posts"><ul>{rows}</ul></section>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "tags", "handles"),
+    [
+        ("On #boats, #größe and @harbor_labs. #boats", ["boats", "größe"], ["harbor_labs"]),
+        ("#one and #two…", ["one"], []),
+        ("#one and then…", ["one"], []),
+        ("C#7 and https://a.example/#top", [], []),
+    ],
+)
+def test_hashtags_and_mentions_are_whole_words_of_the_text(text: str, tags: list[str], handles: list[str]) -> None:
+    body = cards("posts/x_known-activity-7400000000000000009-x", text=text, image="https://media.licdn.com/a.jpg")
+    (post,) = read(body)["posts"]
+    assert (post["hashtags"], post["mentions"]) == (tags, handles)
+    assert [post["thumbnail_image"]] == post["images"] == ["https://media.licdn.com/a.jpg"]
+
+
+def test_both_scrapers_read_the_author_of_a_card_alike() -> None:
+    """The linked data names the author of a post whose link has another name; nothing names the author of the last."""
+    own, linked, other = (f"posts/{name}_a-activity-740000000000000000{n}-x" for n, name in enumerate(("x", "y", "z")))
+    posting = {"@type": "DiscussionForumPosting", "url": f"{SITE}/{linked}", "text": "Hello"}
+    author = {"author": {"name": "Ana", "url": f"{SITE}/in/ana"}}
+    block = f'<script type="application/ld+json">{json.dumps(posting | author)}</script>'
+    body = block + cards(own, linked, other)
+    flat = asyncio.run(ProfilePage(content_page(body).response, PageParams({})).to_item())["activity"]
+    expected = [("Jo", f"{SITE}/in/x"), ("Ana", f"{SITE}/in/ana"), ("", "")]
+    assert [(row["author"], row["author_url"]) for row in flat] == expected
+    posts = [(post["author_name"], post["author_username"]) for post in read(body)["posts"]]
+    assert posts == [("Jo", "x"), ("Ana", "ana"), ("", "z")]

@@ -160,6 +160,19 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "Issued": "Emitido em",
         "shared this": "compartilhou isto",
     },
+    "ar_AE": {
+        "followers": "متابعًا",
+        "connections": "زميلًا",
+        "Present": "الحالي",
+        "Jan": "يناير",
+        "Experience: ": "الخبرة: ",
+        "Education: ": "التعليم: ",
+        "Location: ": "الموقع: ",
+        " on LinkedIn": " على LinkedIn",
+        "View ": "عرض ملف ",
+        "Issued": "صدر في",
+        "shared this": "قام بمشاركة هذا",
+    },
 }
 WORDS = re.compile(r"\b(?:followers|connections|Present|Issued|shared this)\b|\bJan(?= \d{4})")
 """The interface words that also occur in the texts of the record."""
@@ -340,6 +353,115 @@ def test_pr_8_the_note_does_not_call_linked_data_complete() -> None:
         "json_ld",
         "Only the page's linked data was available, which has no past titles and no lists of skills or activity.",
     )
+
+
+# A masked page, completed from its linked data
+
+
+def masked_page(rows: str, person: dict[str, Any], *, about: str = "") -> ProfilePage:
+    """Return a page with a masked list, whose rows are "name|title|years"."""
+    cells = [each.split("|") for each in rows.split("\n")]
+    listed = "".join(
+        f"<li><h3>{name}</h3><h4>{second}</h4>{years and period_of(years)}</li>" for name, second, years in cells
+    )
+    block = f'<section class="experience-education"><ul class="visible-list">{listed}</ul></section>'
+    linked = {"@type": "Person", "name": "X", "url": f"{SITE}/in/x", **person}
+    return page_of(f'{HEAD}<script type="application/ld+json">{json.dumps(linked)}</script>{about}{block}')
+
+
+def period_of(years: str) -> str:
+    return '<span class="date-range">' + " - ".join(f"<time>{year}</time>" for year in years.split("-")) + "</span>"
+
+
+def employer(name: str, **values: Any) -> dict[str, Any]:
+    return {"@type": "Organization", "name": name, **values}
+
+
+def attended(name: str, start: str, end: str) -> dict[str, Any]:
+    dates = {"startDate": start, "endDate": end}
+    return {"@type": "EducationalOrganization", "name": name, "url": f"https://uk.linkedin.com/school/{name}/"} | {
+        "member": dates
+    }
+
+
+def test_a_masked_list_gets_what_the_linked_data_has_in_clear() -> None:
+    person = {
+        "jobTitle": ["*****", "***", "Cook", "***"],
+        "worksFor": [
+            employer("Acme", url="https://br.linkedin.com/company/acme/", location="Delft"),
+            employer("*** ***", location="Ghent", member={"description": "** *** undefined"}),
+            employer("****", location="Lund", member={"description": "Soups"}),
+            employer("*****", location="Oslo"),
+        ],
+        "alumniOf": [attended("north", "2015", "2018"), attended("south", "2018-09", "2020-06")],
+    }
+    page = masked_page("Acme|*****|\n*** ***|***|\n****|****|\n*****|*** undefined|2018-2020\n***|**|", person)
+    found = validated(Profile, asyncio.run(page.to_item()))
+    positions = [(row["company_name"], row["job_title"], row["location"], row["masked"]) for row in found["experience"]]
+    assert positions == [
+        ("Acme", "", "Delft", True),
+        ("", "", "Ghent", True),
+        ("", "Cook", "Lund", True),
+        ("", "", "Oslo", True),
+    ]
+    first = found["experience"][0]
+    assert (first["company_url"], first["company_name_source"]) == (f"{SITE}/company/acme", "page")
+    assert [row["description"] for row in found["experience"]] == ["", "", "Soups", ""]
+    schools = [(row["school_name"], row["school_url"], row["date_range"], row["masked"]) for row in found["education"]]
+    assert schools == [
+        ("south", f"{SITE}/school/south", "2018-09 - 2020-06", True),
+        ("", "", "", True),
+        ("north", f"{SITE}/school/north", "", False),
+    ]
+    availability = found["data_availability"]
+    assert (availability["positions_found"], availability["positions_masked_by_linkedin"]) == (4, 4)
+    assert (availability["positions_with_job_title"], availability["education_found"]) == (1, 3)
+
+
+def test_a_masked_name_hides_the_urls_and_the_logo_that_reveal_it() -> None:
+    row = (
+        '<li><a class="profile-section-card__image-link" href="/company/acme"><img src="https://media.licdn.com/a"></a>'
+    )
+    block = f'<section class="experience-education"><ul class="visible-list">{row}<h3>****</h3><h4>***</h4></li></ul>'
+    (position,) = read(f"{HEAD}{block}</section>")["experience"]
+    hidden = (position["company_image"], position["company_url"], position["company_slug"])
+    assert (*hidden, position["company_name_source"]) == (None, "", "", "masked")
+
+
+@pytest.mark.parametrize(
+    ("about", "description", "expected"),
+    [
+        ("<div>I build boats…<div><button>more</button></div></div>", "", ("I build boats…", True)),
+        ("<div>I build boats…<div>x</div></div>", "I build boats and sail.", ("I build boats and sail.", False)),
+        ("<b>I build boats…</b>", "I build boats and sail.", ("I build boats and sail.", False)),
+        ("", "I build boats…", ("I build boats…", True)),
+    ],
+)
+def test_the_text_of_a_masked_page_is_read_from_its_section_or_the_linked_data(
+    about: str, description: str, expected: tuple[str, bool]
+) -> None:
+    """A section that cannot be read is not reported if the linked data fills the field."""
+    section = f'<section data-section="summary"><div class="core-section-container__content">{about}</div></section>'
+    page = masked_page("Acme|***|", {"description": description or None}, about=section if about else "")
+    item = asyncio.run(page.to_item())
+    assert (item["about"], item["about_truncated"], page.unread) == (*expected, [])
+    assert "could not be read" not in item["data_availability"]["note"]
+
+
+def test_a_section_that_no_other_source_fills_is_reported() -> None:
+    section = (
+        '<section data-section="summary"><div class="core-section-container__content"><b>I sail.</b></div></section>'
+    )
+    page = masked_page("Acme|***|", {}, about=section)
+    item = asyncio.run(page.to_item())
+    assert (item["about"], [str(each) for each in page.unread]) == ("", ["about[]: missing, not collected"])
+    assert "could not be read" in item["data_availability"]["note"]
+
+
+def test_a_description_of_none_is_no_description() -> None:
+    person = {"description": "None", "worksFor": [employer("Acme", member={"description": "None"})]}
+    found = read(json.dumps({"@type": "Person", "name": "X", "url": f"{SITE}/in/x", **person}))
+    assert (found["about"], found["experience"][0]["description"]) == ("", "")
 
 
 # In a crawl
