@@ -8,7 +8,7 @@ rows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple
 
@@ -86,8 +86,8 @@ class Found(NamedTuple):
     """The value, or None if the value is null or absent. For a path with ``[]`` or ``*``, a list of values."""
     cause: Cause | None = None
     """Why the value, or a value of the list, could not be found. None: it was found, or is null."""
-    has_null: bool = False
-    """Whether an entry of the list, or the value below an entry, is null."""
+    is_null: bool = False
+    """Whether the value, a value of the list, or an object on the path, is null. An absent value is not null."""
 
 
 _MISSING = Found(cause="missing")
@@ -97,7 +97,7 @@ _WRONG = Found(cause="type")
 def find(data: Any, path: tuple[Step, ...]) -> Found:
     """Return the value at a path. If an object on the path is null, the value counts as null, not as absent."""
     if not path or data is None:
-        return Found(data)
+        return Found(data, is_null=data is None)
     step, rest = path[0], path[1:]
     if step == ANY:
         members = [each for each in data.values() if type(each) is dict] if type(data) is dict else None
@@ -114,20 +114,21 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
     """Return the value at a path below one entry of a list. As in the strict pass, every entry must have the path."""
     chosen = entries[index] if -len(entries) <= index < len(entries) else None
-    return Found(find(chosen, path).value, _collected(entries, path).cause)
+    every = _collected(entries, path)
+    return Found(find(chosen, path).value, every.cause, every.is_null)
 
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     """Return the values at a path below each non-null entry of a list. The first failure is the cause of all."""
-    has_null = None in entries
+    is_null = None in entries
     if not path:
-        return Found([each for each in entries if each is not None], has_null=has_null)
+        return Found([each for each in entries if each is not None], is_null=is_null)
     found = [find(each, path) for each in entries if each is not None]
     cause = next((each.cause for each in found if each.cause), None)
-    has_null = has_null or any(each.has_null or (each.value is None and each.cause is None) for each in found)
+    is_null = is_null or any(each.is_null for each in found)
     inside = [each.value for each in found if each.value is not None]
     is_list = EACH in path or ANY in path
-    return Found([one for many in inside for one in many] if is_list else inside, cause, has_null)
+    return Found([one for many in inside for one in many] if is_list else inside, cause, is_null)
 
 
 class _Place(NamedTuple):
@@ -235,13 +236,14 @@ class _Walk:
     def _value(self, value: Value, data: dict[str, Any], owner: _Place, *, lost: bool) -> Any:
         """Return a value, or None if it is null, absent or cannot be read. A list is never None."""
         found, at = _first_found(value, data)
-        if found.cause is None and type(found.value) in value.classes:
-            return found.value
         path = join(owner.path, at)
+        nulls = () if value.nullable else _null_paths(value, data, found, at)
+        if found.cause is None and not nulls and type(found.value) in value.classes:
+            return found.value
         if found.cause and (found.cause == "type" or value.required):
             self._note(path, found.cause, owner, loses_row=lost or _holds_rows(value))
-        elif not value.nullable and (found.has_null or (found.value is None and not found.cause)):
-            self._note(path, "null", owner, loses_row=lost or _holds_rows(value))
+        for each in nulls:
+            self._note(join(owner.path, each), "null", owner, loses_row=lost or _holds_rows(value))
         if value.many:
             entries = (self._entry(value, each, path, owner, lost=lost) for each in found.value or ())
             return [each for each in entries if each is not None]
@@ -296,6 +298,16 @@ def _first_found(value: Value, data: dict[str, Any]) -> tuple[Found, str]:
     filled = (each for each in candidates if each[0].value not in (None, []))
     present = (each for each in candidates if each[0].cause is None)
     return next(filled, None) or next(present, None) or max(candidates, key=lambda each: _depth(data, steps(each[1])))
+
+
+def _null_paths(value: Value, data: dict[str, Any], found: Found, at: str) -> Sequence[str]:
+    """Return the paths of a declared value that are null. ``found`` and ``at``: what was found, and its path.
+
+    An identity may be null at one of its paths if it is found at another one.
+    """
+    if len(value.paths) == 1 or value.kind == "identity":
+        return [at] if found.is_null else []
+    return [path for path in value.paths if find(data, steps(path)).is_null]
 
 
 def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:

@@ -21,7 +21,9 @@ A value has a name, a type, a kind and a path. There are four kinds:
   ``always(..., often=True)`` declares an ``always`` value that also meets this condition.
 - ``sometimes``: any other value.
 
-The kind of a value is counted in whole recorded payloads, never guessed (``docs/contracts.md``).
+With ``nulls=False``, a value is never null. ``filled`` declares an ``always`` value that is also often and never null.
+
+The kind of a value, and whether it may be null, is counted in recorded payloads, never guessed (``docs/contracts.md``).
 
 ``reader.read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find.
 Only if this pass fails, the careful pass decodes the payload to plain data, and reports each path that could not be
@@ -73,31 +75,50 @@ class Declared:
     kind: Kind
     paths: tuple[str, ...]
     """The paths of the value, in order. The first path with a value that is neither null nor an empty list is read."""
-    often: bool
+    often: bool = False
     """Whether the value is neither null nor empty in at least one row of a page with ``OFTEN_ROWS`` rows or more."""
+    nulls: bool | None = None
+    """Whether the payload may have null in place of the value, or of an object on its path. None: as for the class."""
 
 
 def identity(*paths: str) -> Any:
     """Declare a value that identifies a row: a row without it is left out."""
-    return Declared("identity", paths, often=False)
+    return Declared("identity", paths, nulls=False)
 
 
-def always(*paths: str, often: bool = False) -> Any:
+def filled(*paths: str) -> Any:
+    """Declare a value whose key is in every row, and which is never null.
+
+    In at least one row of a page with ten rows or more, the value is also not an empty text or list.
+    """
+    return Declared("always", paths, often=True, nulls=False)
+
+
+def always(*paths: str, often: bool = False, nulls: bool | None = None) -> Any:
     """Declare a value whose key is in every row.
 
-    ``often``: the value is also neither null nor empty in at least one row of a page with ten rows or more.
+    Args:
+        paths: the paths of the value.
+        often: the value is also neither null nor empty in at least one row of a page with ten rows or more.
+        nulls: whether the payload may have null in place of the value. Default: as for the class.
     """
-    return Declared("always", paths, often)
+    return Declared("always", paths, often, nulls)
 
 
-def often(*paths: str) -> Any:
-    """Declare a value that is neither null nor empty in at least one row of a page with ten rows or more."""
-    return Declared("often", paths, often=True)
+def often(*paths: str, nulls: bool | None = None) -> Any:
+    """Declare a value that is neither null nor empty in at least one row of a page with ten rows or more.
+
+    ``nulls``: whether the payload may have null in place of the value. Default: as for the class.
+    """
+    return Declared("often", paths, often=True, nulls=nulls)
 
 
-def sometimes(*paths: str) -> Any:
-    """Declare a value that may be absent. The absence of the value is never reported."""
-    return Declared("sometimes", paths, often=False)
+def sometimes(*paths: str, nulls: bool | None = None) -> Any:
+    """Declare a value that may be absent. The absence of the value is never reported.
+
+    ``nulls``: whether the payload may have null in place of the value. Default: as for the class.
+    """
+    return Declared("sometimes", paths, nulls=nulls)
 
 
 class Contract:
@@ -111,7 +132,7 @@ class Contract:
             An object with none of these keys is unread. An empty object that is not an entry of a list is read as an
             object without values: platforms send it in place of a deleted object.
         nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
-            object on its path, is reported.
+            object on its path, is reported. A value may be declared otherwise.
 
     An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
     an identity. A list is never null: the list is empty if the payload has no value.
@@ -219,7 +240,7 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
     keys = {each.tag[0] if each.tag else None for each in contracts}
     if len(contracts) > 1 and (len(keys) > 1 or None in keys):
         raise TypeError(f"{where}: all contracts of a union need a tag with the same key")
-    nullable = owner.nulls and declared.kind != "identity"
+    nullable = owner.nulls if declared.nulls is None else declared.nulls
     classes = PLAIN.intersection(options) | ({NoneType} if not many and nullable else set())
     entry: Any = Union[tuple(options)]  # noqa: UP007  # Union, because the alternatives are in a variable
     return Value(name, declared.kind, declared.paths, declared.often, many, nullable, entry, contracts, classes)

@@ -186,7 +186,7 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether the place is an object on the path of an identity, or the identity itself."""
+    """Whether the place is on the path of a value that is never null, or is the value itself."""
     keys: dict[str, _Node] = field(default_factory=dict)
     """If the place is an object: the places under its keys."""
     entry: _Node | None = None
@@ -196,20 +196,20 @@ class _Node:
     leaf: Any = None
     """The type of the value whose path ends here."""
 
-    def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, is_identity: bool = False) -> None:
+    def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, never_null: bool) -> None:
         """Add the path of a value below this node."""
         self.required |= required
-        self.never_null |= is_identity
+        self.never_null |= never_null
         if not path:
             self.leaf = leaf
         elif path[0] == ANY:
             self.member = self.member or _Node()
-            self.member.add(path[1:], leaf, required=False)
+            self.member.add(path[1:], leaf, required=False, never_null=False)
         elif isinstance(path[0], int) or path[0] == EACH:
             self.entry = self.entry or _Node()
-            self.entry.add(path[1:], leaf, required=required)
+            self.entry.add(path[1:], leaf, required=required, never_null=never_null)
         else:
-            self.keys.setdefault(path[0], _Node()).add(path[1:], leaf, required=required, is_identity=is_identity)
+            self.keys.setdefault(path[0], _Node()).add(path[1:], leaf, required=required, never_null=never_null)
 
     def has_parents(self, path: tuple[Step, ...]) -> bool:
         """Whether a path has only keys, and no object on the path may be null."""
@@ -240,11 +240,11 @@ class _Compiler:
     def _compiled(self, kind: type[Contract]) -> type[Any]:
         root, fields = _Node(), dict[str, str]()
         for value in values(kind):
-            leaf = self._leaf(value)
+            leaf, only = self._leaf(value), len(value.paths) == 1
+            # An identity may be null at one of its paths if it is found at another one.
+            never_null = not value.nullable and (only or value.kind != "identity")
             for path in value.paths:
-                only = len(value.paths) == 1
-                is_identity = only and value.kind == "identity"
-                root.add(steps(path), leaf, required=only and value.required, is_identity=is_identity)
+                root.add(steps(path), leaf, required=only and value.required, never_null=never_null)
             if not (value.many or len(value.paths) > 1 or len(steps(value.paths[0])) > 1 or value.paths[0] in fields):
                 fields[value.paths[0]] = value.name
         namespace: dict[str, Any] = {
@@ -253,10 +253,7 @@ class _Compiler:
         tag = {} if kind.tag is None else {"tag_field": kind.tag[0], "tag": kind.tag[1]}
         struct = msgspec.defstruct(
             kind.__name__,
-            [
-                self._field(key, node, fields.get(key) or field_name(key), nulls=kind.nulls)
-                for key, node in root.keys.items()
-            ],
+            [self._field(key, node, fields.get(key) or field_name(key)) for key, node in root.keys.items()],
             bases=(kind, msgspec.Struct),
             namespace=namespace,
             kw_only=True,
@@ -271,28 +268,28 @@ class _Compiler:
         null = (None,) if value.nullable else ()
         return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
 
-    def _field(self, key: str, node: _Node, name: str, *, nulls: bool) -> tuple[str, Any, Any]:
-        kind = self._type(node, nulls=nulls)
+    def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
+        kind = self._type(node)
         if node.required:
             return name, kind, msgspec.field(name=key)
         # The default is an empty object, so that reading the path needs no check for an absent object.
         default = self._made[-1]() if node.keys else None
         return name, kind, msgspec.field(name=key, default=default)
 
-    def _type(self, node: _Node, *, nulls: bool) -> Any:
+    def _type(self, node: _Node) -> Any:
         if sum(map(bool, (node.leaf is not None, node.keys, node.entry, node.member))) > 1:
             raise OverlappingPathsError("a path ends where another one continues: declare a contract for the object")
-        null = (None,) if nulls and not node.never_null else ()
+        null = () if node.never_null else (None,)
         if node.leaf is not None:
             return node.leaf
         if node.entry is not None:
-            inside: Any = Union[(self._type(node.entry, nulls=nulls), *null)]
-            return Union[(list[inside], *null)]
+            entry: Any = self._type(node.entry)
+            return Union[(list[entry], *null)]
         if node.member is not None:
             other = (str, int, float, bool, list, None)
-            inside = Union[(self._type(node.member, nulls=nulls), *other)]
+            inside: Any = Union[(self._type(node.member), *other)]
             return Union[(dict[str, inside], *null)]
-        fields = [self._field(key, each, field_name(key), nulls=nulls) for key, each in node.keys.items()]
+        fields = [self._field(key, each, field_name(key)) for key, each in node.keys.items()]
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
         return Union[(part, *null)]

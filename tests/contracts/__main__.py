@@ -15,9 +15,9 @@ from collections import Counter
 
 from crawler.platforms import platforms
 from crawler.reading.contract import contracts, values
-from tests.contracts.counts import count, save, wrong_kinds
+from tests.contracts.counts import count, roots, save, wrong_lines
 from tests.contracts.mutants import is_noticed, mutants
-from tests.contracts.recorded import add_clean, clean, no_longer_clean
+from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
 from tests.contracts.responses import Response, captured, of_fixtures
 
 
@@ -35,11 +35,10 @@ def _clean(platform: str | None, *, add: bool) -> int:
 
 
 def _count(platform: str) -> int:
-    counts = count(captured(platform))
+    counts = count(recorded(platform))
     save(platform, counts)
-    roots = {payload.kind for each in captured(platform) if each.whole for payload in each.original.payloads}
-    wrong = sorted({line for root in roots for line in wrong_kinds(root, counts)})
-    print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations not supported", sep="\n")
+    wrong = wrong_lines(roots(platform), counts)
+    print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations to change", sep="\n")
     return 1 if wrong else 0
 
 

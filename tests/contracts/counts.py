@@ -1,60 +1,93 @@
-"""Counts over whole captures in how many objects of a contract a declared value is present, and in how many null.
+"""The evidence for contracts: how often each declared value was recorded, absent, null and filled.
 
-The counts are in ``<platform>/counts.json``: they are the evidence for the kind of each declared value.
+The counts are in ``<platform>/counts.json``. They are made over all recorded responses of the machine. Only *whole*
+captures (``captures.json``) prove that a key is in every row: somebody removed keys from the others.
 ``<platform>/documented.json`` lists, as patterns, values whose kind is taken from a document because there are too few
 whole captures.
+
+The rules of ``wrong_lines``: a key that whole captures lack is not ``always``. A value that was recorded as null may be
+null, and a value that was recorded in at least ten rows, and never as null, may not. A value that is neither null nor
+empty in at least ten rows, and in all rows, is ``often``. With fewer than ten rows, the declaration may be either.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from crawler.reading.careful import find
+from crawler.reading.careful import find, objects
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, values
 from crawler.reading.paths import steps
-from tests.contracts.mutants import at, objects_in
-from tests.contracts.responses import FOLDER, Payload, Response, listed
+from scripts.captures import ROOT
+from tests.contracts.recorded import FOLDER, Recorded, recorded
+from tests.contracts.responses import listed
 
-MIN_PAYLOADS, MIN_ROWS = 2, 30
+MIN_ROWS = 10
+MIN_WHOLE_PAYLOADS, MIN_WHOLE_ROWS = 2, 30
 MIN_WHOLE = 5
-"""Counts over at least two payloads and thirty objects are enough evidence, and so are counts over five payloads."""
+"""Counts over at least two whole payloads and thirty rows prove an ``always`` value, and so do five whole payloads."""
 
 
 @dataclass
 class Count:
-    """The counts of one declared value over the objects of its contract in whole captures."""
+    """The counts of one declared value over the objects ("rows") of its contract."""
 
-    objects: int = 0
+    rows: int = 0
     present: int = 0
+    """Number of rows in which the key of one of the value's paths is present."""
     null: int = 0
-    payloads: int = 0
-    """Number of payloads with such objects."""
+    """Number of rows in which the value is null at one of its paths."""
+    filled: int = 0
+    """Number of rows in which the value is neither null nor an empty text or list."""
+    whole_payloads: int = 0
+    whole_rows: int = 0
+    whole_present: int = 0
     pages: int = 0
-    """Number of payloads with ten or more such objects."""
+    """Number of payloads with ten or more rows."""
+    whole_pages: int = 0
     empty_pages: int = 0
-    """Number of ``pages`` in which the value is absent, null, an empty text or an empty list in all objects."""
-    types: list[str] = field(default_factory=list)
+    """Number of ``whole_pages`` in which the value is absent, null or empty in all rows."""
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough objects to declare the value as ``identity``, ``always`` or ``often``."""
-        return (self.payloads >= MIN_PAYLOADS and self.objects >= MIN_ROWS) or self.payloads >= MIN_WHOLE
+        """Whether there are enough whole payloads to declare the value as ``identity``, ``always`` or ``often``."""
+        enough_rows = self.whole_payloads >= MIN_WHOLE_PAYLOADS and self.whole_rows >= MIN_WHOLE_ROWS
+        return enough_rows or self.whole_payloads >= MIN_WHOLE
 
-    def add(self, found: list[tuple[bool, Any]]) -> None:
-        """Add the objects of one payload. ``found``: for each, whether the key is present, and the value or None."""
-        self.objects += len(found)
-        self.payloads += 1
-        self.present += sum(present for present, _ in found)
-        self.null += sum(present and value is None for present, value in found)
-        if len(found) >= OFTEN_ROWS:
-            self.pages += 1
-            self.empty_pages += all(value in EMPTY for _, value in found)
-        self.types = sorted({*self.types, *(type(value).__name__ for _, value in found if value is not None)})
+    @property
+    def is_never_null(self) -> bool:
+        return self.present >= MIN_ROWS and self.null == 0
+
+    @property
+    def is_always_filled(self) -> bool:
+        return self.rows >= MIN_ROWS and self.filled == self.rows
+
+    def add(self, places: list[list[dict[str, Any]]], value: Value, *, whole: bool) -> None:
+        """Add the rows of one payload. ``places``: the rows at each path. ``whole``: whether the payload is whole."""
+        self.whole_payloads += whole
+        for rows in places:
+            found = [[find(row, steps(path)) for path in value.paths] for row in rows]
+            filled = sum(any(each.value not in EMPTY for each in of_row) for of_row in found)
+            # Some entries of a list may lack the key.
+            present = sum(any(each.cause is None or each.value not in EMPTY for each in of_row) for of_row in found)
+            is_page = len(rows) >= OFTEN_ROWS
+            self.rows += len(rows)
+            self.present += present
+            self.null += sum(any(each.is_null for each in of_row) for of_row in found)
+            self.filled += filled
+            self.pages += is_page
+            if whole:
+                self.whole_rows += len(rows)
+                self.whole_present += present
+                self.whole_pages += is_page
+                self.empty_pages += is_page and not filled
 
 
 def key_of(kind: type[Contract], value: Value) -> str:
@@ -62,45 +95,169 @@ def key_of(kind: type[Contract], value: Value) -> str:
     return f"{kind.__module__.removeprefix('crawler.platforms.')}.{kind.__qualname__}.{value.name}"
 
 
-def count(responses: Iterable[Response]) -> dict[str, Count]:
-    """Return key -> counts over the payloads of the responses that are whole."""
+def count(responses: Iterable[Recorded]) -> dict[str, Count]:
+    """Return key -> counts over the distinct payloads that page objects read in recorded responses."""
     counts: dict[str, Count] = defaultdict(Count)
+    whole_captures = {name for name, each in listed("captures").items() if each["whole"]}
+    seen: set[tuple[type[Contract], str]] = set()
     for response in responses:
-        if response.whole:
-            for payload in response.original.payloads:
-                _add(payload, counts)
+        for root, data in response.payloads():
+            if (root, repr(data)) in seen:
+                continue  # another scraper has read the same payload
+            seen.add((root, repr(data)))
+            places: dict[type[Contract], list[list[dict[str, Any]]]] = defaultdict(list)
+            for (kind, _), rows in objects(root, data).items():
+                places[kind].append(rows)
+            for kind, of_kind in places.items():
+                for value in values(kind):
+                    counts[key_of(kind, value)].add(of_kind, value, whole=response.name in whole_captures)
     return dict(sorted(counts.items()))
 
 
-def _add(payload: Payload, counts: dict[str, Count]) -> None:
-    found: dict[str, list[tuple[bool, Any]]] = defaultdict(list)
-    for objects in objects_in(payload):
-        for value in values(objects.kind):
-            for place in objects.places:
-                results = [find(at(payload.data, place), steps(path)) for path in value.paths]
-                present = any(each.cause is None for each in results)
-                filled = next((each.value for each in results if each.value is not None), None)
-                found[key_of(objects.kind, value)].append((present, filled))
-    for key, each in found.items():
-        counts[key].add(each)
+# The lines to change
 
 
-def wrong_kinds(kind: type[Contract], counts: dict[str, Count]) -> Iterator[str]:
-    """Yield the declarations in a contract and in contracts inside it that the counts contradict or do not support."""
+class Wrong(NamedTuple):
+    """A declaration that the counts contradict."""
+
+    file: Path
+    number: int
+    """The number of the declaration's line."""
+    line: str
+    """The line that the counts support."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.number}: {self.reason}\n    {self.line}"
+
+
+class Form(NamedTuple):
+    """A declared value in one of the contracts that have it: the class that declares it, or one that inherits it."""
+
+    contract: type[Contract]
+    value: Value
+    counted: Count
+
+
+Lines = dict[type[Contract], dict[str, list[Form]]]
+"""Class and name of a value -> its forms."""
+
+
+def roots(platform: str) -> set[type[Contract]]:
+    """Return the contracts by which recorded responses of a platform are read from the root."""
+    return {kind for response in recorded(platform) for kind, _ in response.payloads()}
+
+
+def wrong_lines(roots: Iterable[type[Contract]], counts: dict[str, Count]) -> list[Wrong]:
+    """Return the declarations in contracts, and in contracts inside them, that the counts contradict.
+
+    A line of a base class is one declaration: it must fit all classes that inherit it. If most values of a class are
+    never null, ``nulls=False`` belongs to the class.
+    """
+    lines: Lines = defaultdict(lambda: defaultdict(list))
+    for kind in dict.fromkeys(each for root in roots for each in contracts(root)):
+        for value in values(kind):
+            owner = next(each for each in kind.__mro__ if value.name in vars(each))
+            lines[owner][value.name].append(Form(kind, value, counts.get(key_of(kind, value), Count())))
+    return sorted(wrong for owner in list(lines) for wrong in _wrong_of_class(owner, lines))
+
+
+def _wrong_of_class(owner: type[Contract], every: Lines) -> Iterator[Wrong]:
+    lines = every[owner]
+    reasons = {name: list(_contradictions(forms)) for name, forms in lines.items()}
+    if not any(reasons.values()):
+        return
+    nullable = {name: _is_nullable(forms) for name, forms in lines.items()}
+    others = [nullable[name] for name, forms in lines.items() if forms[0].value.kind != "identity"]
+    inherited = (forms for each in owner.__mro__[1:] for forms in every.get(each, {}).values())
+    default = owner.nulls and (sum(others) * 2 >= len(others) or any(map(_is_nullable, inherited)))
+    if default != owner.nulls:
+        yield Wrong(*_class_line(owner), f"{owner.__qualname__} has mostly values that are never null")
+    for name, forms in lines.items():
+        file, number, old, new = _declaration(owner, forms, nullable=nullable[name], default=default)
+        is_inherited = default != owner.nulls and new == old  # the line of the class is the only one to change
+        if (reasons[name] or default != owner.nulls) and not is_inherited:
+            why = reasons[name] or ["keeps its nulls"]
+            yield Wrong(file, number, new, f"{owner.__qualname__}.{name} {'; '.join(why)}")
+
+
+def _is_never_null(forms: list[Form]) -> bool:
+    occurring = [each.counted for each in forms if each.counted.present]
+    return bool(occurring) and all(each.is_never_null for each in occurring)
+
+
+def _is_filled(forms: list[Form]) -> bool:
+    occurring = [each.counted for each in forms if each.counted.rows]
+    return bool(occurring) and all(each.is_always_filled for each in occurring)
+
+
+def _is_nullable(forms: list[Form]) -> bool:
+    """Whether a value should be declared as nullable. With few rows, the declaration stays."""
+    if any(each.counted.null for each in forms):
+        return True
+    return not _is_never_null(forms) and any(each.value.nullable for each in forms)
+
+
+def _contradictions(forms: list[Form]) -> Iterator[str]:
+    """Yield why a declaration is wrong."""
     documented = listed("documented")
-    for each in contracts(kind):
-        for value in values(each):
-            counted = counts.get(key_of(each, value), Count())
-            where = f"{key_of(each, value)} is {value.kind}"
-            if value.required and counted.present < counted.objects:
-                yield f"{where}, but the key is in {counted.present} of {counted.objects}"
-            if value.kind == "identity" and counted.null:
-                yield f"{where}, but it is null in {counted.null} of {counted.objects}"
-            if value.often and counted.empty_pages:
-                yield f"{where} and often, but it is empty in {counted.empty_pages} of {counted.pages} pages"
-            is_documented = any(fnmatch(key_of(each, value), pattern) for pattern in documented)
-            if (value.required or value.often) and not counted.is_enough and not is_documented:
-                yield f"{where}, but there are only {counted.objects} in {counted.payloads} payloads"
+    for kind, value, each in forms:
+        if value.required and each.whole_present < each.whole_rows:
+            yield f"is {value.kind}, but the key is in {each.whole_present} of {each.whole_rows} rows of whole captures"
+        if value.often and each.empty_pages:
+            yield f"is often, but it is empty in {each.empty_pages} of {each.whole_pages} pages of whole captures"
+        if each.null and not value.nullable and value.kind != "identity":
+            yield f"was recorded as null in {each.null} of {each.present} rows"
+        is_documented = any(fnmatch(key_of(kind, value), pattern) for pattern in documented)
+        if (value.required or value.often) and not (each.is_enough or each.is_always_filled or is_documented):
+            yield f"is {value.kind}, but there are only {each.whole_rows} rows in {each.whole_payloads} whole captures"
+    if _is_never_null(forms) and any(each.value.nullable for each in forms):
+        yield f"was recorded in {sum(each.counted.present for each in forms)} rows, never as null"
+    is_often = forms[0].value.often or forms[0].value.kind == "identity"
+    if not is_often and _is_filled(forms) and any(each.counted.pages for each in forms):
+        yield f"is filled in all {sum(each.counted.rows for each in forms)} rows"
+
+
+def _class_of(owner: type[Contract]) -> tuple[Path, str, ast.ClassDef]:
+    """Return the file of a class, its text, and the class in its syntax tree."""
+    file = Path(inspect.getsourcefile(owner) or "")
+    text = file.read_text()
+    classes = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef))
+    return file, text, next(each for each in classes if each.name == owner.__name__)
+
+
+def _class_line(owner: type[Contract]) -> tuple[Path, int, str]:
+    file, text, found = _class_of(owner)
+    return file, found.lineno, text.splitlines()[found.lineno - 1].replace("):", ", nulls=False):")
+
+
+def _declaration(
+    owner: type[Contract], forms: list[Form], *, nullable: bool, default: bool
+) -> tuple[Path, int, str, str]:
+    """Return the file of a declaration, the number of its line, the line, and the line that the counts support.
+
+    ``nullable``: whether the value may be null. ``default``: whether the values of the class may be null.
+    """
+    value = forms[0].value
+    file, text, scope = _class_of(owner)
+    targets = (each for each in scope.body if isinstance(each, ast.AnnAssign))
+    found = next(each for each in targets if ast.unparse(each.target) == value.name)
+    assert isinstance(found.value, ast.Call)
+    is_required = value.required and all(each.counted.whole_present == each.counted.whole_rows for each in forms)
+    is_often = (value.often or _is_filled(forms)) and not any(each.counted.empty_pages for each in forms)
+    flags = [] if nullable == default else [f"nulls={nullable}"]
+    if value.kind == "identity":
+        call, flags = "identity", []
+    elif is_required and is_often and not nullable:
+        call, flags = "filled", []
+    elif is_required:
+        call, flags = "always", [*(["often=True"] if is_often else []), *flags]
+    else:
+        call = "often" if is_often else "sometimes"
+    arguments = [*(ast.get_source_segment(text, each) or "" for each in found.value.args), *flags]
+    old = ast.get_source_segment(text, found) or ""
+    before = ast.get_source_segment(text, found.annotation)
+    return file, found.lineno, old, f"{value.name}: {before} = {call}({', '.join(arguments)})"
 
 
 def load(platform: str = "") -> dict[str, Count]:

@@ -159,7 +159,7 @@ class _Key(NamedTuple):
     has_fallback: bool = False
     """Whether another path of the value also exists in the payload."""
     nulls: bool = True
-    """Whether real objects of the contract contain null."""
+    """Whether the payload may have null in place of the value."""
 
 
 def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
@@ -178,7 +178,7 @@ def _of_objects(payload: Payload, objects: Objects) -> Iterator[Mutant]:
                 is_leaf = path[length:] in {(), (EACH,)}
                 own = join(objects.path, _joined(path[:length]))
                 all_paths = tuple(join(objects.path, each) for each in value.paths)
-                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1, objects.kind.nulls)
+                key = _Key(own, places, value, rows, is_leaf, all_paths, len(present) > 1, value.nullable)
                 yield from _of_key(payload, key)
 
 

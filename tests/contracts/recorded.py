@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from crawler.commands.extract import saved_pages
 from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms import platforms
+from crawler.platforms.page import PlatformPage
+from crawler.reading.contract import Contract
 from crawler.registry import find_scraper, scraper_names, spider_for
 from scripts.captures import body_of, captures
 
@@ -55,19 +58,35 @@ class Recorded:
 
     def read(self, body: bytes | None = None) -> Answer:
         """Read the response, or another body in its place. An exception that is not a typed error is raised."""
-        scraper = find_scraper(self.scraper)
-        spider = spider_for(scraper)
-        url, params = platforms()[scraper.platform].origin, spider.page_params(scraper, {})
         try:
-            pages = saved_pages(scraper, [self.body if body is None else body], params, url=url)
+            page = self._page(self.body if body is None else body)
         except ScrapeError as error:
             return Answer(None, error, ())
         try:
-            found = spider.join(pages) if len(scraper.pages) > 1 else pages[0].to_item()
-            data = validated(scraper.data, asyncio.run(found))
+            data = validated(find_scraper(self.scraper).data, self._joined(page))
         except ScrapeError as error:
-            return Answer(None, error, tuple(pages[0].problems()))
-        return Answer(data, None, tuple(pages[0].problems()))
+            return Answer(None, error, tuple(page.problems()))
+        return Answer(data, None, tuple(page.problems()))
+
+    def payloads(self) -> list[tuple[type[Contract], object]]:
+        """Return the contracts that are read in the response, each with its data."""
+        with suppress(ScrapeError):
+            page = self._page(self.body)
+            page.payloads = []
+            with suppress(ScrapeError):
+                self._joined(page)
+            return page.payloads
+        return []
+
+    def _page(self, body: bytes) -> PlatformPage:
+        scraper = find_scraper(self.scraper)
+        params = spider_for(scraper).page_params(scraper, {})
+        return saved_pages(scraper, [body], params, url=platforms()[scraper.platform].origin)[0]
+
+    def _joined(self, page: PlatformPage) -> dict[str, Any]:
+        """Return the record of one page. If the scraper has several page classes, its spider joins the pages."""
+        scraper = find_scraper(self.scraper)
+        return asyncio.run(spider_for(scraper).join([page]) if len(scraper.pages) > 1 else page.to_item())
 
 
 def recorded(platform: str) -> Iterator[Recorded]:

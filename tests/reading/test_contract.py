@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crawler.errors import ExtractionFailed
 from crawler.reading import careful, strict
 from crawler.reading.careful import read_plain
-from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes, values
+from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes, values
 from crawler.reading.reader import read
 from crawler.reading.strict import MAX_ROWS
 from crawler.reading.unread import Unread
@@ -465,3 +465,86 @@ def test_a_null_in_a_payload_without_nulls_is_reported(change: dict[str, Any], p
     unread = read_both(Video, VIDEO | change)
     assert Unread(path, "null") in unread
     assert read_both(Video, VIDEO) == read_both(Video, {"about": {"title": "T"}}) == []
+
+
+# Values that are never null, beside values that may be
+
+
+class Shelf(Contract):
+    title: str | None = filled("title")
+    owner: str | None = sometimes("owner.name", nulls=False)
+    town: str | None = sometimes("owner.town")
+    cover: str | None = often("cover", "images[0].url", nulls=False)
+    note: str | None = always("note")
+    marks: list[str] = sometimes("rows[].cells[].mark", nulls=False)
+    texts: list[str] = sometimes("rows[].cells[].text")
+
+
+class Strict(Contract, nulls=False):
+    name: str | None = sometimes("name")
+    nick: str | None = sometimes("nick", nulls=True)
+
+
+SHELF = {
+    "title": "T",
+    "owner": {"name": "N", "town": "B"},
+    "cover": "c",
+    "note": "n",
+    "rows": [{"cells": [{"mark": "m", "text": "t"}, {"mark": "m"}]}, {"cells": []}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"title": None}, ["title: null"]),
+        ({"note": None}, []),
+        ({"owner": None}, ["owner.name: null"]),
+        ({"owner": {"name": None}}, ["owner.name: null"]),
+        ({"owner": {"town": None}}, []),
+        ({"owner": {}}, []),
+        ({"cover": None}, ["cover: null"]),
+        ({"images": [{"url": "a"}, {"url": "b"}]}, []),
+        ({"images": []}, []),
+        ({"images": [{"url": "a"}, {"url": None}]}, ["images[0].url: null"]),
+        ({"rows": None}, ["rows[].cells[].mark: null"]),
+        ({"rows": [None]}, ["rows[].cells[].mark: null"]),
+        ({"rows": [{"cells": None}]}, ["rows[].cells[].mark: null"]),
+        ({"rows": [{"cells": [{"mark": None}]}]}, ["rows[].cells[].mark: null"]),
+        ({"rows": [{"cells": [{"text": None, "mark": "m"}]}]}, []),
+        ({"rows": [{"cells": [{"text": "t"}]}]}, []),
+        ({"rows": [{}, {"cells": [{}]}]}, []),
+    ],
+)
+def test_a_null_is_reported_for_a_value_that_is_never_null(change: dict[str, Any], expected: list[str]) -> None:
+    """A key that is absent below a list is not null, and null is not absence."""
+    assert list(map(str, read_both(Shelf, SHELF | change))) == expected
+
+
+@pytest.mark.parametrize(("data", "expected"), [({"name": None}, ["name: null"]), ({"nick": None}, [])])
+def test_a_value_may_be_null_in_a_class_without_nulls(data: dict[str, Any], expected: list[str]) -> None:
+    assert list(map(str, read_both(Strict, data))) == expected
+
+
+def test_a_filled_value_is_not_empty_in_all_rows_of_a_page() -> None:
+    class Page(Contract):
+        shelves: list[Shelf] = always("shelves[]")
+
+    assert read_both(Page, {"shelves": [SHELF | {"title": ""}] * 9}) == []
+    assert list(map(str, read_both(Page, {"shelves": [SHELF | {"title": ""}] * 10}))) == [
+        "shelves[].title: null in 10 of 10"
+    ]
+
+
+NODES = st.recursive(
+    st.none() | st.just("t"),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["cells", "mark", "text", "name", "url"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SHELF]), NODES))
+def test_both_passes_agree_on_nulls_at_any_depth(changes: dict[str, Any]) -> None:
+    read_both(Shelf, SHELF | changes)

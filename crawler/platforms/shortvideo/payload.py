@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from crawler.reading.contract import Contract, Count, Seconds, always, identity, often, sometimes
+from crawler.reading.contract import Contract, Count, Seconds, always, filled, identity, often, sometimes
 
 Flag = bool | int | Literal["0", "1", "true", "false"]
 
 
-class Author(Contract):
+class Author(Contract, nulls=False):
     """The account that posted an item."""
 
     id: str | int = identity("id")
     handle: str = identity("uniqueId")
-    nickname: str | None = always("nickname", often=True)
-    sec_uid: str | None = always("secUid", often=True)
+    nickname: str | None = filled("nickname")
+    sec_uid: str | None = filled("secUid")
     signature: str | None = always("signature")
-    avatar_larger: str | None = always("avatarLarger")
+    avatar_larger: str | None = filled("avatarLarger")
     avatar_medium: str | None = always("avatarMedium")
     avatar_thumb: str | None = always("avatarThumb")
     is_private: bool | None = sometimes("privateAccount")
 
 
-class Music(Contract):
+class Music(Contract, nulls=False):
     """The sound of an item. A silent photo post has none. One of 31 recorded sounds lacks its author and duration."""
 
     id: str | int | None = always("id")
-    title: str | None = always("title")
+    title: str | None = filled("title")
     play_url: str | None = always("playUrl")
     cover_large: str | None = always("coverLarge")
     cover_medium: str | None = always("coverMedium")
@@ -44,13 +44,13 @@ class Music(Contract):
     is_original: bool | None = often("original")
 
 
-class Figures(Contract):
+class Figures(Contract, nulls=False):
     """The rounded counts of an item."""
 
-    digg: Count | None = always("diggCount")
-    play: Count | None = always("playCount")
-    comment: Count | None = always("commentCount")
-    share: Count | None = always("shareCount")
+    digg: Count | None = filled("diggCount")
+    play: Count | None = filled("playCount")
+    comment: Count | None = filled("commentCount")
+    share: Count | None = filled("shareCount")
     collect: Count | None = always("collectCount")
     repost: Count | None = sometimes("repostCount")
 
@@ -59,11 +59,11 @@ class ExactFigures(Figures):
     """The exact counts of an item, as texts."""
 
 
-class Video(Contract):
+class Video(Contract, nulls=False):
     """The video of an item. Photo posts also have this object, with the first picture as the cover and no duration."""
 
-    duration: Count | None = always("duration")
-    cover: str | None = always("cover")
+    duration: Count | None = filled("duration")
+    cover: str | None = filled("cover")
     origin_cover: str | None = always("originCover")
     dynamic_cover: str | None = always("dynamicCover")
     play_addr: str | None = always("playAddr")
@@ -91,27 +91,27 @@ class LiveRoom(Contract):
     """The room of a live stream. Only whether it exists is used."""
 
 
-class Item(Contract):
+class Item(Contract, nulls=False):
     """A photo post, a video or a live stream."""
 
     id: str | int = identity("id")
-    author: Author | None = always("author", often=True)
-    created: Seconds | None = always("createTime", often=True)
+    author: Author | None = filled("author")
+    created: Seconds | None = filled("createTime")
     description: str | None = always("desc")
-    pictures: Pictures | None = sometimes("imagePost")
+    pictures: Pictures | None = sometimes("imagePost", nulls=True)
     video: Video | None = always("video")
     music: Music | None = often("music")
-    figures: Figures | None = always("stats", often=True)
+    figures: Figures | None = filled("stats")
     exact_figures: ExactFigures | None = often("statsV2")
-    live: LiveRoom | None = sometimes("liveRoomInfo")
+    live: LiveRoom | None = sometimes("liveRoomInfo", nulls=True)
     is_private: bool | None = often("privateItem")
-    is_pinned: bool | None = sometimes("isPinnedItem")
+    is_pinned: bool | None = sometimes("isPinnedItem", nulls=True)
     is_ad: bool | None = often("isAd")
-    is_paid: bool | None = sometimes("adAuthorization")
+    is_paid: bool | None = sometimes("adAuthorization", nulls=True)
     language: str | None = often("textLanguage")
     comment_status: Count | None = often("itemCommentStatus")
-    place: str | None = sometimes("locationCreated")
-    anchors: list[dict[str, Any]] | None = sometimes("anchors")
+    place: str | None = sometimes("locationCreated", nulls=True)
+    anchors: list[dict[str, Any]] | None = sometimes("anchors", nulls=True)
 
     @property
     def is_video(self) -> bool:
@@ -126,7 +126,7 @@ class Card(Contract):
 class Entry(Contract, one_of=True):
     """An entry in the results of all kinds: a post, or a card with accounts, hashtags or live streams."""
 
-    item: Item | None = sometimes("item")
+    item: Item | None = sometimes("item", nulls=False)
     accounts: list[Card] = sometimes("user_list[]")
     hashtags: list[Card] = sometimes("challenge_list[]")
     account: Card | None = sometimes("user_info")

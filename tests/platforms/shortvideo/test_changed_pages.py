@@ -184,7 +184,8 @@ def test_a_picture_without_an_address_is_a_warning() -> None:
     [("12", 12, []), (12.0, 12, []), ("1.2K", None, ["item_list[].stats.diggCount: type in 1 of 3"])],
 )
 def test_a_rounded_text_is_not_a_count(likes: Any, shown: int | None, unread: list[str]) -> None:
-    payload = results(statsV2=None)
+    payload = results()
+    del payload["item_list"][0]["statsV2"]
     payload["item_list"][0]["stats"]["diggCount"] = likes
     item, warnings = read(payload)
     assert (item["search_item_list"][0]["statistics"]["digg_count"], warnings) == (shown, unread)
