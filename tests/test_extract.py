@@ -274,7 +274,7 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
 def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
     """The field ``__typename`` is looked up in a table by the post's numeric type."""
     folder = ROOT / "tests/fixtures/crawler.platforms.photoapp.pages.PostPage"
-    case = folder / "transcribed-xdt-photo-202607" / "inputs"
+    case = folder / "transcribed-xig-page-photo-20261004" / "inputs"
     url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]
     done = extract("photoapp-post-v4", str(case / "HttpResponse-body.html"), "--url", url, "--explain")
     assert "Traceback" not in done.stderr

@@ -57,12 +57,15 @@ def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]
 
 
 def crawl_throttled(
-    tmp_path: Path, spider: str, params: dict[str, str], *options: str, job: bool = False
+    tmp_path: Path, spider: str, params: dict[str, str], *options: str, job: bool = False, number: int = TARGETS
 ) -> tuple[int, Any, Any, str]:
-    """Crawl targets with the same fault until the crawl gives up. ``job``: run them as a job (created if needed)."""
+    """Crawl a number of targets with the same fault until the crawl gives up.
+
+    ``job``: run them as a job (created if needed).
+    """
     targets = tmp_path / "targets.jsonl"
     scraper = TargetParser(spiders()[spider].scrapers).scraper(None, params).name
-    rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
+    rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(number))
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = {
         "TARGETS_IN_FLIGHT": IN_FLIGHT,
@@ -123,6 +126,16 @@ def test_ph_2_throttled_targets_stop_a_crawl(
     if spider != "shortvideo":  # a browser page causes several responses
         tokens = 1 if spider == "microblog" else 0
         assert responses(log) <= (THRESHOLD + IN_FLIGHT) * sources * (1 + redirects) + tokens
+
+
+def test_pages_without_data_open_the_breaker_and_are_not_requested_twice(tmp_path: Path) -> None:
+    code, out, failures, log = crawl_throttled(tmp_path, "photoapp", photoapp("shell"), number=60)
+    assert (code, out) == (1, []), log
+    assert "platform_shut" in log
+    limited = [failure for failure in failures if failure["code"] == "UPSTREAM_RATE_LIMITED"]
+    assert THRESHOLD <= len(limited) <= THRESHOLD + IN_FLIGHT
+    assert {failure["upstream"]["reason"] for failure in limited} == {"throttled_shell"}
+    assert responses(log) == len(limited)
 
 
 def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Photo app: the spider for single posts. A post is read from one page; for a video, other pages may add missing
 fields.
 
-If the platform demands a login for the post's page, the post is read from its embed page.
+If the platform demands a login for the post's page, or the page has null instead of the post, the post is read from its
+embed page.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import CircuitOpen, ScrapeError, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import (
+    CircuitOpen,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.items import PhotoappPostV4Item
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
@@ -24,9 +32,11 @@ from crawler.targets.target import Scraper, Target
 
 logger = structlog.get_logger(__name__)
 
-WALL_REASONS = frozenset({"login_wall", "circuit_open"})
-"""Reasons of errors of the post's page after which the embed page is tried: the platform demands a login, or the
-circuit breaker of the post's page is open after earlier blocks."""
+EMBED_REASONS = frozenset({"login_wall", "circuit_open", "null_post"})
+"""Reasons of errors of the post's page after which the embed page is tried: the platform demands a login, the circuit
+breaker of the post's page is open after earlier blocks, or the page has null instead of the post."""
+DECIDING: dict[type[ScrapeError], type[ScrapeError]] = {CircuitOpen: UpstreamError, ExtractionFailed: TargetNotFound}
+"""Error of the post's page -> error of the embed page that replaces it."""
 FORMS = (PostPage, EmbedPage)
 """The classes of page objects that read a post, the class that reads the most fields first."""
 
@@ -100,7 +110,7 @@ class PhotoappSpider(PlatformSpider):
         return self.settings.getbool("PHOTOAPP_PLAY_COUNTS") if wanted is None else wanted
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
-        """Return the post's page, or its embed page if the platform demands a login for the post's page.
+        """Return the post's page, or its embed page after an error with one of ``EMBED_REASONS``.
 
         For a share link, request the shortcode of its post first.
 
@@ -120,8 +130,8 @@ class PhotoappSpider(PlatformSpider):
             # the embed page does not replace the post's page while the circuit breaker of the latter is open.
             await self.lanes.count(target, EmbedPage.source, error)
             raise
-        except (UpstreamBlocked, CircuitOpen) as error:
-            if error.reason not in WALL_REASONS:
+        except ScrapeError as error:
+            if error.reason not in EMBED_REASONS:
                 raise
             return await self._embed_page(target, shortcode, error)
 
@@ -129,26 +139,27 @@ class PhotoappSpider(PlatformSpider):
         """Return the request for a post's page. The embed page replaces it while the page's circuit breaker is open."""
         return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
 
-    async def _embed_page(self, target: Target, shortcode: str, wall: ScrapeError) -> EmbedPage:
-        """Return a post's embed page, because the post's page failed with ``wall``, and add a warning to the outcome.
+    async def _embed_page(self, target: Target, shortcode: str, first: ScrapeError) -> EmbedPage:
+        """Return a post's embed page, because the post's page failed with ``first``, and add a warning to the outcome.
 
         Raises:
-            ScrapeError: the embed page failed, or lacks the post's time. The error is ``wall``, because an embed page
-                that the owner has disabled looks like that of a missing post. But if ``wall`` is only an open circuit
+            TargetNotFound: the post's page has null instead of the post, and the embed page states that it is broken.
+            ScrapeError: the embed page failed, or lacks the post's time. The error is ``first``, because an embed page
+                that the owner has disabled looks like that of a missing post. But if ``first`` is only an open circuit
                 breaker, and the embed page failed with an ``UpstreamError``, this error is raised.
         """
         try:
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
         except ScrapeError as error:
-            logger.info("fallback_failed", source=EmbedPage.source, reason=error.reason, first=wall.reason)
-            if isinstance(wall, CircuitOpen) and isinstance(error, UpstreamError):
+            logger.info("fallback_failed", source=EmbedPage.source, reason=error.reason, first=first.reason)
+            if isinstance(error, DECIDING.get(type(first), ())):
                 raise
-            raise wall from error
+            raise first from error
         if not page.has_time:
-            logger.info("fallback_failed", source=EmbedPage.source, reason="no_time", first=wall.reason)
-            raise wall
-        logger.info("source_fallback", source=EmbedPage.source, reason=wall.reason)
-        self.warn(target, PostPage.source, wall)
+            logger.info("fallback_failed", source=EmbedPage.source, reason="no_time", first=first.reason)
+            raise first
+        logger.info("source_fallback", source=EmbedPage.source, reason=first.reason)
+        self.warn(target, PostPage.source, first)
         return page
 
 

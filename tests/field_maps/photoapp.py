@@ -1,4 +1,4 @@
-"""Photo app: reads posts (in the formats XIG, XDT and XDTITEM) and a profile's reels, without the page objects."""
+"""Photo app: reads posts (in the formats XIG and XDTITEM) and a profile's reels, without the page objects."""
 
 from __future__ import annotations
 
@@ -23,41 +23,12 @@ def expected(page: str, payload: Any) -> dict[str, Any] | None:
     edges = at(payload, "xig_user_by_username.polaris_clips_connection.edges")
     if page == "ReelsPage" and edges is not None:
         return {"plays": {edge["node"]["pk"]: edge["node"]["play_count"] for edge in edges}}
-    if graph := next(values(payload, "xdt_shortcode_media"), None):
-        return graph_post(graph)
     if item := at(payload, "xdt_api__v1__media__shortcode__web_info.items.0"):
         return media_post(item, [])
     wrapper = next(values(payload, "xig_polaris_media"), None)
     if not at(wrapper, "if_not_gated_logged_out"):
         return None
     return media_post(at(wrapper, "if_not_gated_logged_out"), at(wrapper, "comments_connection.edges") or [])
-
-
-def graph_post(media: dict[str, Any]) -> dict[str, Any]:
-    """The expected post from an XDT payload, which mostly has the keys of the record."""
-    kept = ("clips_music_attribution_info", "comments_disabled", "has_audio", "is_ad", "is_affiliate")
-    texts = ("__typename", "accessibility_caption", "display_url", "id", "product_type", "shortcode", "thumbnail_src")
-    views, plays = media.get("video_view_count"), media.get("video_play_count")
-    return {
-        **{key: media.get(key) for key in (*kept, "is_paid_partnership", "is_video", "like_and_view_counts_disabled")},
-        **{key: media.get(key) or "" for key in texts},
-        **{key: media.get(key) for key in ("taken_at_timestamp", "video_duration", "video_play_count", "video_url")},
-        "coauthor_producers": [coauthor(each) for each in media["coauthor_producers"]],
-        "dimensions": {key: at(media, f"dimensions.{key}") for key in ("height", "width")},
-        "edge_media_preview_like": likes(media, at(media, "edge_media_preview_like.count")),
-        "edge_media_to_caption": captions(at(media, "edge_media_to_caption.edges.0.node.text")),
-        "edge_media_to_comment": comments(
-            at(media, "edge_media_to_parent_comment.count"), at(media, "edge_media_to_parent_comment.edges")
-        ),
-        "edge_media_to_tagged_user": tagged(
-            (node["user"], node["x"], node["y"])
-            for node in (each["node"] for each in at(media, "edge_media_to_tagged_user.edges"))
-        ),
-        "location": location(media.get("location")),
-        "owner": owner(media["owner"] | {"pk": media["owner"]["id"], "id": ""}),
-        # A view count of 0 next to a positive play count means that it is missing.
-        "video_view_count": None if not views and plays else views,
-    }
 
 
 def media_post(media: dict[str, Any], comment_edges: list[Any]) -> dict[str, Any]:
@@ -138,7 +109,7 @@ def captions(text: str | None) -> dict[str, Any]:
 
 
 def comments(count: int | None, edges: list[Any] | None) -> dict[str, Any]:
-    """The expected comments. Only captures of XDT payloads contain any."""
+    """The expected comments."""
     nodes = [
         {
             **{key: node[key] for key in ("created_at", "id", "text")},
@@ -157,7 +128,7 @@ def tagged(users: Any) -> dict[str, Any]:
 
 
 def location(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The five keys of an XDT location."""
+    """The five keys of the record's location."""
     return value and {key: value.get(key) for key in ("address_json", "has_public_page", "id", "name", "slug")}
 
 

@@ -111,10 +111,15 @@ def values(tree: Any, key: str) -> Iterator[Any]:
         yield from values(each, key)
 
 
+def scripts(body: bytes) -> list[Any]:
+    """Return the decoded JSON scripts of a page of the photo app."""
+    found = re.findall(rb'<script\b[^>]*type="application/json"[^>]*>(.*?)</script>', body, re.DOTALL)
+    return [orjson.loads(each) for each in found]
+
+
 def media(body: bytes) -> Any:
     """Return the post in the scripts of a page of the photo app."""
-    scripts = re.findall(rb"<script\b[^>]+\bdata-sjs>(.*?)</script>", body, re.DOTALL)
-    return next(values([orjson.loads(each) for each in scripts], "xig_polaris_media"))
+    return next(values(scripts(body), "xig_polaris_media"))
 
 
 def posts(form: str, key: str) -> list[Any]:
@@ -168,17 +173,10 @@ def answers() -> list[Any]:
     [
         ("15a62b33273a", media, lambda: posts("page", "xig_polaris_media")),
         ("add1a341397f", media, lambda: posts("page", "xig_polaris_media")),
-        *(
-            (
-                capture,
-                lambda body, key=key: next(values(orjson.loads(body), key)),
-                lambda f=form, key=key: posts(f, key),
-            )
-            for capture, key, form in [
-                ("fbaf36080e28", "xdt_api__v1__media__shortcode__web_info", "item"),
-                ("4ff3b9ca9e8e", "xdt_shortcode_media", "graph"),
-                ("805847ca6af2", "xdt_shortcode_media", "graph"),
-            ]
+        (
+            "fbaf36080e28",
+            lambda body: next(values(orjson.loads(body), "xdt_api__v1__media__shortcode__web_info")),
+            lambda: posts("item", "xdt_api__v1__media__shortcode__web_info"),
         ),
         ("6096432e837b", listing, listings),
         ("b88e6b81d797", listing, listings),
@@ -200,3 +198,33 @@ def test_payloads_have_the_key_paths_of_real_ones(
     real = key_paths(read(body_of(capture)))
     missing = real - set[tuple[str, ...]]().union(*map(key_paths, ours()))
     assert len(missing) <= 0.10 * len(real), sorted(".".join(path) for path in missing)
+
+
+def calls(script: Any) -> set[str]:
+    """Return the kind of a block: the names and methods of the calls in its script."""
+    return {f"{name}.{method}" for name, method, *_ in script.get("require", [])}
+
+
+@needs_captures
+def test_the_throttled_page_has_the_skeleton_of_a_whole_one() -> None:
+    """The blocks, the parameters of the route, and the link-preview tags. No result of a query is in either page."""
+    real = body_of("9c42b6d6b023")
+    photoapp = site("photoapp", light=True)
+    (code,) = (code for code, name in photoapp.faults.items() if name == "shell")
+    ours = photoapp.damaged("shell", FakeRequest(f"/p/{code}/"))[2]
+    assert len(ours) <= 30_000
+    assert [*map(calls, scripts(ours))] == [*map(calls, scripts(real))]
+    (route,), (real_route,) = (list(values(scripts(body), "route"))[1:] for body in (ours, real))
+    assert key_paths(route) == key_paths(real_route)
+    assert route["params"]["shortcode"] == code
+    tags = [set(re.findall(rb'property="(og:\w+)"', body)) for body in (ours, real)]
+    assert tags[0] == tags[1]
+    assert all(b"RelayPrefetchedStreamCache" not in body for body in (ours, real))
+
+
+@needs_captures
+def test_the_error_page_has_the_route_of_a_whole_one() -> None:
+    real, ours = body_of("6ddfea480abf"), site("photoapp", light=True).page(FakeRequest("/p/gone_gone_g/"))[2]
+    (route,), (real_route,) = (list(values(scripts(body), "route"))[1:] for body in (ours, real))
+    assert key_paths(route) == key_paths(real_route)
+    assert len(ours) <= 30_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -16,6 +15,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ScrapeError, UpstreamBlocked
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage
 from crawler.platforms.photoapp.requests import post_request
+from crawler.sandbox.photoapp.page import prefetched
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 from crawler.spiders.photoapp import PhotoappSpider
@@ -105,11 +105,6 @@ def test_fi3_2_the_param_decides_and_the_setting_is_its_default(
     assert bool(out[0]["data"]["xdt_shortcode_media"]["video_play_count"]) == is_counted
 
 
-def of_form(site: Site, code: str, form: str) -> bytes:
-    query: dict[str, Any] = {"shortcode": code, "form": form}
-    return site.page(FakeRequest("/graphql/query", method="POST", body=orjson.dumps(query)))[2]
-
-
 def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     site = Site(light=True)
     post = next(
@@ -125,7 +120,11 @@ def test_extract_joins_the_files_of_one_post(tmp_path: Path, capsysbinary: pytes
         extract.file(site.page(FakeRequest(f"/p/{post.code}/"))[2], "page.html"),
     ]
     assert extract(SCRAPER, *files).out == site.expected_record({"url": url, "plays": "1"})
-    item = extract(SCRAPER, extract.file(of_form(site, post.code, "item"), "item.json"), files[0])
+    item = extract(
+        SCRAPER,
+        extract.file(site.document(post, prefetched("PolarisPostRootQuery", site.data(post, "item"))), "item.html"),
+        files[0],
+    )
     assert item.out["data"]["xdt_shortcode_media"]["video_duration"] == post.duration
     assert extract(SCRAPER, files[1]).code == 4
 

@@ -1,15 +1,18 @@
 """Photo app: raises the matching error for a response that lacks the requested data.
 
 Nearly every response has status 200. Therefore blocks and failures are recognised by the URL path, by the page's route
-name, by the messages in JSON responses, and by missing data. The link-preview tags (``og:url``) are used only to find
-the post that a page is for.
+and by messages. A statement about the post needs such a mark, which the error's details quote: the absence of data
+means only that the visitor was throttled. Data is what a page has under the result of a query. The parameters of a
+page's route are not data, although they contain the post's shortcode and ids. The link-preview tags (``og:url``) are
+used only to find the post that a page is for.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -25,17 +28,20 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import missing_error
-from crawler.platforms.photoapp.link import HOSTS, code_of_id, link_of_path
+from crawler.platforms.photoapp.link import HOSTS, link_of_path
 from crawler.platforms.photoapp.payload import Ruling
-from crawler.reading.json import all_dicts, decode, dicts, dig, scripts_with
+from crawler.reading.json import all_dicts, decode, dicts, scripts_with
 from crawler.reading.unread import Unread, invalid_error
-from crawler.reading.values import count, text
+from crawler.reading.values import text
 
-ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
-"""Matches the platform's own name for the kind of page."""
-ROUTES = "comet.igweb."
-"""The beginning of all recorded route names. The company's other platforms, which share the frontend, have other route
-names."""
+_ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')
+_POLICY = re.compile(rb'"tracePolicy"\s*:\s*"(?P<name>\w{1,50}\.\w{1,150})"')
+"""These match the platform's own names for the kind of page. The route name is missing in pages before 2025 (capture
+a6db9bbe1692), which have only the name of the trace policy."""
+OWN_ROUTES = ("comet.igweb.", "comet.instagramwebloggedout.", "polaris.")
+"""The beginnings of all recorded names. The company's other platforms, which share the frontend, have other names."""
+GONE_ROUTES = ("ErrorRoute", "httpErrorPage")
+_POST_ROUTE = re.compile("Post|Reel", re.IGNORECASE)
 _RESULT = b'"result":{"data":'
 _POST = _RESULT + b'{"xig_polaris_media":{'
 _AFTER_POST = b',"extensions":'
@@ -50,32 +56,20 @@ LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")
 GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 """Error reasons by the ruling's ``gating_type``. A ruling is the platform's statement that it withholds a post."""
-RATE_LIMIT_ERROR, GONE_ERROR = 1675004, 4630001
-"""The platform's error codes for too many requests (known from ``gallery-dl``), and for a post that is gone (PH3-3)."""
 MAX_MESSAGE_BYTES = 500
 """Only a response with fewer bytes can be one of the platform's plain-text messages."""
-POST_KEYS = frozenset({"image_versions2", "display_url", "taken_at", "taken_at_timestamp", "like_count", "media_type"})
-"""Keys that only posts have."""
-STUB_KEYS = frozenset({"id", "__typename", "__isXIGPolarisMedia", "video_image"})
-"""Keys of the stub that the mobile landing page contains instead of the post (PH3-6)."""
-_ID = re.compile(r"(?:POLARIS_)?(?P<id>\d+)(?:_\d+)?", re.ASCII)
-"""Matches a post's numeric id: ``POLARIS_<id>``, ``<id>_<owner's id>`` or ``<id>``."""
-MIN_POST_KEYS = 15
-"""An object with a post's code or id, and at least this many keys, counts as the post even if its keys are unknown."""
-
-MISSING_OR_PRIVATE = "The post is missing or private: the platform does not show it to visitors."
-
-# Words in the platform's refusals, with the error class and the reason that they mean.
+# Words and error codes in the platform's refusals, with the error class and the reason that they mean. The codes are
+# known from other projects, such as gallery-dl.
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
-    (("wait a few minutes", "rate limit"), UpstreamRateLimited, "rate_limited"),
+    (("wait a few minutes", "rate limit", "1675004"), UpstreamRateLimited, "rate_limited"),
     (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
     (("age-restricted",), TargetRestricted, "age_gate"),
     (("in your region", "in your country"), TargetRestricted, "region_gate"),
     (("available to everyone", "restricted"), TargetRestricted, "sensitive"),
     (("logged out query",), ExtractionFailed, "gated_query"),
-    (("secfetch policy", "useragent mismatch"), UpstreamBlocked, "bad_client"),
-    (("login_required",), UpstreamBlocked, "login_wall"),
-    (("media not found", "does not exist"), TargetNotFound, "not_found"),
+    (("secfetch policy", "useragent mismatch", "1357004"), UpstreamBlocked, "bad_client"),
+    (("login_required", "1357001"), UpstreamBlocked, "login_wall"),
+    (("media not found", "does not exist", "4630001"), TargetNotFound, "not_found"),
 )
 
 
@@ -123,10 +117,29 @@ def post_block(body: bytes) -> bytes | None:
     return body[start + len(_RESULT) : end] if end >= 0 else None
 
 
+def query_results(body: bytes, document: object) -> list[dict[str, Any]]:
+    """Return the results of queries in a page, or the JSON response itself: objects with ``data`` and ``errors``.
+
+    ``document``: the decoded response if it is JSON, else None.
+    """
+    if document is not None:
+        return dicts([document])
+    results: list[Any] = []
+    for script in scripts_with(body, b'"data"'):
+        with suppress(ExtractionFailed):  # program code, or a block that is not the post's
+            results += (each.get("result") for each in all_dicts(decode(script, what="data-sjs")))
+    return [each for each in dicts(results) if "data" in each]
+
+
 def route_of(body: bytes) -> str:
-    """Return the page's route name, or ""."""
-    found = ROUTE.search(body)
+    """Return the page's route name, or the name of its trace policy, or ""."""
+    found = _ROUTE.search(body) or _POLICY.search(body)
     return found["name"].decode(errors="replace") if found else ""
+
+
+def quoted(stated: str, *loc: str | int) -> list[Detail]:
+    """Return the details of an error that rests on a statement of the platform. ``loc``: the place of the statement."""
+    return [{"loc": list(loc), "msg": stated[:300], "type": "mark"}]
 
 
 def preview_shortcode(body: bytes) -> str | None:
@@ -159,7 +172,7 @@ def raise_for_blocks(response: HttpResponse, payload: Any) -> None:
     elif len(body) < MAX_MESSAGE_BYTES and not body.lstrip().startswith(b"<"):
         _raise_for_words(body.decode(errors="replace"), "")
     if response.status == 403 and b"<title>Page Not Found" in body:
-        raise_for_rate_limit()
+        raise_for_rate_limit(quoted("403 Page Not Found", "status"))
 
 
 def raise_for_blocked_path(path: str) -> None:
@@ -169,14 +182,15 @@ def raise_for_blocked_path(path: str) -> None:
         UpstreamBlocked: the path leads to the login page or to a challenge.
     """
     if path.startswith(CHALLENGE_PATHS):
-        raise UpstreamBlocked("The platform returned a challenge page.", reason="challenge")
+        message = "The platform returned a challenge page."
+        raise UpstreamBlocked(message, reason="challenge", details=quoted(path, "url"))
     if path.startswith(LOGIN_PATHS):
-        raise_for_login()
+        raise_for_login(quoted(path, "url"))
 
 
-def raise_for_login() -> NoReturn:
-    """Raise the error for a response that is the login page."""
-    raise UpstreamBlocked("The platform returned its login page.", reason="login_wall")
+def raise_for_login(mark: list[Detail]) -> NoReturn:
+    """Raise the error for a response that is the login page, or that demands a login."""
+    raise UpstreamBlocked("The platform returned its login page.", reason="login_wall", details=mark)
 
 
 def is_refusal(body: str) -> bool:
@@ -185,41 +199,32 @@ def is_refusal(body: str) -> bool:
 
 
 def _raise_for_message(payload: dict[str, Any]) -> None:
-    _raise_for_code([payload.get("error")])
-    if payload.get("data") or payload.get("items"):
+    if payload.get("data"):
         return
     about = text(payload.get("description"))
-    message = text(payload.get("message")) or (about and text(payload.get("title")))
+    message = _texts(payload, "error", "errorSummary", "message") or (about and text(payload.get("title")))
     _raise_for_words(message, about)
     if payload.get("require_login") is True:
-        raise_for_login()
+        raise_for_login(quoted("true", "require_login"))
     if about and message:  # a ruling in place of the post
         raise_for_ruling(Ruling(title=message, description=about))
 
 
-def _raise_for_code(stated: list[Any]) -> None:
-    codes = set(map(count, stated))
-    if RATE_LIMIT_ERROR in codes:
-        raise_for_rate_limit()
-    if GONE_ERROR in codes:
-        raise TargetNotFound("The post does not exist.", reason="not_found")
+def _texts(holder: dict[str, Any], *keys: str) -> str:
+    return " ".join(filter(None, (text(holder.get(key)) for key in keys)))
 
 
-def raise_for_rate_limit() -> NoReturn:
+def raise_for_rate_limit(mark: list[Detail]) -> NoReturn:
     """Raise the error for a response that states that the visitor sent too many requests."""
-    raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
+    raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited", details=mark)
 
 
-def _raise_for_words(message: str, about: str) -> None:
+def _raise_for_words(message: str, about: str, *loc: str | int) -> None:
     folded = message.casefold()
     for words, error, reason in _MESSAGES:
         if any(word in folded for word in words):
-            detail: Detail = {"loc": ["message"], "msg": message[:200], "type": "query_error"}
-            raise error(
-                f"The platform refused the request: {(about or message)[:300]}",
-                details=[detail] if error is ExtractionFailed else None,
-                reason=reason,
-            )
+            stated = f"The platform refused the request: {(about or message)[:300]}"
+            raise error(stated, reason=reason, details=quoted(message, *loc, "message"))
 
 
 def raise_for_ruling(ruling: Ruling | None) -> None:
@@ -228,36 +233,32 @@ def raise_for_ruling(ruling: Ruling | None) -> None:
     Raises:
         TargetRestricted: the post is withheld. The error message quotes the ruling's title and description.
     """
-    if ruling is None:
+    words = " ".join(filter(None, (ruling.title, ruling.description))) if ruling else ""
+    if ruling is None or not (words or ruling.gating_type):
         return
-    words = " ".join(filter(None, (ruling.title, ruling.description)))
     message = f"The platform withholds the post: {words[:300] or 'no reason given'}"
-    raise TargetRestricted(message, reason=GATING_REASONS.get(ruling.gating_type, "gated"))
+    mark = quoted(words or str(ruling.gating_type), "gating_ruling")
+    raise TargetRestricted(message, reason=GATING_REASONS.get(ruling.gating_type, "gated"), details=mark)
 
 
-def raise_for_query_errors(payload: Any) -> None:
-    """Raise an error if a query's response contains errors. Call this only for a response without data.
+def raise_for_query_errors(result: dict[str, Any]) -> None:
+    """Raise an error if a query's result contains errors. Call this only for a result without a post.
 
     Raises:
-        TargetNotFound: the response contains the error by which the platform reports missing and private posts.
-        UpstreamRateLimited: too many queries were sent.
-        ExtractionFailed: the response contains another error, as for a query that is out of date.
+        TargetNotFound: the result contains the error by which the platform reports missing and private posts.
+        UpstreamRateLimited, UpstreamBlocked, TargetRestricted: an error of the result means this.
+        ExtractionFailed: the result contains another error, as for a query that is out of date.
     """
-    errors = dicts(dig(payload, "errors"))
-    if not errors:
-        return
-    _raise_for_code([each.get("code") for each in errors])
-    message = text(errors[0].get("message"))
-    if "field_exception" in message:
-        raise TargetNotFound(MISSING_OR_PRIVATE, reason="missing_or_private")
-    problem = message[:200]
-    stated = f"The platform rejected the query: {problem}"
-    raise invalid_error(stated, ["errors", 0], problem, "query_error", reason="stale_query")
-
-
-def is_stub(post: object) -> bool:
-    """Whether an object has only keys of the stub that the mobile landing page contains instead of the post."""
-    return isinstance(post, dict) and len(post) > 0 and post.keys() <= STUB_KEYS
+    errors = dicts(result.get("errors"))
+    for number, each in enumerate(errors):
+        message = _texts(each, "code", "message")
+        _raise_for_words(message, "", "errors", number)
+        if "field_exception" in message:
+            raise missing_or_private(quoted(message, "errors", number, "message"))
+    if errors:
+        problem = text(errors[0].get("message"))[:200]
+        stated = f"The platform rejected the query: {problem}"
+        raise invalid_error(stated, ["errors", 0], problem, "query_error", reason="stale_query")
 
 
 def is_blind(unread: Unread) -> bool:
@@ -265,66 +266,65 @@ def is_blind(unread: Unread) -> bool:
     return unread.cause != "missing" or unread.path.endswith((".if_not_gated_logged_out", ".items[]"))
 
 
-def has_post(documents: Iterable[Any], shortcode: str | None) -> bool:
-    """Whether JSON documents contain a post under any keys. In pages for rate-limited visitors, there is no post.
-
-    An object counts as a post if it contains the requested code or id, and has a key of ``POST_KEYS`` or at least
-    ``MIN_POST_KEYS`` keys. If ``shortcode`` is None, the object must have at least two keys of ``POST_KEYS``.
-    """
-    for each in (found for document in documents for found in all_dicts(document)):
-        known = len(POST_KEYS & each.keys())
-        if shortcode is None:
-            if known > 1:
-                return True
-        elif (known or len(each) >= MIN_POST_KEYS) and any(_names(value, shortcode) for value in each.values()):
-            return True
-    return False
+def missing_or_private(mark: list[Detail]) -> TargetNotFound:
+    """Create the error for a post of which the platform states that it does not show it to visitors."""
+    message = "The post is missing or private: the platform does not show it to visitors."
+    return TargetNotFound(message, reason="missing_or_private", details=mark)
 
 
-def _names(value: object, shortcode: str) -> bool:
-    found = _ID.fullmatch(value) if isinstance(value, str) else None
-    return value == shortcode or (found is not None and code_of_id(found["id"]) == shortcode)
+def raise_for_landing_page(body: bytes) -> None:
+    """Raise an error if the page is the landing page of mobile visitors (capture 00bbddc637de)."""
+    route = route_of(body)
+    if "LandingPage" in route:
+        message = "The page is the landing page of mobile visitors, which has only a stub of the post."
+        raise ExtractionFailed(message, reason="stub", details=quoted(route, "route"))
 
 
-def raise_for_unknown_keys(path: str) -> NoReturn:
-    """Raise the error for a page whose data is under unknown keys. ``path`` is the key that was expected."""
-    raise missing_error("The page's data has unknown keys.", [path], reason="blind")
+def raise_for_null(path: str) -> NoReturn:
+    """Raise the error for a query's result without a post, if neither a ruling nor an error states why."""
+    stated = "The query's result has no post, and the page does not state why."
+    raise invalid_error(stated, [path], "No post", "null", reason="null_post")
 
 
-def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str) -> NoReturn:
-    """Raise the error that matches a page without data.
+def raise_for_shell(response: HttpResponse, shortcode: str | None, path: str, *, has_results: bool = False) -> NoReturn:
+    """Raise the error that matches a page without the expected data.
 
-    ``shortcode`` is the requested post, or None. ``path`` is the key under which the data was expected.
+    ``shortcode``: the requested post, or None. ``path``: the key under which the data was expected. ``has_results``:
+    whether the page has results of queries.
 
     Raises:
-        TargetNotFound: the page is the platform's error page (capture c130a4ec26b2).
+        TargetNotFound: the page is the platform's error page (captures c130a4ec26b2, 6ddfea480abf).
         TargetRestricted: the page states a minimum age, as other projects reported in 2026-07 for some accounts.
         UpstreamBlocked: the page is the login page (capture 9208a8c6e6c1), or the home page (``gallery-dl``, issue
             9731).
         UpstreamRateLimited: the page is the post's page without its data, which rate-limited visitors get (captures
-            2a9aac385ad4, 5db59b3d97f9), or a page with a message about the rate limit (PH3-3).
-        ExtractionFailed: the page belongs to another platform of the company (PH3-5) or to another post, the data has
-            unknown keys, or the kind of page is unknown.
+            2a9aac385ad4, 9c42b6d6b023, a6db9bbe1692; capture 5db59b3d97f9 has only its preview tags), or a page with a
+            message about the rate limit.
+        ExtractionFailed: the page belongs to another platform of the company (capture 02008551a853) or to another post,
+            its results have unknown keys, or the kind of page is unknown.
     """
     body: bytes = response.body
     route = route_of(body)
+    mark = quoted(route, "route")
     if b"wait a few minutes" in body:
-        raise_for_rate_limit()
-    if route and not route.startswith(ROUTES):
+        raise_for_rate_limit(quoted("wait a few minutes", "body"))
+    if route and not route.startswith(OWN_ROUTES):
         message = f"The page does not belong to this platform: its route is {route[:100]}."
-        raise missing_error(message, ["canonicalRouteName"], reason="other_platform")
+        raise missing_error(message, ["route"], reason="other_platform")
+    if has_results:
+        raise missing_error("The page's data has unknown keys.", [path], reason="blind")
     if b'"failure_reason":"MA"' in body and b'"restricted_age":' in body:
-        raise TargetRestricted("The platform withholds the post from visitors below an age.", reason="age_gate")
-    if "ErrorRoute" in route:
-        raise TargetNotFound("The post does not exist.", reason="not_found")
-    if "Login" in route or urlsplit(str(response.url)).path == "/":
-        raise_for_login()
-    if b'"__isXIGPolarisMedia"' in body or b'"if_not_gated_logged_out"' in body:
-        raise_for_unknown_keys(path)
+        message = "The platform withholds the post from visitors below an age."
+        raise TargetRestricted(message, reason="age_gate", details=quoted("MA", "failure_reason"))
+    if route.endswith(GONE_ROUTES):
+        raise TargetNotFound("The post does not exist.", reason="not_found", details=mark)
+    if "login" in route.lower() or urlsplit(str(response.url)).path == "/":
+        raise_for_login(mark if route else quoted("/", "url"))
     shown = preview_shortcode(body)
     if shown and shortcode and shown != shortcode:
         raise missing_error(f"The page is for the post {shown}, not {shortcode}.", [path], reason="wrong_post")
-    if shown or "Post" in route or "Reel" in route:
+    if _POST_ROUTE.search(route) or (shown and b"<script" not in body):
         message = "The platform returned the page without its data, as it does for throttled visitors."
-        raise UpstreamRateLimited(message, reason="throttled_shell")
-    raise missing_error("The page contains no data block.", [path], reason="no_data_block")
+        mark = mark if route else quoted(shown or "", "og:url")
+        raise UpstreamRateLimited(message, reason="throttled_shell", details=mark)
+    raise missing_error("The response has no known form.", [path], reason="unknown_form")

@@ -124,3 +124,17 @@ def code_of_id(pk: str) -> str:
         number, digit = divmod(number, 64)
         code = _DIGITS[digit] + code
     return code
+
+
+def id_of_code(code: str) -> str:
+    """Convert a post's shortcode to its numeric id, the inverse of ``code_of_id``. For an invalid code, return "".
+
+    >>> id_of_code("DeAZ0uAgNuA"), id_of_code(""), id_of_code("a.b")
+    ('3999310043081137024', '', '')
+    """
+    number = 0
+    for digit in code:
+        if digit not in _DIGITS:
+            return ""
+        number = number * 64 + _DIGITS.index(digit)
+    return str(number or "")

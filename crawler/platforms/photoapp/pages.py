@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import attrs
@@ -15,10 +15,13 @@ from web_poet import field
 from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
+from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
 from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_of
 from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
-from crawler.platforms.photoapp.post import exact_duration, nonzero_count, photo_post, picture, shortcode
-from crawler.reading.json import all_dicts, decode, dig, scripts_with
+from crawler.platforms.photoapp.payload_parts import Id
+from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
+from crawler.reading.json import all_dicts, decode, dig
+from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, text
 
 
@@ -49,6 +52,18 @@ class PhotoPage(PlatformPage):
         blocks.raise_for_blocks(self.response, document)
         self.raise_for_failures()
 
+    def raise_for_no_data(self, keys: Sequence[str], shortcode: str | None = None) -> NoReturn:
+        """Raise the error for a response without data. ``keys``: the keys under which the data was expected."""
+        results = blocks.query_results(self.response.body, self.document)
+        for each in results:
+            if not each.get("data") or any(key in each["data"] for key in keys):
+                blocks.raise_for_query_errors(each)
+        found = [each for key in keys for each in self.objects(key)]
+        if found or None in [each.get("data", {}) for each in results]:
+            blocks.raise_for_null(keys[0])
+        has_results = bool(results) and self.document is None
+        blocks.raise_for_shell(self.response, shortcode, keys[0], has_results=has_results)
+
 
 class PostItem(dict[str, Any]):
     """The item of ``PostPage``: the keys of the post. ``post`` is the page object's only field."""
@@ -61,28 +76,31 @@ class Found(NamedTuple):
     """A post in the response. ``post`` is None if the platform withholds the post, or if the post could not be read."""
 
     post: Post | None
+    path: str
+    """The path of the post's numeric id."""
     gated: Gated | None = None
     """The object that contains the post on the logged-out page."""
 
     @property
+    def identity(self) -> Identity:
+        """The identity of the post, from all statements about it."""
+        codes: list[str | None] = [each.code for each in (self.post, self.gated) if each]
+        ids: list[Id | None] = [each.pk for each in (self.post, self.gated) if each]
+        return identity_of(codes, [*ids, self.post.full_id if self.post else None])
+
+    @property
     def code(self) -> str:
         """The shortcode, "" if it is unknown."""
-        stated = shortcode(self.post) if self.post else self.gated.code if self.gated else None
-        return shortcode_of(stated or "")
+        return shortcode_of(self.identity.code)
 
 
 @attrs.define(slots=False)
 class PostPage(PhotoPage):
-    """A post's page, or an API response with the same data. This class reads a post in any format."""
+    """A post's page. A JSON response with the same data, or the platform's refusal as JSON, is read, too."""
 
     source: ClassVar[str] = "page"
     item_cls: ClassVar[type[dict[str, Any]]] = PostItem
-    keys: ClassVar[tuple[str, ...]] = (
-        "xig_polaris_media",
-        "xdt_api__v1__media__shortcode__web_info",
-        "xdt_shortcode_media",
-        "shortcode_media",
-    )
+    keys: ClassVar[tuple[str, ...]] = ("xig_polaris_media", "xdt_api__v1__media__shortcode__web_info")
     """The keys under which the response may contain posts, in the order in which they are searched for."""
 
     may_lack_time: ClassVar[bool] = False
@@ -107,6 +125,8 @@ class PostPage(PhotoPage):
         self.raise_for_blocks()
         if self._chosen is None or self._chosen.post is None:
             self._raise_for_no_post(self._chosen)
+        if not self._identity.code:
+            raise missing_error("The post has no id.", [self.keys[0], "pk"], reason="missing_field")
         if not picture(self._found_post):
             raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
         if not (self.has_time or self.may_lack_time):
@@ -116,7 +136,23 @@ class PostPage(PhotoPage):
     def post(self) -> dict[str, Any]:
         """The contract's post."""
         assert self._chosen is not None
-        return photo_post(self._found_post, self._chosen.gated.comments if self._chosen.gated else ())
+        self._note_contradictions(self._chosen)
+        return photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
+
+    def _note_contradictions(self, found: Found) -> None:
+        """Add a warning if statements about the identity of the post, or of the owner's posts, differ."""
+        if self._identity.contradicts:
+            self.unread.append(Unread(found.path, "contradiction"))
+        newest = self._found_post.owner.newest
+        wrong = sum(identity_of([each.code], [each.pk, each.id or None]).contradicts for each in newest)
+        if wrong:
+            path = f"{found.path.rpartition('.')[0]}.user.polaris_ordered_timeline_connection.edges[].node.pk"
+            self.unread.append(Unread(path, "contradiction", wrong, len(newest)))
+
+    @property
+    def _identity(self) -> Identity:
+        assert self._chosen is not None
+        return self._chosen.identity
 
     @property
     def has_time(self) -> bool:
@@ -169,58 +205,31 @@ class PostPage(PhotoPage):
         block = blocks.post_block(self.response.body)
         if block is not None:
             with suppress(ExtractionFailed):  # the cut object is not valid JSON
-                yield self._checked(self.payload(Answer, block, what="post"))
-        is_known = False
+                yield self.payload(Answer, block, what="post")
         for key in self.keys:
             for each in self.objects(key):
-                is_known = True
                 self.unread.clear()
-                yield self._checked(self.plain_payload(Answer, each))
-        if not is_known and (saved := _saved_alone(self.document)):
-            yield self._checked(self.plain_payload(Answer, saved))
-
-    def _checked(self, answer: Answer) -> Answer:
-        """Return ``answer``. If posts in its format may lack keys, remove missing keys from ``unread`` (PH3-4)."""
-        if answer.may_lack_keys:
-            self.unread = [each for each in self.unread if each.cause != "missing"]
-        return answer
+                yield self.plain_payload(Answer, each)
 
     def _raise_for_no_post(self, withheld: Found | None) -> None:
         if withheld is not None and withheld.gated is not None:
             blocks.raise_for_ruling(withheld.gated.ruling)
-        blocks.raise_for_query_errors(self.document)
-        values = [each[key] for key in self.keys for each in self.objects(key)]
-        is_stub = any(map(blocks.is_stub, values))
-        if self.unread and not is_stub:
+        blocks.raise_for_landing_page(self.response.body)
+        if self.unread:
             reason = "blind" if any(map(blocks.is_blind, self.unread)) else "missing_field"
             message = f"The post cannot be read: {', '.join(map(str, self.unread[:5]))}"
             raise unread_error(message, self.unread, reason=reason)
-        if values and not is_stub:
-            raise TargetNotFound(blocks.MISSING_OR_PRIVATE, reason="missing_or_private")
-        scripts = map(_decoded, scripts_with(self.response.body, b'"'))
-        if blocks.has_post(scripts if self.document is None else (self.document,), self._requested_code or None):
-            blocks.raise_for_unknown_keys(self.keys[0])
-        blocks.raise_for_shell(self.response, self._requested_code or None, self.keys[0])
+        self.raise_for_no_data(self.keys, self._requested_code or None)
 
 
 def _posts(answer: Answer) -> Iterator[Found]:
     """Yield the posts in an answer."""
     if answer.gated is not None:
-        yield Found(answer.gated.post, answer.gated)
-    items = answer.web_info.items if answer.web_info else []
-    for each in (*items, *answer.app_items, answer.graph, answer.embedded):
-        if each is not None:
-            yield Found(each)
-
-
-def _saved_alone(document: object) -> dict[str, Any] | None:
-    """Add the keys around an object that was saved alone: a post, or the app's items. None for other documents."""
-    if not isinstance(document, dict):
-        return None
-    if "items" in document or "media_type" in document:
-        return document if "items" in document else {"items": [document]}
-    around = {"if_not_gated_logged_out": "xig_polaris_media", "taken_at_timestamp": "xdt_shortcode_media"}
-    return next(({key: document} for inside, key in around.items() if inside in document), None)
+        yield Found(answer.gated.post, "xig_polaris_media.if_not_gated_logged_out.pk", answer.gated)
+    for item in answer.web_info.items if answer.web_info else []:
+        yield Found(item, "xdt_api__v1__media__shortcode__web_info.items[].pk")
+    if answer.embedded is not None:
+        yield Found(answer.embedded, "shortcode_media.id")
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*")', re.DOTALL)
@@ -229,7 +238,10 @@ CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*"
 
 @attrs.define(slots=False)
 class EmbedPage(PostPage):
-    """A post's embeddable page, with some keys of a post in the classic graph, including a video's duration."""
+    """A post's embeddable page, with some keys of a post, including a video's duration.
+
+    The page has the post as JSON, or, as for most photos, only in its HTML.
+    """
 
     source: ClassVar[str] = "embed"
     keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
@@ -250,9 +262,17 @@ class EmbedPage(PostPage):
             return blocks.json_payload(body)
         context = decode(found["literal"], what="contextJSON")
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
-        # A withheld post is null, or its key is missing.
-        is_post = dig(inner, "gql_data", "shortcode_media") or blocks.has_post((inner,), self._requested_code or None)
-        return inner if is_post else {"shortcode_media": None}
+        return inner if dig(inner, "gql_data") else {"shortcode_media": post_in_html(body)}
+
+    def _raise_for_no_post(self, withheld: Found | None) -> None:
+        body: bytes = self.response.body
+        raise_for_broken(body)
+        if self.unread or b"contextJSON" not in body:
+            super()._raise_for_no_post(withheld)
+        data = dig(self.document, "gql_data")
+        if isinstance(data, dict) and any(isinstance(each, dict) for each in data.values()):
+            raise missing_error("The page's data has unknown keys.", [self.keys[0]], reason="blind")
+        raise missing_error("The embed page has no post.", ["contextJSON"], reason="no_data_block")
 
 
 @attrs.define(slots=False)
@@ -270,8 +290,7 @@ class ReelsPage(PhotoPage):
         """Raise an error if the page contains no list of reels. The errors are those of ``PostPage.validate_input``."""
         self.raise_for_blocks()
         if not self._lists:
-            blocks.raise_for_query_errors(self.document)
-            blocks.raise_for_shell(self.response, None, self.key)
+            self.raise_for_no_data([self.key])
 
     @field
     def plays(self) -> dict[str, int]:
@@ -282,13 +301,6 @@ class ReelsPage(PhotoPage):
     @cached_property
     def _lists(self) -> list[Reels]:
         return [self.plain_payload(Reels, each) for each in self.objects(self.key) if isinstance(each[self.key], dict)]
-
-
-def _decoded(script: bytes) -> Any:
-    """Return the JSON in a script, or None if it is program code or malformed."""
-    with suppress(ExtractionFailed):
-        return decode(script, what="data-sjs") if script.lstrip().startswith((b"{", b"[")) else None
-    return None
 
 
 @attrs.define(slots=False)
@@ -340,6 +352,6 @@ class SharePage(PhotoPage):
             raise UpstreamBlocked(message, reason="foreign_redirect")
         blocks.raise_for_blocked_path(target.path)
         if target.path in {"", "/"}:
-            blocks.raise_for_login()
+            blocks.raise_for_login(blocks.quoted(target.path or "/", "Location"))
         if not self._shortcode:
             raise TargetNotFound("The share link does not lead to a post.", reason="wrong_page_kind")

@@ -2,13 +2,13 @@
 
 A post has three formats. Each is a contract with the attributes of ``Post``, so that ``post.py`` converts all of them:
 
-- the logged-out page and its query since 2026-06 (``Relay``), with different keys for photos, videos and carousels;
+- the logged-out page since 2026-06 (``Relay``), with different keys for photos, videos and carousels;
 - the item of the web-info query (``Item``), which logged-out pages contained until 2026-01, with the same keys for all
   kinds of posts;
-- the classic graph (``Graph``), and the embed page (``Embedded``), which has some of the graph's keys.
+- the embed page (``Embedded``).
 
-The first two are called the newer formats. The kinds of the graph's and the item's values (``always``, ``sometimes``
-...) were counted over recorded payloads of 2026 (``tests/contracts``). Only two logged-out pages are recorded, from
+The first two are the formats of the post's page. The kinds of the item's values (``always``, ``sometimes`` ...) were
+counted over recorded payloads of 2025 and 2026 (``tests/contracts``). Only two pages with ``Relay`` are recorded, from
 which comments, tokens and the streams' manifest were removed.
 """
 
@@ -33,13 +33,15 @@ class Post(Contract):
     Values whose keys are the same in all formats are declared here, the others in the subclasses.
     """
 
-    pk: Id
+    pk: Id | None
     code: str | None
+    full_id: str | None = None
+    """``POLARIS_<pk>`` or ``<pk>_<owner's id>``. The embed page has only ``pk``."""
     taken_at: Seconds | None
     owner: part.Owner
     caption: str | None
     picture: str | None = None
-    """The largest picture. The newer formats have ``pictures`` instead."""
+    """The largest picture. The post's page has ``pictures`` instead."""
     thumbnail: str | None
     pictures: Sequence[part.Picture] = ()
     slides: Sequence[part.Slide] = ()
@@ -47,19 +49,19 @@ class Post(Contract):
     width: Count | None
     likes: Count | None
     comment_count: Count | None
-    comments: Sequence[part.Comment] = ()
+    comments: Sequence[part.RelayComment] = ()
     coauthors: Sequence[part.Person]
     tags: Sequence[part.Tag]
     versions: Sequence[part.Version] = ()
     video_url: str | None = None
-    """The file of the video. The newer formats have ``versions`` instead."""
+    """The file of the video. The post's page has ``versions`` instead."""
     manifest: str | None = None
     seconds: Number | None = None
     plays: Count | None = None
     views: Count | None = None
     original: part.OriginalSound | None = None
     licensed: part.LicensedSound | None = None
-    attributed: part.GraphSound | None = None
+    attributed: part.EmbeddedSound | None = None
     alt: str | None = sometimes("accessibility_caption")
     place: part.Place | None = sometimes("location")
     product_type: str | None = sometimes("product_type")
@@ -76,16 +78,17 @@ class Post(Contract):
         raise NotImplementedError
 
     @property
-    def sound(self) -> part.OriginalSound | part.LicensedSound | part.GraphSound | None:
+    def sound(self) -> part.OriginalSound | part.LicensedSound | part.EmbeddedSound | None:
         """The sound of a reel, or None."""
         return self.original or self.licensed or self.attributed
 
 
 class Media(Post):
-    """The common part of the newer formats, for all kinds of posts."""
+    """The common part of the formats of the post's page, for all kinds of posts."""
 
-    pk: Id = identity("pk")
+    pk: Id | None = always("pk")
     code: str | None = always("code")
+    full_id: str | None = sometimes("id")
     taken_at: Seconds = identity("taken_at")
     media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
@@ -96,10 +99,13 @@ class Media(Post):
     thumbnail: str | None = always("display_uri")
     height: Count | None = always("original_height")
     width: Count | None = always("original_width")
+    tags: list[part.Tag] = always("usertags.in[]")
     likes: Count | None = always("like_count")
     comment_count: Count | None = always("comment_count")
     hides_counts: bool | None = always("like_and_view_counts_disabled")
     place: part.Place | None = always("location")
+    original: part.OriginalSound | None = sometimes("clips_metadata.original_sound_info")
+    licensed: part.LicensedSound | None = sometimes("clips_metadata.music_info")
 
     @property
     def kind(self) -> int:
@@ -107,10 +113,9 @@ class Media(Post):
 
 
 class Item(Media):
-    """A post in the web-info query, which sends all keys, or in the app's API, which omits keys without a value."""
+    """A post in the web-info query, which sends all keys for all kinds of posts."""
 
     coauthors: list[part.Account] = always("coauthor_producers[]")
-    tags: list[part.Tag] = always("usertags.in[]")
     comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
     slides: list[part.Slide] = always("carousel_media[]")
     closes_comments: bool | None = always("comments_disabled")
@@ -118,9 +123,7 @@ class Item(Media):
     has_audio: bool | None = always("has_audio")
     versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
-    seconds: Number | None = sometimes("video_duration")
     views: Count | None = always("view_count")
-    plays: Count | None = sometimes("play_count")
     original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
     licensed: part.LicensedSound | None = always("clips_metadata.music_info")
 
@@ -130,7 +133,6 @@ class Relay(Media):
 
     owner: part.RelayOwner = identity("user")
     coauthors: list[part.Coauthor] = always("coauthor_producers[]")
-    tags: list[part.Tag] = always("usertags.in[]")
 
 
 class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
@@ -156,96 +158,41 @@ class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
 class RelayItem(Item, tag=("__typename", "XDTMediaDict")):
     """A post of any kind under the type name of the web-info query, which was reported for pages of 2026-10.
 
-    No such page is recorded, so it is not known which keys each post has.
+    No such page is recorded.
     """
 
     owner: part.RelayOwner = identity("user")
 
 
-class Classic(Post):
-    """The common part of posts on the embed page and in the classic graph."""
+class Embedded(Post):
+    """A post on the embed page, with few keys, which are those of the platform's former API."""
 
-    pk: Id = identity("id")
+    pk: Id | None = always("id")
     code: str | None = always("shortcode")
+    typename: str | None = always("__typename")
     is_video: bool = identity("is_video")
+    taken_at: Seconds | None = sometimes("taken_at_timestamp")
+    """Probably absent: another project lists all keys in its recorded embed pages of 2026-07, and none is a time."""
+    owner: part.EmbeddedOwner = identity("owner")
     picture: str | None = always("display_url")
     height: Count | None = always("dimensions.height")
     width: Count | None = always("dimensions.width")
     caption: str | None = always("edge_media_to_caption.edges[0].node.text")
-
-    @property
-    def kind(self) -> int:
-        return VIDEO if self.is_video else IMAGE
-
-
-class Embedded(Classic):
-    """A post on the embed page, or in the classic graph before 2022. The embed page has few keys."""
-
-    typename: str | None = always("__typename")
-    taken_at: Seconds | None = sometimes("taken_at_timestamp")
-    """Probably absent: another project lists all keys in its recorded embed pages of 2026-07, and none is a time."""
-    owner: part.EmbeddedOwner = identity("owner")
     thumbnail: str | None = sometimes("thumbnail_src")
     likes: Count | None = sometimes("edge_media_preview_like.count", "edge_liked_by.count")
     comment_count: Count | None = sometimes("edge_media_to_parent_comment.count", "edge_media_to_comment.count")
-    comments: list[part.GraphComment] = sometimes("edge_media_to_parent_comment.edges[].node")
-    coauthors: list[part.GraphAccount] = sometimes("coauthor_producers[]")
-    tags: list[part.GraphTag] = sometimes("edge_media_to_tagged_user.edges[].node")
+    coauthors: list[part.EmbeddedAccount] = sometimes("coauthor_producers[]")
+    tags: list[part.EmbeddedTag] = sometimes("edge_media_to_tagged_user.edges[].node")
     video_url: str | None = sometimes("video_url")
     manifest: str | None = sometimes("dash_info.video_dash_manifest")
     seconds: Number | None = sometimes("video_duration")
     plays: Count | None = sometimes("video_play_count")
     views: Count | None = sometimes("video_view_count")
-    attributed: part.GraphSound | None = sometimes("clips_music_attribution_info")
+    attributed: part.EmbeddedSound | None = sometimes("clips_music_attribution_info")
 
     @property
     def kind(self) -> int:
-        return CAROUSEL if self.typename == "GraphSidecar" else super().kind
-
-
-class Graph(Classic):
-    """The common part of posts of all kinds in the classic graph."""
-
-    taken_at: Seconds = identity("taken_at_timestamp")
-    owner: part.GraphOwner = identity("owner")
-    alt: str | None = always("accessibility_caption")
-    thumbnail: str | None = always("thumbnail_src")
-    likes: Count | None = always("edge_media_preview_like.count")
-    comment_count: Count | None = always("edge_media_to_parent_comment.count")
-    comments: list[part.GraphComment] = always("edge_media_to_parent_comment.edges[].node")
-    coauthors: list[part.GraphAccount] = always("coauthor_producers[]")
-    tags: list[part.GraphTag] = always("edge_media_to_tagged_user.edges[].node")
-    place: part.GraphPlace | None = always("location")
-    hides_counts: bool | None = always("like_and_view_counts_disabled")
-    closes_comments: bool | None = always("comments_disabled")
-    is_ad: bool | None = always("is_ad")
-    is_affiliate: bool | None = always("is_affiliate")
-    is_paid: bool | None = always("is_paid_partnership")
-
-
-class GraphImage(Graph, tag=("__typename", "XDTGraphImage")):
-    """A photo."""
-
-
-class GraphVideo(Graph, tag=("__typename", "XDTGraphVideo")):
-    """A video or reel."""
-
-    product_type: str | None = always("product_type")
-    has_audio: bool | None = always("has_audio")
-    video_url: str | None = always("video_url")
-    manifest: str | None = sometimes("dash_info.video_dash_manifest")
-    seconds: Number | None = always("video_duration")
-    plays: Count | None = always("video_play_count")
-    views: Count | None = always("video_view_count")
-    attributed: part.GraphSound | None = always("clips_music_attribution_info")
-
-
-class GraphCarousel(Graph, tag=("__typename", "XDTGraphSidecar")):
-    """A carousel. A carousel is not a video, even if it begins with one."""
-
-    @property
-    def kind(self) -> int:
-        return CAROUSEL
+        return CAROUSEL if self.typename == "GraphSidecar" else VIDEO if self.is_video else IMAGE
 
 
 # Responses
@@ -280,14 +227,7 @@ class Answer(Contract):
 
     gated: Gated | None = sometimes("xig_polaris_media")
     web_info: WebInfo | None = sometimes("xdt_api__v1__media__shortcode__web_info")
-    app_items: list[Item] = sometimes("items[]")
-    graph: GraphImage | GraphVideo | GraphCarousel | None = sometimes("xdt_shortcode_media")
     embedded: Embedded | None = sometimes("shortcode_media")
-
-    @property
-    def may_lack_keys(self) -> bool:
-        """Whether a post may lack a key because it has no such value."""
-        return bool(self.app_items) or (self.gated is not None and isinstance(self.gated.post, RelayItem))
 
 
 class Reel(Contract):

@@ -1,6 +1,7 @@
 """Photo app: the contracts of the parts of a post, such as accounts, comments and sounds.
 
-``payload.py`` describes the formats. The *newer formats* are those of the logged-out page and of the web-info query.
+``payload.py`` describes the formats. Names that begin with ``Embedded`` are of the embed page, the others of the post's
+page.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Person(Contract):
     """The common attributes of an account in all formats."""
 
     pk: Id
-    """The account's numeric id. In the newer formats, an account also has a secondary id (17841…) under ``id``."""
+    """The account's numeric id. On the post's page, an account also has a secondary id (17841…) under ``id``."""
     username: NonEmpty = identity("username")
     full_name: str | None = sometimes("full_name")
     is_verified: bool | None = always("is_verified")
@@ -28,27 +29,27 @@ class Person(Contract):
 
 
 class Account(Person):
-    """An account in the newer formats."""
+    """An account on the post's page."""
 
     pk: Id = identity("pk")
 
 
 class Coauthor(Account):
-    """A coauthor in the newer formats. Unlike the authors of comments, coauthors have the key ``full_name``."""
+    """A coauthor on the post's page. Unlike the authors of comments, coauthors have the key ``full_name``."""
 
     full_name: str | None = always("full_name")
 
 
-class GraphAccount(Person):
-    """A coauthor, or the author of a comment, in the classic graph."""
+class EmbeddedAccount(Person):
+    """A coauthor on the embed page."""
 
     pk: Id = identity("id")
 
 
 class TaggedAccount(Person):
-    """A tagged account in all formats. In the app's API, it has only ``pk``."""
+    """A tagged account in all formats."""
 
-    pk: Id = identity("id", "pk")
+    pk: Id = identity("id")
     full_name: str | None = always("full_name")
 
 
@@ -107,75 +108,42 @@ class EmbeddedOwner(Owner):
     picture: str | None = sometimes("profile_pic_url")
 
 
-class GraphOwner(Owner):
-    """The owner in the classic graph."""
-
-    pk: Id = identity("id")
-    full_name: str | None = always("full_name")
-    is_private: bool | None = always("is_private")
-    is_unpublished: bool | None = always("is_unpublished")
-
-
 # Other parts
 
 
-class Comment(Contract):
-    """The common attributes of a comment in all formats."""
-
-    pk: Id
-    text: str | None = always("text")
-    created_at: Seconds | None = always("created_at")
-    author: Person | None = None
-    likes: Count | None = None
-
-
-class RelayComment(Comment):
-    """A comment in the newer formats."""
+class RelayComment(Contract):
+    """A comment on the post's page."""
 
     pk: Id = identity("pk")
+    text: str | None = always("text")
+    created_at: Seconds | None = always("created_at")
     author: Account | None = always("user")
     likes: Count | None = always("comment_like_count")
 
 
-class GraphComment(Comment):
-    """A comment in the classic graph."""
-
-    pk: Id = identity("id")
-    author: GraphAccount | None = always("owner")
-    likes: Count | None = always("edge_liked_by.count")
-
-
 class Tag(Contract):
-    """A tagged account in the newer formats of a post, ``Relay`` and ``Item``."""
+    """A tagged account on the post's page, with its position in the picture."""
 
     user: TaggedAccount | None = always("user")
     x: Number | None = always("position[0]")
     y: Number | None = always("position[1]")
 
 
-class GraphTag(Tag):
-    """A tagged account in the classic graph."""
+class EmbeddedTag(Tag):
+    """A tagged account on the embed page."""
 
     x: Number | None = always("x")
     y: Number | None = always("y")
 
 
 class Place(Contract):
-    """The place of a post in the newer formats (no recorded post has one), and in the classic graph before 2022."""
+    """The place of a post. No recorded page has one."""
 
     id: Id | None = always("pk", "id")
     name: str | None = always("name")
     has_public_page: bool | None = sometimes("has_public_page")
     slug: str | None = sometimes("slug")
     address: str | None = sometimes("address_json")
-
-
-class GraphPlace(Place):
-    """The place of a post in the classic graph."""
-
-    has_public_page: bool | None = always("has_public_page")
-    slug: str | None = always("slug")
-    address: str | None = always("address_json")
 
 
 class Picture(Contract):
@@ -193,7 +161,7 @@ class Version(Contract):
 
 
 class OriginalSound(Contract):
-    """A sound that was recorded with a reel, in the newer formats."""
+    """A sound that was recorded with a reel, on the post's page."""
 
     is_original: ClassVar[bool] = True
     artist: str | None = always("ig_artist.username")
@@ -204,7 +172,7 @@ class OriginalSound(Contract):
 
 
 class LicensedSound(Contract):
-    """The licensed music of a reel, in the newer formats."""
+    """The licensed music of a reel, on the post's page."""
 
     is_original: ClassVar[bool] = False
     artist: str | None = always("music_asset_info.display_artist")
@@ -214,8 +182,8 @@ class LicensedSound(Contract):
     id: Id | None = always("music_asset_info.audio_cluster_id")
 
 
-class GraphSound(Contract):
-    """The sound of a reel in the classic graph."""
+class EmbeddedSound(Contract):
+    """The sound of a reel on the embed page."""
 
     is_original: bool | None = always("uses_original_audio")
     artist: str | None = always("artist_name")
@@ -229,5 +197,3 @@ class Slide(Contract):
     """A slide of a carousel."""
 
     pictures: list[Picture] = sometimes("image_versions2.candidates[]")
-    height: Count | None = sometimes("original_height")
-    width: Count | None = sometimes("original_width")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
-from crawler.platforms.photoapp.link import code_of_id
+from crawler.platforms.photoapp.link import code_of_id, id_of_code, shortcode_of
 from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
-from crawler.platforms.photoapp.payload_parts import Comment, Listed, Owner, Person, Place, Slide, Tag
+from crawler.platforms.photoapp.payload_parts import Id, Listed, Owner, Person, Place, RelayComment, Slide, Tag
 from crawler.reading.contract import Count
 from crawler.reading.json import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text
@@ -23,23 +23,53 @@ KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSide
 PROGRESSIVE = 101
 """The ``type`` of a video's versions that are complete, playable files."""
 
+_NUMERIC = re.compile(r"(?:POLARIS_)?(?P<id>[0-9]{1,24})(?:_[0-9]+)?")
+_CODE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
 Row = dict[str, Any]
 
 
-def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
+class Identity(NamedTuple):
+    """The identity of a post: one number, which the platform states several times, as a shortcode and as an id."""
+
+    code: str
+    """The shortcode, "" if the response states neither a shortcode nor a numeric id."""
+    pk: str
+    """The numeric id, computed from the shortcode. "" if ``code`` is empty."""
+    contradicts: bool
+    """Whether another statement differs, such as an id that a JavaScript client has rounded to ``…000``."""
+
+
+def identity_of(codes: Iterable[str | None], ids: Iterable[Id | None]) -> Identity:
+    """Return the identity that shortcodes and numeric ids state. The first shortcode decides, without one the first id.
+
+    >>> identity_of(["DeAZ0uAgNuA", None], [3999310043081137024, "POLARIS_3999310043081137024"])
+    Identity(code='DeAZ0uAgNuA', pk='3999310043081137024', contradicts=False)
+    >>> identity_of(["DeAZ0uAgNuA"], [3999310043081137000, None]).contradicts
+    True
+    >>> identity_of([None], ["3999310043081137024_787132"])
+    Identity(code='DeAZ0uAgNuA', pk='3999310043081137024', contradicts=False)
+    """
+    found = [_NUMERIC.fullmatch(str(each)) for each in ids if each is not None]
+    stated = [each for each in codes if each and _CODE.fullmatch(each)] + [
+        code_of_id(each["id"]) for each in found if each
+    ]
+    code = next(filter(None, stated), "")
+    same = {shortcode_of(each) for each in stated} <= {shortcode_of(code)}
+    return Identity(code, id_of_code(shortcode_of(code)), not same or None in found)
+
+
+def photo_post(post: Post, identity: Identity, comments: Sequence[RelayComment] = ()) -> Row:
     """Build the contract's post. ``comments``: the comments in the object that contains the post."""
     is_video = post.kind == VIDEO
-    parts: list[Post | Slide] = [post, *post.slides]
-    sized = next((each for each in parts if each.height), post)  # the app's carousels have no size
     return {
         "__typename": KINDS[post.kind],
         "accessibility_caption": post.alt or "",
-        "clips_music_attribution_info": _music(post) if is_video else None,
+        "clips_music_attribution_info": _music(post),
         "coauthor_producers": [_coauthor(each) for each in post.coauthors],
         "comments_disabled": post.closes_comments,
-        "dimensions": {"height": count(sized.height) or None, "width": count(sized.width) or None},
+        "dimensions": {"height": count(post.height) or None, "width": count(post.width) or None},
         "display_url": picture(post),
         "edge_media_preview_like": {"count": _likes(post)},
         "edge_media_to_caption": {"edges": [{"node": {"text": post.caption}}] if post.caption else []},
@@ -49,7 +79,7 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
         },
         "edge_media_to_tagged_user": {"edges": [{"node": _tag(each, each.user)} for each in post.tags if each.user]},
         "has_audio": post.has_audio,
-        "id": str(post.pk),
+        "id": identity.pk,
         "is_ad": post.is_ad,
         "is_affiliate": post.is_affiliate,
         "is_paid_partnership": post.is_paid,
@@ -58,7 +88,7 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
         "location": _location(post.place) if post.place else None,
         "owner": _owner(post.owner),
         "product_type": post.product_type or "",
-        "shortcode": shortcode(post),
+        "shortcode": identity.code,
         "taken_at_timestamp": count(post.taken_at),
         "thumbnail_src": _url(post.thumbnail) or _smallest_picture(post),
         "video_duration": (exact_duration(post) or _file_duration(post)) if is_video else None,
@@ -66,11 +96,6 @@ def photo_post(post: Post, comments: Sequence[Comment] = ()) -> Row:
         "video_url": _video_url(post) if is_video else None,
         "video_view_count": nonzero_count(post.views, hidden=post.hides_counts) if is_video else None,
     }
-
-
-def shortcode(post: Post) -> str:
-    """Return the shortcode of a post, computed from the id if it is missing."""
-    return post.code or code_of_id(str(post.pk))
 
 
 def picture(post: Post) -> str:
@@ -106,7 +131,7 @@ def _likes(post: Post) -> int | None:
 
 
 def _smallest_picture(post: Post) -> str:
-    """Return the URL of the smallest picture, for items of the app, which have no ``display_uri``."""
+    """Return the URL of the smallest picture, for items without ``display_uri`` (capture 6c9088afd4ec)."""
     sized = [each for each in post.pictures if each.width] if isinstance(post, Item) else []
     return _url(min(sized, key=lambda each: each.width or 0).url) if sized else ""
 
@@ -183,7 +208,7 @@ def _listed(post: Listed) -> Row:
         "display_uri": _url(post.picture),
         "id": post.id or "",
         "media_type": count(post.media_type),
-        "pk": post.pk,
+        "pk": identity_of([post.code], [post.pk]).pk,
         "product_type": post.product_type or "",
         "seo_canonical_url": post.link or None,
         "user": {"id": post.user_id or "", "pk": post.user_pk or "", "username": post.user_name or ""},
@@ -207,13 +232,12 @@ def _tag(tag: Tag, user: Person) -> Row:
     return {"user": _coauthor(user), "x": number(tag.x), "y": number(tag.y)}
 
 
-def _comment(comment: Comment) -> Row:
-    author = comment.author
+def _comment(comment: RelayComment) -> Row:
     unknown = {"id": "", "username": "", "is_verified": None, "profile_pic_url": ""}
     return {
         "id": str(comment.pk),
         "text": comment.text or "",
         "created_at": count(comment.created_at),
-        "owner": _account(author) if author else unknown,
+        "owner": _account(comment.author) if comment.author else unknown,
         "edge_liked_by": {"count": count(comment.likes)},
     }

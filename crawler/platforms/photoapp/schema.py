@@ -36,8 +36,7 @@ class PostParams(Params):
 class Dimensions(Model):
     """Size of the picture.
 
-    The page for logged-out visitors states the size of the uploaded file. The older formats of the payload state the
-    size in which the page shows the picture.
+    The post's page states the size of the uploaded file. The embed page states the size in which it shows the picture.
     """
 
     height: int | None
@@ -157,7 +156,7 @@ class Tags(Model):
 
 
 class Music(Model):
-    """The sound of a reel."""
+    """The sound of a reel, or of a photo or carousel with music."""
 
     artist_name: str
     """Name of the artist. For original audio, it is an account's name."""
@@ -219,7 +218,7 @@ class TimelineItem(Model):
     media_type: int | None
     """1 for an image, 2 for a video, 8 for a carousel; null if the page does not state it."""
     pk: str
-    """The post's numeric id."""
+    """The post's numeric id, which is the same number as ``code``."""
     product_type: str
     """feed, clips, carousel_container or igtv."""
     seo_canonical_url: str | None
@@ -279,7 +278,7 @@ class Post(Model):
     accessibility_caption: str
     """Description of the picture in English, or ""."""
     clips_music_attribution_info: Music | None
-    """The sound of a reel; null for photos and carousels, or if the page does not state it."""
+    """The sound of a reel, or of a photo or carousel with music; null if the page does not state it."""
     coauthor_producers: list[Coauthor]
     """Accounts that published the post together with its owner."""
     comments_disabled: bool | None
@@ -295,7 +294,7 @@ class Post(Model):
     has_audio: bool | None
     """Whether a video has sound; null if the page does not state it."""
     id: str = Field(pattern=r"^[0-9]+$")
-    """The post's numeric id. Never empty."""
+    """The post's numeric id, which is the same number as ``shortcode``. Never empty."""
     is_ad: bool | None
     """Whether the post is an advertisement; null if not stated: the logged-out page does not state it."""
     is_affiliate: bool | None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.photoapp import embed as photoapp_embed
 from crawler.sandbox.photoapp import page as photoapp_page
-from crawler.sandbox.photoapp.page import ERROR_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
+from crawler.sandbox.photoapp.page import ERROR_ROUTE, LANDING_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeResponse, FaultlessResponse
@@ -31,8 +32,9 @@ FAULTS = (
     | SHARE_FAULTS
     | {
         "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the error page"),
-        "null-post": Fault("TARGET_NOT_FOUND", "the data block contains null"),
-        "private": Fault("TARGET_NOT_FOUND", "the post is withheld without a ruling"),
+        "null-post": Fault("EXTRACTION_FAILED", "the data block contains null, and the embed page has no post"),
+        "null-page": Fault("OK", "the data block contains null; the embed page works"),
+        "private": Fault("TARGET_NOT_FOUND", "the post is withheld without a ruling, and the embed page is broken"),
         "field-exception": Fault("TARGET_NOT_FOUND", "no data, and the query's error message for missing posts"),
         "age-gate": Fault("TARGET_RESTRICTED", "withheld by a ruling about the visitor's age"),
         "region-gate": Fault("TARGET_RESTRICTED", "withheld by a ruling about the visitor's region"),
@@ -60,6 +62,7 @@ FAULTS = (
         "wrong-post": Fault("EXTRACTION_FAILED", "another post's page"),
         "wrong-post-once": Fault("OK", "another post's page, for the first request only"),
         "wrong-shell": Fault("EXTRACTION_FAILED", "another post's page without its data"),
+        "stub": Fault("EXTRACTION_FAILED", "the landing page of mobile visitors, with a stub of the post"),
         "no-data": Fault("EXTRACTION_FAILED", "a page without a data block"),
         "broken-json": Fault("EXTRACTION_FAILED", "a truncated data block"),
         "deep-json": Fault("EXTRACTION_FAILED", "a data block of ten thousand nested lists"),
@@ -70,15 +73,19 @@ FAULTS = (
         "embed-down": Fault("OK", "500 for the embed page of a video"),
         "embed-forbidden": Fault("OK", "403 for the embed page of a video"),
         "embed-null": Fault("OK", "an embed page without data"),
+        "embed-broken": Fault("OK", "a broken embed page of a video"),
         "reels-forbidden": Fault("OK", "403 for the reels of a video's owner"),
         "page-walled": Fault("OK", "a redirect to the login page; the embed page works"),
     }
 )
 """The app's faults by name. ``Site.faults`` lists the shortcodes and tokens that select them."""
 
-NEWER = ("reels-forbidden", "page-walled")
+NEWER = ("reels-forbidden", "page-walled", "null-page", "stub", "embed-broken")
 """Faults that were added later. These faults are numbered after all others, so that existing faults keep their
 shortcodes."""
+
+EMBED_FAULTS = {"null-post": photoapp_embed.page(None), "private": photoapp_embed.broken()}
+"""The embed pages of posts with faults that change the embed page, too."""
 
 EVERYWHERE = ("login-redirect", "login-route", "home", "require-login")
 """Faults that affect a post's embed page as well as its page."""
@@ -149,7 +156,8 @@ _ANSWERS: dict[str, FakeResponse] = {
     "stale-query": _failed("execution error", severity="CRITICAL"),
     "field-exception": _failed("A server error field_exception occured."),
     "no-data": (200, {}, photoapp_page.plain("Back in a moment")),
-    "embed-null": (200, {}, photoapp_page.embed({"gql_data": None}, light=True)),
+    "embed-null": (200, {}, photoapp_embed.page({"gql_data": None})),
+    "embed-broken": (200, {}, photoapp_embed.broken()),
     "share-gone": (200, {}, photoapp_page.document(ERROR_ROUTE, (), light=True)),
     "share-profile": _redirect("/northwood.lodge/"),
     "share-loop": _redirect("/share/p/BAelsewhere/"),
@@ -170,11 +178,22 @@ def _only_previews(page: bytes) -> bytes:
 
 _DEEP = b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
+
+def _leave_stub(result: dict[str, Any]) -> None:
+    post = result["data"]["xig_polaris_media"]["if_not_gated_logged_out"]
+    stub = {"__typename": post["__typename"], "user_for_shid_logged_out": None, "id": post["id"]}
+    stub |= {"__isXIGPolarisMedia": post["__typename"], "video_image": {"uri": "https://static.example/cover.jpg"}}
+    result["data"] = {"xig_polaris_media": stub}
+
+
 _PAGES: dict[str, Callable[[bytes], bytes]] = {
     "shell": photoapp_page.without_block,
     "shell-to-plain": photoapp_page.without_block,
     "og-only": _only_previews,
     "broken-json": lambda page: photoapp_page.with_block(page, lambda block: block[:-4_000]),
+    "stub": lambda page: photoapp_page.with_result(page, _leave_stub).replace(
+        b"igweb." + photoapp_page.POST_ROUTE.encode(), b"instagramwebloggedout." + LANDING_ROUTE.encode()
+    ),
     "deep-json": lambda page: photoapp_page.with_block(page, lambda _: _DEEP),
 }
 _WRONG_POST: dict[str, Callable[[bytes], bytes]] = {
@@ -212,6 +231,7 @@ _PARTIAL_ERROR = {"message": "execution error", "path": ["xig_polaris_media", "l
 _RESULTS: dict[str, _Damage] = {
     "partial-error": lambda result: result.update(errors=[_PARTIAL_ERROR]),
     "null-post": lambda result: result["data"].update(xig_polaris_media=None),
+    "null-page": lambda result: result["data"].update(xig_polaris_media=None),
     "private": lambda result: result["data"]["xig_polaris_media"].update(if_not_gated_logged_out=None),
     "age-gate": _gated(3, "Age-restricted content"),
     "region-gate": _gated(2, "Not available in your region"),

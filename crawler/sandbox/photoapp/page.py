@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.photoapp.people import hash_of
-from crawler.sandbox.skeletons import Fragments, Skeletons
+from crawler.sandbox.skeletons import ABSENT, Fragments, Skeletons
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,12 @@ ERROR_ROUTE = "PolarisErrorRoute"
 LOGIN_ROUTE = "PolarisCAAIGLoginHomepageRoute"
 REELS_ROUTE = "PolarisLoggedOutDesktopWWWProfileReelsRoute"
 PROFILE_ROUTE = "PolarisLoggedOutDesktopWWWProfileRoute"
+LANDING_ROUTE = "PolarisPostLandingPageFullyPerfOptimizedRoute"
+PAGE_IDS = {ERROR_ROUTE: "httpErrorPage", LOGIN_ROUTE: "loginPage"}
 POST_QUERY = "PolarisLoggedOutDesktopWWWPostRootContentQuery"
 PUBLIC = "https://www.instagram.com"
+ROUTE_BLOCK = 12
+"""The position of the block with the route among the blocks that every page has. The results of queries follow it."""
 
 fill, render = Skeletons(__file__), Fragments(__file__)
 
@@ -30,15 +34,40 @@ _END = b"</body></html>"
 _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "sheet", "modal", "surface", "avatar", "row")
 
 
-def document(
-    route: str, blocks: Sequence[bytes], *, light: bool, meta: str = "", attributes: str = ' data-content-len="1"'
-) -> bytes:
-    """Render a page with the name of its route, link-preview tags, data blocks, and other scripts."""
-    name = orjson.dumps({"canonicalRouteName": f"comet.igweb.{route}"})
-    scripts = b"".join(_script(block, attributes) for block in (name, *blocks))
+def document(route: str, blocks: Sequence[bytes], *, light: bool, post: Post | None = None) -> bytes:
+    """Render a page with the blocks that every page has, its route, and the results of queries.
+
+    ``post``: the post whose page it is, which is named by the link-preview tags and by the parameters of the route.
+    """
+    # The attributes of the script elements differ between pages.
+    attributes = ' data-content-len="4711"' if post is None or int(post.pk) % 2 else ""
+    preloaders = [fill("post preloader", post=post, adapter=_adapter(POST_QUERY), query=POST_QUERY)] if post else []
+    bootstrap = fill("bootstrap", route=_route(route, post), preloaders=preloaders if blocks else None)["blocks"]
+    constant = [orjson.dumps(each) for each in bootstrap]
+    constant[ROUTE_BLOCK + 1 : ROUTE_BLOCK + 1] = blocks
+    scripts = b"".join(_script(block, attributes) for block in constant)
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
-    head = f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Photo app</title>{meta}</head><body>'
-    return head.encode() + weight + scripts + _END
+    return render("head", meta=preview(post) if post else "").encode() + weight + scripts + _END
+
+
+def _route(name: str, post: Post | None) -> dict[str, Any]:
+    """Build the parameters of a page's route. Those of a post contain its shortcode and its ids."""
+    page_id = "postPage" if post else PAGE_IDS.get(name, "profilePage")
+    return fill(
+        "route",
+        route=name,
+        root=name.removesuffix("Route") + "Root",
+        page_id=page_id,
+        props=fill("post props", post=post) if post else fill("other props", page_id=page_id),
+        entity=fill("post entity") if post else ABSENT,
+        url=f"/p/{post.code}/" if post else "/",
+        params=fill("post params", post=post) if post else {},
+        path="/{permalink_key}/{shortcode}/{?slug}/" if post else None,
+    )
+
+
+def _adapter(query: str) -> str:
+    return f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
 
 
 def preview(post: Post) -> str:
@@ -50,17 +79,9 @@ def preview(post: Post) -> str:
 
 def prefetched(query: str, data: dict[str, Any]) -> bytes:
     """Build a page's data block: the response to the page's first query, nested in script calls."""
-    adapter = f"adp_{query}RelayPreloader_{hash_of(query)[:22]}"
-    return orjson.dumps(fill("prefetched", adapter=adapter, result={"data": data, "extensions": {"is_final": True}}))
-
-
-def embed(context: dict[str, Any] | None, *, light: bool) -> bytes:
-    """Render the embed page. The page's data is JSON within a JSON string."""
-    inner = None if context is None else orjson.dumps(context).decode()
-    call = orjson.dumps(["PolarisEmbedSimple", "init", [], [{"contextJSON": inner}]])
-    init = b's.handle({"require":[' + call.replace(b"</", b"<\\/") + b"]});"
-    shell = b'<!DOCTYPE html><html lang="en"><head><title>Photo app</title></head><body class="Embed">'
-    return shell + (b"" if light else _styles()) + b"<script>" + init + b"</script></body></html>"
+    return orjson.dumps(
+        fill("prefetched", adapter=_adapter(query), result={"data": data, "extensions": {"is_final": True}})
+    )
 
 
 def plain(title: str) -> bytes:
@@ -74,16 +95,22 @@ def previews_of(page: bytes) -> bytes:
 
 
 def without_block(page: bytes) -> bytes:
-    """Remove the data block from a page that ``document`` rendered."""
-    return page[: page.rindex(b"<script ")] + _END
+    """Remove the results of the query from a page that ``document`` rendered."""
+    start, end = _block(page)
+    return page[: page.rindex(b"<script ", 0, start)] + page[end + len(b"</script>") :]
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Return a page that ``document`` rendered, with ``change`` applied to its data block."""
-    start = page.index(b">", page.rindex(b"<script ")) + 1
-    end = page.rindex(b"</script>")
+    """Return a page that ``document`` rendered, with ``change`` applied to the block with the results of the query."""
+    start, end = _block(page)
     block = change(page[start:end].replace(b"<\\/", b"</"))
     return page[:start] + block.replace(b"</", b"<\\/") + page[end:]
+
+
+def _block(page: bytes) -> tuple[int, int]:
+    """Return the start and the end of the block with the results of the query."""
+    mark = page.index(b'"RelayPrefetchedStreamCache"')
+    return page.index(b">", page.rindex(b"<script ", 0, mark)) + 1, page.index(b"</script>", mark)
 
 
 def with_result(page: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -8,16 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-import orjson
-
 from crawler.sandbox.faults import described, target
+from crawler.sandbox.photoapp import embed as photoapp_embed
 from crawler.sandbox.photoapp import faults as photoapp_faults
-from crawler.sandbox.photoapp import graph as photoapp_graph
 from crawler.sandbox.photoapp import media as photoapp_media
 from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.expected import record
-from crawler.sandbox.photoapp.faults import EVERYWHERE, FAULTS, NEWER, SHARE_FAULTS
-from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, code_of, id_of, people
+from crawler.sandbox.photoapp.faults import EMBED_FAULTS, EVERYWHERE, FAULTS, NEWER, SHARE_FAULTS
+from crawler.sandbox.photoapp.people import CAROUSEL, PHOTO, VIDEO, Account, Author, Post, id_of, people
 from crawler.sandbox.protocol import FakeRequest
 
 if TYPE_CHECKING:
@@ -111,14 +109,12 @@ class Site:
         if name == "shell-to-plain" and "sec-ch-ua" in request.headers:  # only browsers send this header
             return None
         of_embed = name.startswith("embed-")
-        if post and of_embed != bool(post["embed"]) and name not in EVERYWHERE:
+        if post and of_embed != bool(post["embed"]) and name not in {*EVERYWHERE, *EMBED_FAULTS}:
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
     def page(self, request: FakeRequest) -> FakeResponse:
-        """Build the undamaged response: a post's page, embed page or query result, reels, a redirect or other page."""
-        if request.method == "POST":
-            return self._query(request)
+        """Build the undamaged response: a post's page or embed page, reels, a redirect or another page."""
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
         if share and share["token"] in self.shares:
             found = self.posts[self.shares[share["token"]]]
@@ -136,18 +132,15 @@ class Site:
 
     def _post_page(self, post: Post, request: FakeRequest, *, embedded: bool) -> bytes:
         if embedded:
-            context = {"gql_data": {"shortcode_media": photoapp_graph.embedded(post)}, "media": None}
-            return photoapp_page.embed(context, light=self.light)
+            context = {"gql_data": {"shortcode_media": photoapp_embed.embedded(post)}, "media": None}
+            return photoapp_embed.page(context)
         if request.headers and request.headers.get("sec-fetch-mode") != "navigate":  # not a browser's navigation
             return self.document(post)
         return self.document(post, self.block(post))
 
     def document(self, post: Post, *blocks: bytes) -> bytes:
         """Render a post's page with data blocks."""
-        route, meta = photoapp_page.POST_ROUTE, photoapp_page.preview(post)
-        # The attributes of the script elements differ between pages.
-        attributes = ' data-content-len="4711"' if int(post.pk) % 2 else ""
-        return photoapp_page.document(route, blocks, light=self.light, meta=meta, attributes=attributes)
+        return photoapp_page.document(photoapp_page.POST_ROUTE, blocks, light=self.light, post=post)
 
     def block(self, post: Post) -> bytes:
         """Build the data block of a post's page."""
@@ -156,12 +149,9 @@ class Site:
         return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
-        """Build the data of a query for a post, in the payload format ``page``, ``item`` or ``graph``."""
+        """Build the data of a query for a post, in the payload format ``page`` or ``item``."""
         if form == "item":
             return {"xdt_api__v1__media__shortcode__web_info": {"items": [photoapp_media.item(post)]}}
-        if form == "graph":
-            related = [self.posts[code] for code in self.listed[:4]]
-            return {"xdt_shortcode_media": photoapp_graph.node(post, related)}
         return {"xig_polaris_media": photoapp_media.wrapper(post, self.timeline(post.owner))}
 
     def reels_page(self, account: Account) -> bytes:
@@ -171,17 +161,10 @@ class Site:
         block = photoapp_page.prefetched("PolarisLoggedOutDesktopWWWProfileReelsTabContentQuery", data)
         return photoapp_page.document(photoapp_page.REELS_ROUTE, (block,), light=self.light)
 
-    def _query(self, request: FakeRequest) -> FakeResponse:
-        """Respond to a query that a page's script sends. The format of the result depends on the path and the body."""
-        query = orjson.loads(request.body)
-        form = {"/api/graphql": "page", "/graphql/query": str(query.get("form", "item"))}[request.path]
-        post = self.post(query.get("shortcode") or code_of(int(query["media_id"])))
-        keys = {"page": "xig_polaris_media", "graph": "xdt_shortcode_media"}
-        found = self.data(post, form) if post else {keys.get(form, "xdt_api__v1__media__shortcode__web_info"): None}
-        return 200, {"Content-Type": "application/json"}, orjson.dumps({"data": found, "status": "ok"})
-
     def damaged(self, name: str, request: FakeRequest) -> FakeResponse:
         """Build the damaged response for a fault that only this app has. The response is the same for all clients."""
+        if name in EMBED_FAULTS and request.path.endswith("/embed/captioned/"):
+            return 200, {}, EMBED_FAULTS[name]
         return photoapp_faults.damaged(name, lambda: self.page(FakeRequest(request.path)), self._other_page)
 
     def _other_page(self) -> FakeResponse:
@@ -209,7 +192,7 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record for the post at ``url``. ``plays``: whether the crawl also reads play counts.
 
-        ``form`` (page, item, graph or embed): return the record of a single response in this format.
+        ``form`` (page, item or embed): return the record of a single response in this format.
 
         Raises:
             KeyError: the URL is missing, or the post does not exist.
@@ -221,7 +204,13 @@ class Site:
         if post is None:
             raise KeyError(code)
         code = _unnumbered(code)
-        served = "embed" if self.faults.get(code) == "page-walled" else "item" if post.layout == "item" else "page"
+        served = (
+            "embed"
+            if self.faults.get(code) in {"page-walled", "null-page"}
+            else "item"
+            if post.layout == "item"
+            else "page"
+        )
         expected = record(post, params.get("form") or served, self.timeline(post.owner))
         if post.is_video and "form" not in params:
             if post.timing == "embed" and code not in self.faults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,8 +14,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamRateLimited
 from crawler.platforms.photoapp.link import code_of_id
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage
-from crawler.sandbox.photoapp import graph
-from crawler.sandbox.photoapp.page import embed
+from crawler.sandbox.photoapp import embed
+from crawler.sandbox.photoapp.people import PHOTO
 from crawler.sandbox.photoapp.site import EXAMPLE, Site
 from crawler.sandbox.protocol import FakeRequest
 
@@ -53,42 +54,223 @@ def post_of(page: PostPage) -> dict[str, Any]:
     return asyncio.run(page.to_item())
 
 
-# PH-1
+def result(data: Any) -> dict[str, Any]:
+    """Put data where pages have the results of queries."""
+    return {"require": [["x", {"result": {"data": data, "extensions": {"is_final": True}}}]]}
 
 
-@pytest.mark.parametrize(
-    "post",
-    [
-        {"code": EXAMPLE, "media_type": 1, "taken_at": 1_760_000_000, "image_versions2": {}},
-        {"pk": PK, "like_count": 3},
-        {"id": f"POLARIS_{PK}", "display_url": "https://cdn.example/a.jpg"},
-        {"short": EXAMPLE, "taken_at": 1},
-        {"short": EXAMPLE, **{f"key{number}": None for number in range(14)}},
-    ],
-)
-@pytest.mark.parametrize("code", [EXAMPLE, ""])
-def test_ph_1_a_post_under_an_unknown_key_is_not_a_throttled_page(post: dict[str, Any], code: str) -> None:
-    several = sum(key in post for key in ("media_type", "taken_at", "image_versions2")) > 1
-    error = error_of(page_of(html({"new_root": post}), code=code))
-    if code or several:
-        assert isinstance(error, ExtractionFailed)
-        assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
-    else:  # no post was requested: one known key does not prove that this is a post
-        assert isinstance(error, UpstreamRateLimited)
+# A page is throttled if it has no result of a query, whatever the parameters of its route are
+
+ROUTE_PARAMS = {"shortcode": EXAMPLE, "media_id": PK, "media_type": 1} | {f"key{number}": None for number in range(30)}
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        {"params": {"shortcode": EXAMPLE, "locale": "en"}},
-        {"other": {"code": "DbSandbox02", "media_type": 1}},
+        {"params": ROUTE_PARAMS},
+        {"rootView": {"props": {"media_id": PK}}, "hostableView": {"params": ROUTE_PARAMS}},
+        {"entityKeyConfig": {"entity_id": {"source": "param", "value": EXAMPLE}}},
+        {"gkxData": {"163": {"result": True, "hash": None}}, "ixData": {"1": {"result": {"hash": EXAMPLE}}}},
+        {"other": {"code": EXAMPLE, "media_type": 1, "taken_at": 1, "like_count": 2, "image_versions2": {}}},
         {"note": f"media_type of {EXAMPLE}"},
     ],
 )
-def test_ph_1_a_page_that_only_names_the_post_is_a_throttled_page(data: dict[str, Any]) -> None:
-    error = error_of(page_of(html(data)))
+@pytest.mark.parametrize("code", [EXAMPLE, ""])
+def test_a_page_without_a_querys_result_is_a_throttled_page(data: dict[str, Any], code: str) -> None:
+    error = error_of(page_of(html(data), code=code))
     assert isinstance(error, UpstreamRateLimited)
     assert error.reason == "throttled_shell"
+    assert error.details == [{"loc": ["route"], "msg": "comet.igweb.PolarisPostRoute", "type": "mark"}]
+
+
+def test_the_shell_of_2024_has_no_route_name() -> None:
+    policy = '<script>{"action":"*","tracePolicy":"*"}</script><script>{"tracePolicy": "polaris.postPage"}</script>'
+    error = error_of(page_of(f"<html><head>{PREVIEW}</head><body>{policy}</body></html>"))
+    assert (error.code, error.details[0]["msg"]) == ("UPSTREAM_RATE_LIMITED", "polaris.postPage")
+
+
+@pytest.mark.parametrize("post", [{"code": EXAMPLE}, {"id": f"POLARIS_{PK}"}, {"short": "x"}])
+@pytest.mark.parametrize("code", [EXAMPLE, ""])
+def test_ph_1_a_result_under_an_unknown_key_is_not_a_throttled_page(post: dict[str, Any], code: str) -> None:
+    error = error_of(page_of(html(result({"new_root": post})), code=code))
+    assert isinstance(error, ExtractionFailed)
+    assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        'window._sharedData = {"entry_data": {"PostPage": [{"graphql": {"shortcode_media": {"id": "1"}}}]}};',
+        'window.__additionalDataLoaded(\'/p/x/\', {"graphql": {"shortcode_media": null}});',
+    ],
+)
+def test_a_page_without_a_known_route_is_of_an_unknown_form(scripts: str) -> None:
+    """Pages of 2017 to 2021, which no request receives, name the post in their link-preview tags, too."""
+    error = error_of(page_of(f"<html><head>{PREVIEW}</head><body><script>{scripts}</script></body></html>"))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "unknown_form")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"items": [{"pk": PK, "code": EXAMPLE, "media_type": 1, "taken_at": 1}]},
+        {"graphql": {"shortcode_media": {"id": PK, "shortcode": EXAMPLE}}},
+        {"data": {"xdt_shortcode_media": {"id": PK}}, "errors": [{"message": "execution error"}]},
+        {"if_not_gated_logged_out": {"pk": PK}},
+        [],
+        [{"pk": PK}],
+    ],
+)
+def test_json_in_no_form_of_a_page_is_of_an_unknown_form(document: Any) -> None:
+    error = error_of(page_of(orjson.dumps(document)))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "unknown_form")
+
+
+# A statement about the post needs a mark
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "code", "reason", "mark"),
+    [
+        ({"xig_polaris_media": None}, {}, "EXTRACTION_FAILED", "null_post", "No post"),
+        (None, {}, "EXTRACTION_FAILED", "null_post", "No post"),
+        (media(), {}, "EXTRACTION_FAILED", "null_post", "No post"),
+        (
+            {"xig_polaris_media": None},
+            {"errors": [{"message": "A server error field_exception occured."}]},
+            "TARGET_NOT_FOUND",
+            "missing_or_private",
+            "A server error field_exception occured.",
+        ),
+        (
+            {"xig_polaris_media": None},
+            {"errors": [{"message": "Rate limit exceeded"}]},
+            "UPSTREAM_RATE_LIMITED",
+            "rate_limited",
+            "Rate limit exceeded",
+        ),
+        (
+            {"xdt_api__v1__media__shortcode__web_info": {"items": []}},
+            {"errors": [{"message": "execution error"}]},
+            "EXTRACTION_FAILED",
+            "stale_query",
+            "execution error",
+        ),
+        ({"xdt_api__v1__media__shortcode__web_info": {"items": []}}, {}, "EXTRACTION_FAILED", "null_post", "No post"),
+    ],
+)
+def test_a_null_post_needs_a_mark(data: Any, more: dict[str, Any], code: str, reason: str, mark: str) -> None:
+    if data == media():
+        data["xig_polaris_media"] |= {"if_not_gated_logged_out": None, "gating_ruling": None}
+    page = html({"require": [["x", {"result": {"data": data, **more}}]]})
+    for body in (page, orjson.dumps({"data": data, **more})):
+        error = error_of(page_of(body))
+        assert (error.code, error.reason, error.details[0]["msg"]) == (code, reason, mark)
+
+
+@pytest.mark.parametrize(
+    ("ruling", "code"),
+    [
+        ({"gating_type": 3, "title": None, "description": None}, "TARGET_RESTRICTED"),
+        ({"gating_type": None, "title": "Not available", "description": ""}, "TARGET_RESTRICTED"),
+        ({"gating_type": None, "title": "", "description": None}, "EXTRACTION_FAILED"),
+    ],
+)
+def test_an_empty_ruling_is_no_ruling(ruling: dict[str, Any], code: str) -> None:
+    data = media()
+    data["xig_polaris_media"] |= {"if_not_gated_logged_out": None, "gating_ruling": ruling}
+    assert error_of(page_of(html(result(data)))).code == code
+
+
+@pytest.mark.parametrize("name", ["EmbedIsBroken", "EmbedBrokenMedia"])
+def test_a_broken_embed_page_is_a_missing_post(name: str) -> None:
+    box = f'<div class="_aa4c"><div class="{name}"><div class="ebmMessage">It may be broken.</div></div></div>'
+    error = error_of(page_of(embed.page(None, box), kind=EmbedPage))
+    assert (error.code, error.reason) == ("TARGET_NOT_FOUND", "missing_or_private")
+    assert error.details == [{"loc": ["class"], "msg": f"{name} It may be broken.", "type": "mark"}]
+
+
+@pytest.mark.parametrize("context", [None, {}, {"gql_data": None}, {"gql_data": {}}, {"gql_data": {"x": 1}}])
+def test_an_embed_page_without_a_mark_has_no_data_block(context: dict[str, Any] | None) -> None:
+    style = "<style>.EmbedIsBroken{color:red}</style>"  # a stylesheet names the class on every page
+    error = error_of(page_of(embed.page(context, style), kind=EmbedPage))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "no_data_block")
+
+
+def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
+    post = replace(
+        SITE.posts[EXAMPLE], kind=PHOTO, caption="Two\nlines & <b> #tag", likes=12_345, comment_count=2, hidden=False
+    )
+    page = page_of(embed.simple(post), kind=EmbedPage)
+    found = post_of(page)
+    assert (page.unread, page.has_time) == ([], False)
+    assert (found["id"], found["shortcode"], found["__typename"]) == (PK, EXAMPLE, "XDTGraphImage")
+    assert found["edge_media_to_caption"]["edges"] == [{"node": {"text": "Two\nlines & <b> #tag"}}]
+    assert found["edge_media_preview_like"] == {"count": 12_345}
+    assert found["edge_media_to_comment"] == {"count": 2, "edges": []}
+    assert found["display_url"] == post.image("e35_s1080x1080")
+    owner = post.owner
+    assert [found["owner"][key] for key in ("id", "username", "profile_pic_url", "is_verified")] == [
+        owner.pk,
+        owner.username,
+        owner.picture,
+        None,
+    ]
+    rounded = page_of(embed.simple(post).replace(b"12,345 likes", b"12.3K likes"), kind=EmbedPage)
+    assert post_of(rounded)["edge_media_preview_like"] == {"count": None}
+
+
+# The identity of a post is one value, made of all its statements
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "wrong"),
+    [
+        ({}, {}, False),
+        ({"pk": int(PK)}, {"pk": int(PK)}, False),
+        ({"pk": int(PK) // 1000 * 1000}, {}, True),
+        ({"pk": float(PK)}, {}, False),
+        ({"pk": "not a number"}, {}, True),
+        ({"id": f"POLARIS_{int(PK) + 1}"}, {}, True),
+        ({"id": f"{PK}_12"}, {}, False),
+        ({}, {"pk": str(int(PK) + 1)}, True),
+        ({"pk": None}, {}, False),
+        ({"code": None}, {}, False),
+        ({"code": None, "pk": None}, {}, False),
+        ({"code": None, "pk": None}, {"code": None}, False),
+        ({"code": None, "pk": None, "id": None}, {"code": None}, False),
+    ],
+)
+def test_the_code_decides_the_id(inner: dict[str, Any], outer: dict[str, Any], *, wrong: bool) -> None:
+    data = media(**inner)
+    data["xig_polaris_media"] |= outer
+    page = page_of(html(data))
+    post = post_of(page)
+    assert (post["id"], post["shortcode"]) == (PK, EXAMPLE)
+    contradictions = [each for each in page.unread if each.cause == "contradiction"]
+    assert [each.path for each in contradictions] == ["xig_polaris_media.if_not_gated_logged_out.pk"] * wrong
+
+
+def test_a_post_without_any_identity_is_not_returned() -> None:
+    data = media(code=None, pk=None, id=None)
+    data["xig_polaris_media"] |= {"code": None, "pk": None}
+    assert error_of(page_of(html(data))).reason == "missing_field"
+
+
+def test_a_rounded_id_in_the_owners_timeline_is_a_warning() -> None:
+    data = media()
+    edges = data["xig_polaris_media"]["if_not_gated_logged_out"]["user"]["polaris_ordered_timeline_connection"]["edges"]
+    expected = [each["node"]["pk"] for each in edges]
+    edges[0]["node"]["pk"] = f"{expected[0][:-3]}000"
+    page = page_of(html(data))
+    owner = post_of(page)["owner"]
+    assert [each["node"]["pk"] for each in owner["polaris_ordered_timeline_connection"]["edges"]] == expected
+    (unread,) = page.unread
+    assert (unread.cause, unread.rows, unread.of) == ("contradiction", 1, len(edges))
+    assert unread.path.endswith(".user.polaris_ordered_timeline_connection.edges[].node.pk")
+
+
+# The embed page
 
 
 def test_ph_1_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
@@ -98,7 +280,7 @@ def test_ph_1_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
     assert error.reason == "blind"
 
 
-# PH-4, PH-5, PH-6
+# PH-4, PH-5
 
 
 @pytest.mark.parametrize("value", [True, False, None])
@@ -114,28 +296,6 @@ def test_ph_5_the_shortcode_follows_from_the_id() -> None:
     del found["xig_polaris_media"]["if_not_gated_logged_out"]["code"]
     post = post_of(page_of(html(found)))
     assert (post["id"], post["shortcode"]) == (PK, EXAMPLE) == (PK, code_of_id(PK))
-
-
-def test_ph_6_an_item_of_the_app_is_read() -> None:
-    picture = {
-        "candidates": [{"url": f"https://cdn.example/{n}.jpg", "width": n, "height": n} for n in (1080, 320, 640)]
-    }
-    item = {
-        "pk": int(PK),
-        "code": EXAMPLE,
-        "taken_at": 1_760_000_000,
-        "media_type": 8,
-        "user": {"pk": 12, "username": "someone"},
-        "carousel_media": [{"original_height": 900, "original_width": 720, "image_versions2": picture}],
-        "image_versions2": picture,
-        "preview_comments": [{"pk": 5, "text": "first", "created_at": 9, "user": {"pk": 3, "username": "other"}}],
-    }
-    post = asyncio.run(page_of(orjson.dumps({"items": [item]})).to_item())
-    assert post["dimensions"] == {"height": 900, "width": 720}
-    assert post["thumbnail_src"] == "https://cdn.example/320.jpg"
-    assert [edge["node"]["text"] for edge in post["edge_media_to_comment"]["edges"]] == ["first"]
-    video = {**item, "media_type": 2, "video_duration": 12.5, "carousel_media": None}
-    assert asyncio.run(page_of(orjson.dumps({"items": [video]})).to_item())["video_duration"] == 12.5
 
 
 # PH-9, PH3-1
@@ -165,8 +325,6 @@ REEL = next(post for post in SITE.posts.values() if post.is_video and post.sound
         ("page", "clips_metadata"),
         ("item", "video_versions"),
         ("item", "clips_metadata"),
-        ("graph", "video_url"),
-        ("graph", "clips_music_attribution_info"),
     ],
 )
 def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, key: str) -> None:
@@ -181,8 +339,8 @@ def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, k
 
 
 def embedded(**changed: Any) -> bytes:
-    found = graph.embedded(SITE.posts[EXAMPLE]) | changed
-    return embed({"gql_data": {"shortcode_media": found}}, light=True)
+    found = embed.embedded(SITE.posts[EXAMPLE]) | changed
+    return embed.page({"gql_data": {"shortcode_media": found}})
 
 
 @pytest.mark.parametrize(("likes", "shown"), [(0, None), (-1, None), (12, 12)])
@@ -208,16 +366,6 @@ def test_ph3_3_a_page_with_the_text_of_a_rate_limit() -> None:
     assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "rate_limited")
 
 
-def test_ph3_4_an_item_of_the_app_without_tags_and_coauthors_is_complete() -> None:
-    (item,) = SITE.data(SITE.posts[EXAMPLE], "item")["xdt_api__v1__media__shortcode__web_info"]["items"]
-    for key in ("usertags", "coauthor_producers", "clips_metadata", "view_count", "video_dash_manifest"):
-        del item[key]
-    for document in ({"items": [item]}, item):
-        page = page_of(orjson.dumps(document))
-        assert post_of(page)["id"] == PK
-        assert page.unread == []
-
-
 @pytest.mark.parametrize("preview", ["", PREVIEW, PREVIEW.replace("www.instagram", "www.threads")])
 def test_ph3_5_a_page_of_a_sister_platform_is_not_a_rate_limit(preview: str) -> None:
     route = ROUTE.replace("comet.igweb.PolarisPostRoute", "comet.barcelona.BarcelonaPostRoute")
@@ -225,11 +373,11 @@ def test_ph3_5_a_page_of_a_sister_platform_is_not_a_rate_limit(preview: str) -> 
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "other_platform")
 
 
-def test_ph3_6_the_stub_of_the_mobile_landing_page_is_a_page_without_the_post() -> None:
-    stub = {"id": f"POLARIS_{PK}", "__typename": "XIGPolarisVideoMedia", "video_image": {"uri": "https://x/a.jpg"}}
-    for body in (html({"xig_polaris_media": stub}), html({"result": {"data": {"xig_polaris_media": stub}}})):
-        error = error_of(page_of(body))
-        assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "throttled_shell")
+def test_ph3_6_the_stub_of_the_mobile_landing_page_is_not_the_post() -> None:
+    (code,) = (code for code, name in SITE.faults.items() if name == "stub")
+    error = error_of(page_of(SITE.damaged("stub", FakeRequest(f"/p/{code}/"))[2], code=code))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "stub")
+    assert error.details[0]["msg"].startswith("comet.instagramwebloggedout.")
 
 
 # The JSON block is cut out of the page without decoding the rest of the page
@@ -287,18 +435,8 @@ def test_a_post_may_have_the_type_of_the_web_info_query() -> None:
     expected = post_of(page_of(html({"xig_polaris_media": wrapper}), code=REEL.code))
     post = wrapper["if_not_gated_logged_out"]
     post["__typename"] = wrapper["__typename"] = "XDTMediaDict"
-    del post["usertags"], post["location"]
     page = page_of(html({"xig_polaris_media": wrapper}), code=REEL.code)
-    assert post_of(page) == {**expected, "edge_media_to_tagged_user": {"edges": []}}
-    assert page.unread == []
-
-
-def test_a_reel_of_the_graph_before_2026_has_no_manifest() -> None:
-    data = SITE.data(REEL, "graph")
-    del data["xdt_shortcode_media"]["dash_info"]
-    page = page_of(orjson.dumps({"data": data}), code=REEL.code)
-    assert post_of(page)["video_duration"]
-    assert page.unread == []
+    assert post_of(page) == expected
 
 
 def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
@@ -318,9 +456,6 @@ def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("form", "holder", "key", "path"),
     [
-        ("graph", "location", "slug", "xdt_shortcode_media.location.slug"),
-        ("graph", "location", "has_public_page", "xdt_shortcode_media.location.has_public_page"),
-        ("graph", "edge_media_to_tagged_user", "full_name", "edge_media_to_tagged_user.edges[].node.user.full_name"),
         ("item", "usertags", "full_name", "usertags.in[].user.full_name"),
         ("item", "usertags", "usertags", "items[].usertags.in[]"),
         ("item", "coauthor_producers", "coauthor_producers", "items[].coauthor_producers[]"),
@@ -340,7 +475,7 @@ def test_a_part_of_a_place_or_an_account_that_is_renamed_is_a_warning(
 
 
 def test_coauthors_of_the_web_info_query_may_have_no_full_name() -> None:
-    """No recorded response of this query has a coauthor. Those of the classic graph have no full name."""
+    """No recorded response of this query has a coauthor."""
     code, data = first_with("coauthor_producers", "item")
     for coauthor in data["xdt_api__v1__media__shortcode__web_info"]["items"][0]["coauthor_producers"]:
         del coauthor["full_name"]
@@ -349,27 +484,14 @@ def test_coauthors_of_the_web_info_query_may_have_no_full_name() -> None:
     assert page.unread == []
 
 
-def test_a_tagged_account_of_the_app_has_another_key_for_its_id() -> None:
-    code, data = first_with("usertags", "item")
-    (item,) = data["xdt_api__v1__media__shortcode__web_info"]["items"]
-    expected = post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"]
-    for tag in item["usertags"]["in"]:
-        tag["user"].pop("id", None)
-        assert tag["user"]["pk"]
-    assert expected["edges"]
-    assert post_of(page_of(orjson.dumps({"items": [item]}), code=code))["edge_media_to_tagged_user"] == expected
-
-
 def test_an_embed_page_may_lack_the_time() -> None:
     """An independent project lists all keys of the embed pages of 2026-07. No time is among them."""
     post = next(p for p in (SITE.posts[code] for code in SITE.listed) if p.is_video and p.timing == "embed")
-    found = graph.embedded(post)
+    found = embed.embedded(post)
     del found["taken_at_timestamp"]
-    page = page_of(embed({"gql_data": {"shortcode_media": found}}, light=True), code=post.code, kind=EmbedPage)
+    page = page_of(embed.page({"gql_data": {"shortcode_media": found}}), code=post.code, kind=EmbedPage)
     assert post_of(page)["video_duration"] == post.duration
     assert (page.unread, page.has_time) == ([], False)
-    text = orjson.dumps({"data": SITE.data(post, "graph")}).replace(b'"taken_at_timestamp"', b'"new_key"')
-    assert error_of(page_of(text, code=post.code)).reason == "missing_field"
 
 
 def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> None:
@@ -384,7 +506,7 @@ def test_an_error_page_that_states_an_age_is_not_that_of_a_missing_post() -> Non
 @pytest.mark.parametrize("time", [1_784_372_418_000, "1784372418000", 0, "2026-07-18T11:00:18Z"])
 def test_a_time_that_is_not_in_seconds_is_not_read(time: Any) -> None:
     """Milliseconds gave a time in the year 58,000."""
-    for form, key in (("graph", "taken_at_timestamp"), ("item", "taken_at"), ("page", "taken_at")):
+    for form, key in (("item", "taken_at"), ("page", "taken_at")):
         data = SITE.data(SITE.posts[EXAMPLE], form)
         name = b'"%b":' % key.encode()
         text = orjson.dumps({"data": data}).replace(name, name + orjson.dumps(time) + b',"old":')

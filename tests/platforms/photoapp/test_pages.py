@@ -14,12 +14,13 @@ from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.schema import Post
-from crawler.sandbox.photoapp.page import embed
+from crawler.sandbox.photoapp import embed
+from crawler.sandbox.photoapp.page import prefetched
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
 
 SITE = Site(light=True)
-FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": PostPage, "graph": PostPage, "embed": EmbedPage}
+FORMS: dict[str, type[PostPage]] = {"page": PostPage, "item": PostPage, "embed": EmbedPage}
 
 
 def read(page: type[PostPage], body: bytes, code: str = "") -> dict[str, Any]:
@@ -33,8 +34,8 @@ def answer(site: Site, code: str, form: str) -> bytes:
         return site.page(FakeRequest(f"/p/{code}/"))[2]
     if form == "embed":
         return site.page(FakeRequest(f"/p/{code}/embed/captioned/"))[2]
-    query = orjson.dumps({"shortcode": code, "form": form})
-    return site.page(FakeRequest("/graphql/query", method="POST", body=query))[2]
+    post = site.posts[code]
+    return site.document(post, prefetched("PolarisPostRootQuery", site.data(post, "item")))
 
 
 def check_expected_record(site: Site, code: str, form: str) -> None:
@@ -47,7 +48,7 @@ def check_expected_record(site: Site, code: str, form: str) -> None:
 def test_posts_are_as_expected_for_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for number, code in enumerate(site.listed[seed % 3 :: 3]):
-        check_expected_record(site, code, list(FORMS)[number % 4])
+        check_expected_record(site, code, list(FORMS)[number % 3])
 
 
 @pytest.mark.soak
@@ -90,6 +91,7 @@ def post_of(data: dict[str, Any]) -> dict[str, Any]:
 
 
 VIDEO = wrapped(kind=2)
+POSTS = [SITE.posts[code] for code in SITE.listed]
 
 
 @pytest.mark.parametrize(("flag", "likes"), [(True, 5), (False, -1)])
@@ -99,25 +101,11 @@ def test_hidden_counts_are_null(flag: bool, likes: int) -> None:  # noqa: FBT001
     assert post_of(data)["edge_media_preview_like"] == {"count": None}
 
 
-def test_the_older_form_has_the_duration_in_its_manifest() -> None:
-    data = copy.deepcopy(FORMS_DATA["graph"])
-    video = data["xdt_shortcode_media"]
-    del video["video_duration"]
-    video["dash_info"] = {"video_dash_manifest": '<MPD mediaPresentationDuration="PT0H1M2.5S"/>'}
-    assert read(PostPage, orjson.dumps({"data": data}))["video_duration"] == 62.5
-    video["dash_info"] = None
-    assert read(PostPage, orjson.dumps({"data": data}))["video_duration"] is None
-
-
-@pytest.mark.parametrize("form", ["page", "graph"])
-def test_a_tag_without_a_user_is_ignored(form: str) -> None:
-    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
+def test_a_tag_without_a_user_is_ignored() -> None:
+    data = copy.deepcopy(VIDEO)
     without_user = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
-    if form == "page":
-        data["if_not_gated_logged_out"]["usertags"] = {"in": without_user}
-    else:
-        data["edge_media_to_tagged_user"] = {"edges": [{"node": each} for each in without_user]}
-    assert read(PostPage, orjson.dumps(data))["edge_media_to_tagged_user"] == {"edges": []}
+    data["xig_polaris_media"]["if_not_gated_logged_out"]["usertags"] = {"in": without_user}
+    assert post_of(data)["edge_media_to_tagged_user"] == {"edges": []}
 
 
 def test_an_id_beside_the_classic_one_is_the_secondary_one() -> None:
@@ -160,30 +148,27 @@ def test_the_key_of_a_private_post_is_not_part_of_its_code() -> None:
     assert read(PostPage, orjson.dumps({"data": data}), code)["id"] == VIDEO["xig_polaris_media"]["pk"]
 
 
-@pytest.mark.parametrize("form", ["page", "item", "graph"])
-def test_a_post_that_was_saved_without_its_outer_keys(form: str) -> None:
-    (data,) = copy.deepcopy(FORMS_DATA[form]).values()
-    standalone = [data, data["if_not_gated_logged_out"]] if form == "page" else [data, *data.get("items", [])]
-    for each in standalone:
-        body = orjson.dumps(each)
-        kinds = (ReelsPage, EmbedPage, PostPage)
-        assert next(kind for kind in kinds if kind.recognise(body.decode())) is PostPage
-        assert read(PostPage, body)["id"] == VIDEO["xig_polaris_media"]["pk"]
-
-
-FORMS_DATA: dict[str, Any] = {
-    "page": VIDEO,
-    "item": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "item"),
-    "graph": SITE.data(SITE.posts[VIDEO["xig_polaris_media"]["code"]], "graph"),
-}
+@pytest.mark.parametrize("kind", [1, 8])
+def test_the_sound_of_a_photo_is_part_of_the_record(kind: int) -> None:
+    data = wrapped(kind=kind)
+    clips = next(
+        post["clips_metadata"]
+        for post in (SITE.data(each, "page")["xig_polaris_media"]["if_not_gated_logged_out"] for each in POSTS)
+        if (post.get("clips_metadata") or {}).get("music_info")
+    )
+    data["xig_polaris_media"]["if_not_gated_logged_out"]["clips_metadata"] = clips
+    sound = post_of(data)["clips_music_attribution_info"]
+    assert sound["song_name"] == clips["music_info"]["music_asset_info"]["title"]
+    assert sound["uses_original_audio"] is False
 
 
 @pytest.mark.parametrize("cut", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_truncated_page_is_a_typed_error(form: str, cut: float) -> None:
     body = answer(SITE, "DaSandbox01", form)
+    end_of_data = body.find(b"</script>", body.find(b"RelayPrefetchedStreamCache"))
     with pytest.raises(ScrapeError):
-        read(FORMS[form], body[: int(len(body) * cut)])
+        read(FORMS[form], body[: int(end_of_data * cut)])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +181,8 @@ def test_a_truncated_page_is_a_typed_error(form: str, cut: float) -> None:
         b"<script",
         b'<script type="application/json">{"xig_polaris_media":',
         b'"contextJSON":"' + b"\\" * 100_001,
-        embed(None, light=True),
+        embed.page(None),
+        embed.page({"gql_data": {"shortcode_media": {"id": 1}}}),
         b'<script>[{"contextJSON":"{"}]</script>',
         b'<script>[{"contextJSON":"' + b"[" * 10_000 + b'"}]</script>',
         b'<meta property="og:url" content="http://[broken">',

@@ -1,0 +1,84 @@
+"""Photo app: reads the HTML of a post's embed page, which has no JSON of most photos, and recognises broken embeds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from parsel import Selector
+
+from crawler.platforms.photoapp.blocks import missing_or_private, quoted
+from crawler.platforms.photoapp.link import link_of_path
+
+_BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')
+_POST = b"data-media-id="
+_LIKES = re.compile(r"(?P<count>[0-9][0-9,]*) likes?")
+_COMMENTS = re.compile(r"View (?:all )?(?P<count>[0-9][0-9,]*) comments?")
+_SIZE = re.compile(r"(?P<url>\S+) (?P<width>[0-9]{1,5})w")
+
+
+def raise_for_broken(body: bytes) -> None:
+    """Raise an error if the embed page states that it is broken. Three such pages are known from other projects.
+
+    Raises:
+        TargetNotFound: the post does not exist, or is private.
+    """
+    found = _BROKEN.search(body)
+    if found is None:
+        return
+    stated = Selector(body.decode(errors="replace")).css(".ebmMessage::text").get("")
+    raise missing_or_private(quoted(f"{found['name'].decode()} {stated}".strip(), "class"))
+
+
+def post_in_html(body: bytes) -> dict[str, Any] | None:
+    """Return the post in the HTML of an embed page, under the keys of ``payload.Embedded``. None if there is none.
+
+    Of a carousel or a video, the HTML has only the first picture. Rounded counts ("1.2M likes") are not read.
+    """
+    if _POST not in body:
+        return None
+    page = Selector(body.decode(errors="replace"))
+    post = page.css(".Embed[data-media-id]")
+    kind = post.attrib.get("data-media-type", "")
+    link = link_of_path(urlsplit(post.attrib.get("data-permalink", "")).path)
+    return {
+        "__typename": kind,
+        "id": post.attrib.get("data-media-id"),
+        "shortcode": link.shortcode if link else None,
+        "is_video": kind == "GraphVideo",
+        "display_url": _picture(page),
+        "dimensions": {"height": None, "width": None},
+        **_caption(page),
+        "edge_media_preview_like": {"count": _count(_LIKES, page.css(".SocialProof"))},
+        "edge_media_to_comment": {"count": _count(_COMMENTS, page.css(".CaptionComments"))},
+        "owner": {
+            "id": post.attrib.get("data-owner-id"),
+            "username": page.css(".UsernameText::text").get("").strip(),
+            "is_verified": None,
+            "profile_pic_url": page.css(".Avatar img::attr(src)").get(),
+        },
+    }
+
+
+def _picture(page: Selector) -> str | None:
+    image = page.css("img.EmbeddedMediaImage")
+    sizes = _SIZE.finditer(image.attrib.get("srcset", "").replace(",http", " , http"))
+    largest = max(sizes, key=lambda size: int(size["width"]), default=None)
+    return largest["url"] if largest else image.attrib.get("src")
+
+
+def _caption(page: Selector) -> dict[str, Any]:
+    """Return the caption, which stands between the owner's name and the link to the comments. {} without its box."""
+    boxes = page.xpath("//*[contains(concat(' ', @class, ' '), ' Caption ')]")
+    parts = boxes.xpath(
+        "node()[not(contains(@class, 'CaptionUsername') or contains(@class, 'CaptionComments'))]"
+        "/descendant-or-self::node()[self::text() or self::br]"
+    )
+    caption = "".join(part.root if isinstance(part.root, str) else "\n" for part in parts).strip()
+    return {"edge_media_to_caption": {"edges": [{"node": {"text": caption}}]}} if boxes else {}
+
+
+def _count(pattern: re.Pattern[str], box: Any) -> str | None:
+    found = pattern.search(" ".join(box.css("*::text").getall()))
+    return found["count"] if found else None
