@@ -3,7 +3,7 @@
 The counts are in ``<platform>/counts.json``. They are made over all recorded responses of the machine. Only *whole*
 captures (``captures.json``) prove that a key is in every row: somebody removed keys from the others.
 ``<platform>/documented.json`` lists, as patterns, values whose kind is taken from a document because there are too few
-whole captures.
+whole captures. ``<platform>/nulls.json`` lists values whose null is known from a document, although none was recorded.
 
 The rules of ``wrong_lines``: a key that whole captures lack is not ``always``. A value that was recorded as null may be
 null, and a value that was recorded in at least ten rows, and never as null, may not. A value that is neither null nor
@@ -181,12 +181,20 @@ def _wrong_of_class(owner: type[Contract], every: Lines) -> Iterator[Wrong]:
             yield Wrong(file, number, new, f"{owner.__qualname__}.{name} {'; '.join(why)}")
 
 
+def _has_documented_nulls(forms: list[Form]) -> bool:
+    return any(key_of(kind, value) in listed("nulls") for kind, value, _ in forms)
+
+
 def _is_never_null(forms: list[Form]) -> bool:
+    if _has_documented_nulls(forms):
+        return False
     occurring = [each.counted for each in forms if each.counted.present]
     return bool(occurring) and all(each.is_never_null for each in occurring)
 
 
 def _is_filled(forms: list[Form]) -> bool:
+    if _has_documented_nulls(forms):
+        return False
     occurring = [each.counted for each in forms if each.counted.rows]
     return bool(occurring) and all(each.is_always_filled for each in occurring)
 

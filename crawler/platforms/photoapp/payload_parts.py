@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crawler.reading.contract import Contract, Count, NonEmpty, Number, Seconds, always, identity, sometimes
+from crawler.reading.contract import Contract, Count, NonEmpty, Number, Seconds, always, filled, identity, sometimes
 
 Id = str | int
 
@@ -53,22 +53,22 @@ class TaggedAccount(Person):
     full_name: str | None = always("full_name")
 
 
-class Listed(Contract):
+class Listed(Contract, nulls=False):
     """One of the newest posts of the owner. The post's ids are returned unchanged."""
 
     pk: NonEmpty = identity("pk")
     code: NonEmpty = identity("code")
-    id: str | None = always("id")
-    typename: str | None = always("__typename", often=True)
-    media_type: Count | None = always("media_type", often=True)
-    product_type: str | None = always("product_type", often=True)
-    alt: str | None = always("accessibility_caption")
-    caption: str | None = always("caption.text")
-    picture: str | None = always("display_uri", often=True)
-    link: str | None = always("seo_canonical_url")
-    user_id: str | None = always("user.id")
-    user_pk: str | None = always("user.pk")
-    user_name: str | None = always("user.username", often=True)
+    id: str | None = filled("id")
+    typename: str | None = filled("__typename")
+    media_type: Count | None = filled("media_type")
+    product_type: str | None = filled("product_type")
+    alt: str | None = always("accessibility_caption", nulls=True)
+    caption: str | None = always("caption.text", nulls=True)
+    picture: str | None = filled("display_uri")
+    link: str | None = always("seo_canonical_url", nulls=True)
+    user_id: str | None = filled("user.id")
+    user_pk: str | None = filled("user.pk")
+    user_name: str | None = filled("user.username")
 
 
 class Owner(Person):
@@ -146,18 +146,18 @@ class Place(Contract):
     address: str | None = sometimes("address_json")
 
 
-class Picture(Contract):
+class Picture(Contract, nulls=False):
     """A picture in one size. A list of these begins with the uncropped sizes, the largest first."""
 
     url: NonEmpty = identity("url")
     width: int | None = sometimes("width")
 
 
-class Version(Contract):
+class Version(Contract, nulls=False):
     """A file of a video. Usually all versions are the same file."""
 
     url: NonEmpty = identity("url")
-    type: int | None = always("type")
+    type: int | None = filled("type")
 
 
 class OriginalSound(Contract):
