@@ -36,13 +36,13 @@ FAILURES = {
     ("retail", "product-page-not-a-listing-2024-12"): ("TargetNotFound", "wrong_page_kind"),
     ("retail", "product-out-of-stock-2026"): ("TargetNotFound", "wrong_page_kind"),
     ("videosite", "error-429-sorry-201912"): ("UpstreamRateLimited", "captcha"),
-    ("videosite", "page-results-empty-html-ytcfg-202605"): ("TargetNotFound", "wrong_page_kind"),
+    ("videosite", "page-results-empty-html-ytcfg-202605"): ("ExtractionFailed", "no_channel"),
     ("videosite", "feed-rss-404-terminated-202601"): ("TargetNotFound", "not_found"),
     ("videosite", "removed-community-guidelines"): ("TargetNotFound", "removed"),
     ("videosite", "terminated-tos"): ("TargetNotFound", "terminated"),
     ("videosite", "does-not-exist"): ("TargetNotFound", "not_found"),
     ("videosite", "terminated-copyright"): ("TargetNotFound", "terminated"),
-    ("videosite", "browseid-malformed-http-400"): ("TargetNotFound", "invalid_id"),
+    ("videosite", "browseid-malformed-http-400"): ("ExtractionFailed", "bad_request"),
     ("videosite", "resolve-url-of-an-unknown-handle-http-404"): ("TargetNotFound", "not_found"),
 }
 """(Platform, name of the fixture) -> class and reason of the expected error, from the tables of failures in the notes.

@@ -55,6 +55,8 @@ CASES = (
     Case("retail", {"query": "classic mustard"}, None, 0),
     Case("videosite", {"username": "@saltmill"}, None, 0),
     Case("videosite", {"username": "@loop"}, Coverage(None, 60, ("no_end",)), 4),
+    Case("videosite", {"username": "@blank-page"}, Coverage(None, 30, ("no_end",)), 4),
+    Case("videosite", {"username": "@blank-page-once"}, None, 0),
     Case("microblog", {"username": "iron_meadow"}, None, 0),
     Case("microblog", {"username": "half_listed"}, None, 0),
     Case("microblog", {"username": "cut_short"}, Coverage(60, 45, ("no_end",)), 4),

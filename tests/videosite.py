@@ -20,6 +20,8 @@ from crawler.platforms.videosite.schema import continuation_of
 from crawler.registry import scrapers
 from crawler.sandbox.faults import _ANSWERS
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
+from crawler.sandbox.videosite.lists import tab_data
+from crawler.sandbox.videosite.page import document
 from crawler.sandbox.videosite.site import Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import ChannelReader, VideositeSpider
@@ -27,7 +29,7 @@ from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 from crawler.targets.warning import LIMIT, UNREAD, OutcomeWarning
 
-__all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "scrape"]
+__all__ = ["ORIGIN", "PAGE_ALONE", "SCRAPER", "Stub", "comparable", "fake_request", "first_of", "page_with", "scrape"]
 
 SCRAPER = scrapers()["videosite-profile-v3"]
 PAGE_ALONE = {"scraper": "videosite-profile"}
@@ -130,3 +132,19 @@ def comparable(record: dict[str, Any]) -> dict[str, Any]:
     cursor = record["pagination"]["cursor"]
     token = continuation_of(cursor).token if cursor else ""
     return {**record, "pagination": {**record["pagination"], "cursor": token}}
+
+
+def page_with(
+    *rows: Any, tab: str = "videos", script: str = "", change: Callable[[Any], None] = lambda _data: None
+) -> bytes:
+    """Put parts of recorded responses, which are no responses themselves, into a channel's page of the simulated site.
+
+    ``rows``: replace the rows of the tab. ``script``: markup after the page's data. ``change``: changes the data.
+    """
+    data = tab_data(Site(light=True).named("harborlights"), tab, heavy=False)
+    if rows:
+        tabs = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]
+        (shown,) = [each["tabRenderer"] for each in tabs if each.get("tabRenderer", {}).get("content")]
+        shown["content"]["richGridRenderer"]["contents"] = [{"richItemRenderer": {"content": each}} for each in rows]
+    change(data)
+    return document("A channel", data).replace(b"</body>", script.encode() + b"</body>")

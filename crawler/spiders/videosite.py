@@ -105,10 +105,11 @@ class VideositeSpider(PlatformSpider):
         data = await reader.record(first)
         cursor, has_more = data["pagination"]["cursor"], data["pagination"]["has_more"]
         ids = [each["content_id"] for each in data["posts"]]
-        self.count_rows(target, ids, None, is_first=reader.continuation is None)
-        if not cursor:
-            self.close_listing(target, ContinuationPage.source, ended=not has_more and not reader.leads_back)
-        elif not self.follow(target, data, cursor=cursor):
+        # A list without a proven end is reported even if the crawl begins with this page or continues with another tab.
+        self.count_rows(target, ids, None, is_first=reader.continuation is None or not reader.has_end)
+        if not (cursor and reader.has_end):
+            self.close_listing(target, ContinuationPage.source, ended=not has_more and reader.has_end)
+        if cursor and not self.follow(target, data, cursor=cursor):
             self.close_listing(target, ContinuationPage.source, ended=None)
         return data
 
@@ -131,8 +132,9 @@ class ChannelReader:
         self.continuation = continuation = self.params.continuation
         self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
         self.tab = continuation.tabs[0] if continuation else TABS.get(self.params.type, TABS["video"])
-        self.leads_back = False
-        """Whether the token for the list's next page leads to a page that was read before."""
+        self.has_end = True
+        """Whether the list's last page may be its end. If not, its token leads to a page that was read before, or the
+        page has no items, although the page before it has a token for it."""
         self.include_about = isinstance(self.params, ProfileParams) and self.params.include_about
 
     @property
@@ -158,7 +160,8 @@ class ChannelReader:
             ScrapeError: the channel's page and its fallbacks failed, or the page of the list failed.
         """
         if known := first.request.meta.get("channel"):
-            return await self._record(known, dict(await (await first.page(ContinuationPage)).to_item()))
+            listing = dict(await (await first.page(ContinuationPage)).to_item())
+            return await self._record(known, await self._confirmed(listing, known["profile"]["profile_id"]))
         return await self._record(await self._channel(first))
 
     # The channel
@@ -283,7 +286,7 @@ class ChannelReader:
         posts, token = listing["posts"], listing["continuation"]
         more = listing["more"] and not token
         seen = self.continuation.seen if self.continuation else []
-        self.leads_back = is_used(token, seen)
+        self.has_end = self.has_end and not is_used(token, seen)
         following = cursor_after(
             profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
         )
@@ -306,12 +309,21 @@ class ChannelReader:
     async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
         """Return this target's page of the list, as a dict with ``posts``, ``continuation`` and ``more``."""
         if self.continuation and self.continuation.token:
-            return await self.item(ContinuationPage, self._continuation_request(channel, tab, self.continuation.token))
+            request = self._continuation_request(channel, tab, self.continuation.token)
+            return await self._confirmed(await self.item(ContinuationPage, request), channel)
         if page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
         if page["tab"] != tab and tab in page["tabs"]:
             return await self.item(ChannelPage, upstream.channel_request(self.origin, f"channel/{channel}", tab))
         return page
+
+    async def _confirmed(self, listing: Item, channel: str) -> Item:
+        """Return the page of a list that the cursor's token leads to. If it is empty, request it once more."""
+        if self.continuation and not (listing["posts"] or listing["continuation"] or listing["more"]):
+            request = self._continuation_request(channel, self.tab, self.continuation.token)
+            listing = await self.item(ContinuationPage, request)
+            self.has_end = bool(listing["posts"])
+        return listing
 
     def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
         return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)

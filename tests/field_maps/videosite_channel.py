@@ -110,7 +110,7 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         "banner_image": first(head, "banner.imageBannerViewModel.image.sources.-1.url")
         or first(topic, "banner.thumbnails.-1.url")
         or "",
-        "biography": meta.get("description") or text_of(topic.get("description")).strip(),
+        "biography": (meta.get("description") or "").strip() or text_of(topic.get("description")).strip(),
         "content_count": count(videos),
         "display_name": meta.get("title") or text_of(topic.get("title")),
         "follower_count": count(subscribers),
@@ -121,7 +121,7 @@ def profile(data: dict[str, Any]) -> dict[str, Any]:
         "profile_link": link.replace("http://", "https://") or f"{SITE}/channel/{number}",
         "subscriber_count_text": subscribers,
         "username": link.partition("/@")[2],
-        "verification_status": bool(marks & BADGES) if head else None,
+        "verification_status": bool(marks & BADGES) if parts else None,
     }
 
 
@@ -131,22 +131,6 @@ def topic_image(topic: dict[str, Any]) -> str:
     For a game, it is the box art in the header, because the notes on the platform do not specify a picture.
     """
     return first(topic, "avatar.thumbnails.-1.url", "boxArt.thumbnails.-1.url") or ""
-
-
-def saved_person(data: dict[str, Any]) -> dict[str, Any]:
-    """The expected item of a channel's page of which only the linked data was saved."""
-    person = data["mainEntity"]
-    handle = person["alternateName"].removeprefix("@")
-    found = PROFILE | {
-        "biography": person["description"],
-        "display_name": person["name"],
-        "follower_count": int(at(person, "interactionStatistic.0.userInteractionCount")),
-        "profile_id": person["url"].rpartition("/")[2],
-        "profile_image": person["image"],
-        "profile_link": f"{SITE}/@{handle}",
-        "username": handle,
-    }
-    return NO_PAGE | {"links": person["sameAs"], "profile": found}
 
 
 def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
@@ -160,10 +144,8 @@ def gated_profile(data: dict[str, Any], gate: dict[str, Any]) -> dict[str, Any]:
 
 
 def continuation_page(data: dict[str, Any]) -> dict[str, Any] | None:
-    """A continuation page of a list, or a single saved item."""
-    rows = next(values(data.get("onResponseReceivedActions"), "continuationItems"), None)
-    if rows is None:
-        rows = [{"lockupViewModel": data}] if "contentId" in data else []
+    """A continuation page of a list."""
+    rows: list[Any] = next(values(data.get("onResponseReceivedActions"), "continuationItems"), [])
     return listed(browse_id(data), *posts_of(rows, "videos"))
 
 

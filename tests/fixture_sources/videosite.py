@@ -45,13 +45,13 @@ PAGE_FAULTS: dict[str, Failure] = {
     "never-existed": NOT_FOUND,
     "no-contents": (ExtractionFailed, "no_contents"),
     "no-data": (ExtractionFailed, "no_data_block"),
-    "no-longer": (TargetNotFound, "unavailable"),
+    "no-longer": (ExtractionFailed, "unknown_alert"),
     "region": (TargetRestricted, "region"),
     "removed": (TargetNotFound, "removed"),
     "reported-error": (UpstreamError, "reported_error"),
     "soft-gone": NOT_FOUND,
     "terminated": (TargetNotFound, "terminated"),
-    "video-page": (TargetNotFound, "wrong_page_kind"),
+    "video-page": (ExtractionFailed, "no_channel"),
 }
 
 

@@ -22,6 +22,7 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms.videosite.record import ABOUT_FIELDS
+from crawler.registry import scrapers
 from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
@@ -31,6 +32,7 @@ from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
 
+PAGE_SCRAPER = scrapers()["videosite-profile"]
 KINDS = ("video", "short", "live", "all")
 CONNECTION_FAULTS = {"slow", "slow-once", "hang", "truncated", "reset", "flaky", "foreign-redirect"}
 
@@ -236,6 +238,25 @@ def test_fallback_of_a_page_that_could_not_be_downloaded(error: ScrapeError, *, 
 def test_repeated_token_ends_the_list() -> None:
     found = pages(site(), username="@loop")
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
+
+
+@pytest.mark.parametrize(("name", "posts", "has_end"), [("blank-page", 0, False), ("blank-page-once", 30, True)])
+@pytest.mark.parametrize("is_read", [True, False], ids=["channel known", "channel requested"])
+def test_an_empty_page_after_a_token_is_requested_again(name: str, posts: int, *, has_end: bool, is_read: bool) -> None:
+    first = scrape(Stub(site()), **PAGE_ALONE, username=name)
+    stub = Stub(site())
+    if is_read:
+        scrape(stub, **PAGE_ALONE, username=name)
+        stub.requests.clear()
+    params = check_params(PAGE_SCRAPER, {"username": name, "cursor": first["pagination"]["cursor"]})
+    target = Target(id="1", scraper=PAGE_SCRAPER, params=params)
+    reader = ChannelReader(stub, target, stub.recent)
+
+    async def read() -> dict[str, Any]:
+        return await reader.record(await first_of(stub, target))
+
+    assert (len(asyncio.run(read())["posts"]), reader.has_end) == (posts, has_end)
+    assert stub.kinds() == [*["page"] * (not is_read), "continuation", "continuation"]
 
 
 # Item details and their limits

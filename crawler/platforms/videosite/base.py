@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,13 +11,22 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import ScrapeError, TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import (
+    Detail,
+    ExtractionFailed,
+    ScrapeError,
+    TargetNotFound,
+    TargetRestricted,
+    UpstreamBlocked,
+    UpstreamError,
+    UpstreamRateLimited,
+)
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
-from crawler.platforms.videosite.item import ENGLISH, OTHER_NUMBERS, Path, is_video_id, item_of, stated_texts
+from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
-from crawler.platforms.videosite.schema import TABS
-from crawler.reading.contract import OFTEN_ROWS, C
+from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
+from crawler.reading.contract import C
 from crawler.reading.json import assigned_block, is_bare_json
 from crawler.reading.reader import read
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
@@ -33,15 +42,33 @@ CHANNEL_MARK = re.compile(
 """Matches JSON keys that only channel pages have. Continuation pages contain some of these names, but as values."""
 CONSENT_MARKS = (b"consent.youtube.com/s", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b'class="g-recaptcha"', b"unusual traffic")
-REPORTED_ERROR = re.compile(
-    r"error|fehler|erreur|\berro\b|try again|something went wrong|erneut|réessay|vuelve a intentar|tente novamente",
-    re.IGNORECASE,
+ALERTS = (
+    (r"in your country|in deinem land|dans votre pays|en tu país|no seu país", TargetRestricted, "region"),
+    (r"does not exist|isn't available|not available$", TargetNotFound, "not_found"),
+    (r"terminated|suspended", TargetNotFound, "terminated"),
+    (r"removed|deleted|closed", TargetNotFound, "removed"),
+    (
+        r"error|fehler|erreur|\berro\b|try again|something went wrong|erneut|réessay|vuelve a intentar|tente novamente",
+        UpstreamError,
+        "reported_error",
+    ),
 )
-"""Matches alerts that report an error on the platform's side, in English, German, French, Spanish and Portuguese."""
-_WORDED_VIEWS = re.compile(r"\d.{0,20}\bviews?$", re.IGNORECASE)
-"""Matches texts that end with a number in any format, followed by the word "views"."""
+"""Patterns for the text of alerts, each with the error class and the reason."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
+
+
+def alert_error(message: str) -> ScrapeError:
+    """Return the error for an alert on a page without content. ``message``: the alert's text, which the details quote.
+
+    The error is a ``TargetNotFound``, a ``TargetRestricted`` or an ``UpstreamError`` if the text is known, else an
+    ``ExtractionFailed`` with the reason ``unknown_alert``.
+    """
+    details: list[Detail] = [{"loc": ["alerts", 0, "alertRenderer", "text"], "msg": message, "type": "alert"}]
+    for pattern, kind, reason in ALERTS:
+        if re.search(pattern, message, re.IGNORECASE):
+            return kind(f"The platform reported: {message}", details=details, reason=reason)
+    return ExtractionFailed(f"The page has an unknown alert: {message}", details=details, reason="unknown_alert")
 
 
 @attrs.define(slots=False)
@@ -51,11 +78,12 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        Raises: TargetNotFound: the status is 404 or 410, or 400 for an invalid id; or the error code in the body is
+        Raises: TargetNotFound: the status is 404 or 410, or 400 for a malformed id; or the error code in the body is
         404, or the body is a 404 page. UpstreamBlocked: the status or the error code means a block, the body is empty,
         or the response is the cookie consent page. UpstreamRateLimited: the status or the error code is 429, or the
         response is the CAPTCHA page for unusual traffic. UpstreamError: any other status that is not a success, or any
-        other error code. ExtractionFailed: the body begins like a JSON error, but is not valid JSON.
+        other error code. ExtractionFailed: any other status 400; or the body begins like a JSON error, but is not valid
+        JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -64,8 +92,15 @@ class VideositePage(PlatformPage):
         self._raise_for_reported_errors()
 
     def _bad_request_error(self) -> ScrapeError:
-        """Create the error for a response with status 400."""
-        return TargetNotFound("The platform rejected the target's id as invalid.", reason="invalid_id")
+        """Return the error for a response with status 400. Only if the requested id is malformed, the id is wrong."""
+        channel = text(self.page_params.get("channel"))
+        if channel and not re.fullmatch(CHANNEL_ID, channel):
+            details: list[Detail] = [
+                {"loc": ["channel"], "msg": f"{channel} is not a channel id", "type": "bad_request"}
+            ]
+            return TargetNotFound("The platform rejected the channel id.", details=details, reason="invalid_id")
+        message = "The platform rejected the request as invalid (400)."
+        return missing_error(message, ("error", "code"), reason="bad_request")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
@@ -105,7 +140,8 @@ class VideositePage(PlatformPage):
             message = "The platform returned a CAPTCHA page for unusual traffic."
             raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            raise TargetNotFound("The platform has no such page.", reason="not_found")
+            details: list[Detail] = [{"loc": ["title"], "msg": "Error 404 (Not Found)", "type": "title"}]
+            raise TargetNotFound("The platform has no such page.", details=details, reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
         code = self._error_code
@@ -117,7 +153,8 @@ class VideositePage(PlatformPage):
             **dict.fromkeys(map(str, BLOCK_STATUSES), (UpstreamBlocked, "refused")),
         }
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
-        raise kind(f"The platform reported an error: {code}.", reason=reason)
+        details: list[Detail] = [{"loc": ["error", "code"], "msg": text(code), "type": "error_code"}]
+        raise kind(f"The platform reported an error: {code}.", details=details, reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:
         """Add an error to ``skipped``: the numbers and dates of a part cannot be read, because it is not in English."""
@@ -206,7 +243,7 @@ class ListPage(VideositePage):
         return [each for each in self.unread if each.loses_rows and each.path.startswith(self.rows_path)]
 
     def raise_for_unread_rows(self) -> None:
-        """Check that the list's items and their numbers of views could be read.
+        """Check that the list's items could be read, with what all recorded rows have.
 
         If items are not in English, add an error to ``skipped``, because the numbers in these items cannot be read. If
         the tab has no items, as a channel's posts, its unknown rows are not reported.
@@ -224,10 +261,10 @@ class ListPage(VideositePage):
                 unread = "; ".join(map(str, self._lost))
                 raise missing_error(f"{message}{': ' if unread else '.'}{unread}", (self.rows_path,), reason="blind")
             return
-        if self._is_in_other_language:
+        is_english = not self._is_in_other_language
+        if not is_english:
             self.skip_language("The list", (self.rows_path,))
-            return
-        self._report_unread_views()
+        self._report_gaps(has_views=is_english)
 
     @property
     def _is_without_items(self) -> bool:
@@ -250,22 +287,21 @@ class ListPage(VideositePage):
     def _texts(self) -> Iterator[str]:
         return (text for _, shape in self._shapes for text in stated_texts(shape))
 
-    def _report_unread_views(self) -> None:
-        """Report numbers of views in an unknown format (PA-9).
+    def _report_gaps(self, *, has_views: bool) -> None:
+        """Report pictures, lengths and numbers of views that rows lack or state in an unknown format (see ``gaps``).
 
-        A text with a number and the word "views" is reported. If a page with ten items or more has neither such a text
-        nor a number of views in a known format, every text with a number is reported, unless its words show that the
-        number is not one of views. On each recorded page with ten items or more, at least one item states its number of
-        views.
+        ``has_views``: whether numbers of views can be read, because the list is in English.
         """
-        rows = [texts for texts, item in self._stated() if item["view_count"] is None]
-        unknown = [text for texts in rows for text in texts if _WORDED_VIEWS.search(text)]
-        count = len(unknown)
-        if not unknown and OFTEN_ROWS <= len(rows) == len(self._items):
-            unknown = [text for text in self._texts() if re.search(r"\d", text) and not OTHER_NUMBERS.search(text)]
-            count = len(rows)
-        if unknown:
-            names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
-            self.unread.append(
-                Unread(f"{self.rows_path}.views.…unknown", "unknown", count, len(self._items), names=names)
-            )
+        found: defaultdict[str, list[list[str]]] = defaultdict(list)
+        for (_, shape), item in zip(self._shapes, self._items, strict=True):
+            for path, texts in gaps(shape, item):
+                if has_views or path != shape.views_path:
+                    found[path].append(texts)
+        for path, rows in found.items():
+            end = ".".join(path.split(".")[-2:])
+            if any(each.path.endswith(end) for each in self.unread):
+                continue  # the contract has reported it already
+            names = tuple(text[:MAX_NAME_LENGTH] for texts in rows for text in texts)[:MAX_NAMES]
+            lost = Unread(f"{self.rows_path}.{path}", "missing", len(rows), len(self._items))
+            unknown = lost._replace(path=f"{lost.path}.…unknown", cause="unknown", names=names)
+            self.unread.append(unknown if names else lost)

@@ -14,10 +14,10 @@ from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, Up
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
-from crawler.platforms.videosite.item import first, is_video_id, post
+from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
-from crawler.platforms.videosite.profile import about_of, blank, creation, handle_in
+from crawler.platforms.videosite.profile import about_of, blank, creation
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import assigned_block
 from crawler.reading.unread import MAX_NAMES, Unread

@@ -8,7 +8,7 @@ from typing import Any
 
 from parsel import Selector
 
-from crawler.reading.contract import Contract, always, identity, often, sometimes
+from crawler.reading.contract import Contract, always, filled, identity, often, sometimes
 
 ATOM = "http://www.w3.org/2005/Atom"
 _PREFIXES = {
@@ -20,16 +20,17 @@ _ENTRY = f"{{{ATOM}}}entry"
 _GROUP = "media:group/media:"
 
 
-class Entry(Contract):
+class Entry(Contract, nulls=False):
     """An entry of a feed: one video."""
 
     id: str = identity("yt:videoId")
     url: str = identity("link:alternate@href")
-    channel: str | None = sometimes("yt:channelId")
-    title: str | None = always("title")
-    published: str | None = always("published")
+    channel: str | None = often("yt:channelId")
+    title: str | None = filled("title")
+    published: str | None = filled("published")
     description: str | None = always(f"{_GROUP}description")
-    image: str | None = always(f"{_GROUP}thumbnail@url")
+    """Not ``filled``, although all 30 recorded entries have a text: all videos of a channel may lack a description."""
+    image: str | None = filled(f"{_GROUP}thumbnail@url")
     likes: str | None = often(f"{_GROUP}community/media:starRating@count")
     views: str | None = often(f"{_GROUP}community/media:statistics@views")
 
@@ -64,9 +65,9 @@ def unknown_parts(root: Any) -> list[str]:
     return [_name(each.tag) for each in root if len(each) and each.tag not in {_ENTRY, f"{{{ATOM}}}author"}]
 
 
-def _values(elements: Iterable[Any]) -> dict[str, str | None]:
+def _values(elements: Iterable[Any]) -> dict[str, str]:
     """Return the texts and attributes of elements and their descendants, by path: the first value for each path."""
-    found: dict[str, str | None] = {}
+    found: dict[str, str] = {}
     waiting = [(each, "") for each in elements]
     for element, parent in waiting:
         path = f"{parent}{_name(element.tag)}"
@@ -79,7 +80,7 @@ def _values(elements: Iterable[Any]) -> dict[str, str | None]:
         if len(element):
             waiting += [(each, f"{path}/") for each in element]
         else:
-            found.setdefault(path, element.text)
+            found.setdefault(path, element.text or "")
     return found
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
@@ -24,8 +25,9 @@ VIEWS = "(?:views?|plays?)"
 _ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches the words that accompany numbers on English pages."""
-OTHER_NUMBERS = re.compile(r"\b(?:watching|waiting|ago|streamed|premier\w*|scheduled)\b", re.IGNORECASE)
-"""Matches words that accompany other numbers than the number of views, such as an age."""
+_ANNOUNCED = re.compile(r"\b(?:watching|waiting|premieres|scheduled)\b", re.IGNORECASE)
+"""Matches words in rows of live and announced items, which have no number of views."""
+_AGE = re.compile(r"\b(?:ago|streamed|premiered)\b", re.IGNORECASE)
 _ACCESSIBLE_VIEWS = re.compile(
     r"(?<=, )(?:\d[\d,.]{0,25}(?: thousand| lakh| million| crore| billion)?|no) views?(?=\s*(?:[-–]|$))", re.IGNORECASE
 )
@@ -64,6 +66,17 @@ def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)
 
 
+def handle_in(url: str) -> str:
+    """Return the handle in a URL or in a text like "@name", without "@"; "" if there is none.
+
+    >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
+    ('a.b', 'a', '')
+    """
+    path = unquote(url.partition("?")[0]) if "/" in url else url
+    last = path.rpartition("/")[2].strip()
+    return last.removeprefix("@") if last.startswith("@") else ""
+
+
 def stated_texts(shape: Lockup | Short | PlaylistVideo) -> list[str]:
     """Return the texts of an item that may state a number, such as a number of views or an age."""
     if isinstance(shape, Lockup):
@@ -71,6 +84,30 @@ def stated_texts(shape: Lockup | Short | PlaylistVideo) -> list[str]:
     if isinstance(shape, Short):
         return [text for text in (shape.views, shape.accessible) if text]
     return [str(text) for text in (shape.views, shape.published, shape.info) if text]
+
+
+def gaps(shape: Lockup | Short | PlaylistVideo, item: Item) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a row lacks although all recorded rows of its kind have it, or states in an unknown format.
+
+    Each row has a picture, a length or a word in its place, and, unless it is of a kind without one, a number of views.
+    Yields the paths, each with the texts that may be the value.
+    """
+    if not item["thumbnail_image"]:
+        yield shape.image_path, []
+    if item["video_duration_seconds"] is None and not shape.is_untimed:
+        yield shape.length_path, shape.lengths
+    texts = [text for text in stated_texts(shape) if re.search(r"\d", text) and not _AGE.search(text)]
+    is_announced = any(map(_ANNOUNCED.search, stated_texts(shape)))
+    if shape.is_only_rounded or (item["view_count"] is None and not (is_announced or shape.hides_views)):
+        yield shape.views_path, texts
+
+
+def _author(shape: Lockup | Short | PlaylistVideo) -> Item:
+    """Return the fields of an item's author, if the row links to its owner."""
+    if shape.owner is None:
+        return {}
+    name, channel = shape.owner
+    return {"author_id": channel.id, "author_name": name, "author_username": handle_in(channel.url or "")}
 
 
 def _kind(tab: str, url: str | None, *styles: str | None, streamed: bool = False) -> str:
@@ -88,6 +125,7 @@ def _lockup(shape: Lockup, tab: str) -> Item:
     streamed = not tab and any(part.startswith("Streamed ") for part in parts)
     return post(
         shape.id,
+        **_author(shape),
         kind=_kind(tab, shape.url, *badges, streamed=streamed),
         caption=shape.title or "",
         thumbnail_image=shape.image or "",
@@ -102,6 +140,7 @@ def _older_video(shape: PlaylistVideo, tab: str) -> Item:
     views = [str(each or "") for each in (shape.views, shape.short_views)]
     return post(
         shape.id,
+        **_author(shape),
         kind=_kind(tab, shape.url, *(each.style for each in statuses)),
         caption=str(shape.title or ""),
         thumbnail_image=shape.image or "",

@@ -11,10 +11,11 @@ from web_poet import field
 
 from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import CONTENTS, DATA, REPORTED_ERROR, ListPage
+from crawler.platforms.videosite.base import CONTENTS, ListPage, alert_error
+from crawler.platforms.videosite.item import handle_in
 from crawler.platforms.videosite.payload import Continuation
-from crawler.platforms.videosite.payload_rows import Placed, Row, flat
-from crawler.platforms.videosite.profile import blank, handle_in
+from crawler.platforms.videosite.payload_rows import Placed, flat
+from crawler.platforms.videosite.profile import blank
 from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.unread import Unread
 from crawler.reading.values import text
@@ -31,12 +32,7 @@ class ContinuationPage(ListPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        marks = (
-            "appendContinuationItemsAction",
-            "reloadContinuationItemsCommand",
-            '"lockupViewModel"',
-            '"contentImage"',
-        )
+        marks = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
         return body.lstrip().startswith("{") and any(mark in body for mark in marks)
 
     @classmethod
@@ -91,13 +87,16 @@ class ContinuationPage(ListPage):
 
     @field
     def channel(self) -> str:
-        found = self.page.id or self.page.browse_id
+        found = (self.page.metadata and self.page.metadata.id) or self.page.browse_id
         return found if re.fullmatch(CHANNEL_ID, found) else text(self.page_params.get("channel"))
 
     @field
     def profile(self) -> dict[str, Any]:
         """The channel, often only its id, for a continuation page that was saved without the list's first page."""
-        return blank(self.channel, handle=handle_in(self.page.vanity_url or ""), name=self.page.name or "")
+        metadata = self.page.metadata
+        if metadata is None:
+            return blank(self.channel)
+        return blank(self.channel, handle=handle_in(metadata.vanity_url or ""), name=metadata.name or "")
 
     @cached_property
     def page(self) -> Continuation:
@@ -106,20 +105,10 @@ class ContinuationPage(ListPage):
 
     @cached_property
     def rows(self) -> list[Placed]:
-        """The rows in the response. An item that was saved alone counts as a row."""
+        """The rows in the response."""
         commands = [*self.page.actions, *self.page.endpoints]
         additions = [each.addition for each in commands if each.addition is not None]
-        if additions or commands:
-            return [Placed(row.wrapped or row, addition) for addition in additions for row in addition.rows]
-        return [Placed(row.wrapped or row, None) for row in self._saved_alone()]
-
-    def _saved_alone(self) -> list[Row]:
-        if b'"contentImage"' not in self._body or b'"contents"' in self._body:
-            return []
-        inside = b'"lockupViewModel"' in self._body
-        assert self._block is not None
-        body = self._block if inside else b'{"lockupViewModel":%b}' % self._block
-        return [self.payload(Row, body, what=DATA)]
+        return [Placed(row.wrapped or row, addition) for addition in additions for row in addition.rows]
 
 
 @attrs.define(slots=False)
@@ -155,11 +144,16 @@ class PlaylistPage(ContinuationPage):
 
     @property
     def _is_empty_list(self) -> bool:
-        error = self.page.error
-        return bool(error) and not REPORTED_ERROR.search(error or "")
+        if self.page.error is None:
+            return False
+        error = alert_error(self.page.error)
+        if error.reason != "not_found":
+            raise error
+        return True
 
     @cached_property
     def rows(self) -> list[Placed]:
         """The rows in the playlist page's only tab, or in a continuation page of the playlist."""
-        contents = [tab.content for tab in self.page.tabs if tab.content is not None]
+        tabs = self.page.contents.tabs if self.page.contents else []
+        contents = [tab.content for tab in tabs if tab.content is not None]
         return [placed for content in contents[:1] for placed in flat(content)] or super().rows

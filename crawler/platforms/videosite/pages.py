@@ -11,34 +11,20 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import TargetNotFound, TargetRestricted, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
-from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, REPORTED_ERROR, ListPage
+from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, ListPage, alert_error
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage, Tab, page_kind
+from crawler.platforms.videosite.payload import METADATA_PATH, Page, Tab
 from crawler.platforms.videosite.payload_rows import Placed, flat
-from crawler.platforms.videosite.profile import about_of, age_gate, channel_id, has_unread_numbers, profile_of
+from crawler.platforms.videosite.profile import about_of, age_gate, channel_ids, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
+from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _VERSION_KEY = b'"INNERTUBE_CONTEXT_CLIENT_VERSION":"'
 _VERSION = re.compile(rb"[0-9.]{5,40}(?=\")")
-
-ALERTS = (
-    (
-        re.compile(r"in your country|in deinem land|dans votre pays|en tu país|no seu país", re.IGNORECASE),
-        TargetRestricted,
-        "region",
-    ),
-    (re.compile(r"does not exist|isn't available|not available$", re.IGNORECASE), TargetNotFound, "not_found"),
-    (re.compile(r"terminated|suspended", re.IGNORECASE), TargetNotFound, "terminated"),
-    (re.compile(r"removed|deleted|closed", re.IGNORECASE), TargetNotFound, "removed"),
-    (REPORTED_ERROR, UpstreamError, "reported_error"),
-)
-"""Patterns for the text of alerts, each with the error class and the reason. Any other alert means that the channel is
-unavailable."""
 
 
 @attrs.define(slots=False)
@@ -51,13 +37,12 @@ class ChannelPage(ListPage):
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
             return False  # such a response may contain the channel's metadata in addition to the rows
-        marks = (*(mark.decode() for mark in MARKS), '"ProfilePage"')
-        if any(mark in body for mark in marks) or DATA_MARK.search(body) or CHANNEL_MARK.search(body):
+        if any(mark.decode() in body for mark in MARKS) or DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
-        # JSON that starts with one of these keys is read as a channel's page, because error responses start in this
-        # way.
+        # JSON that starts with one of these keys, without the contents of another page, may be an error response.
         is_response = re.match(r'\s*\{\s*"(error|alerts|responseContext)"', body) is not None
-        return is_response and not ContinuationPage.recognise(body)
+        is_other = ContinuationPage.recognise(body) or ('"contents"' in body and str(CONTENTS[1]) not in body)
+        return is_response and not is_other
 
     rows_path: ClassVar[str] = "contents.twoColumnBrowseResultsRenderer.tabs[].tabRenderer.content"
 
@@ -66,13 +51,13 @@ class ChannelPage(ListPage):
 
         A page without the requested tab is valid if the channel does not have this tab.
 
-        Raises: TargetNotFound: the channel does not exist, was removed, or the page is not a channel. TargetRestricted:
-        the channel is not available in this region. UpstreamBlocked, UpstreamRateLimited: see ``VideositePage``.
-        UpstreamError: the request failed, or an alert on the page reports an error. ExtractionFailed: the page contains
-        no data, belongs to another channel or tab, or none of its items could be read.
+        Raises: TargetNotFound, TargetRestricted, UpstreamError: see ``alert_error`` and ``VideositePage``.
+        UpstreamBlocked, UpstreamRateLimited: see ``VideositePage``. ExtractionFailed: the page has an unknown alert, or
+        no data; is not a channel, belongs to another channel or tab; or none of its items could be read.
         """
         super().validate_input()
-        self._raise_for_alerts()
+        if self.page.error is not None and not self._tabs:  # if the page has content, an alert is only a notice
+            raise alert_error(self.page.error)
         if self.moved_to:
             self.unread.clear()  # a page that only redirects contains nothing else
             return
@@ -80,9 +65,11 @@ class ChannelPage(ListPage):
         self._raise_for_other_channels()
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
-        if isinstance(self.page, Channel):
-            self.unread += self.page.contradictions(self._block or b"")
-        if has_unread_numbers(self.page):
+        found = self.page.contradictions(self._block or b"")
+        if len(channel_ids(self.page, self._person)) > 1:
+            found.append(Unread(f"{METADATA_PATH}.externalId", "contradiction"))
+        self.unread += [each for each in found if not any(known.path.startswith(each.path) for known in self.unread)]
+        if has_unread_numbers(self.page.header):
             self.skip_language("The page's header", ("header",))
 
     @field
@@ -104,7 +91,8 @@ class ChannelPage(ListPage):
 
     @field
     def about_token(self) -> str:
-        return (isinstance(self.page, Channel) and self.page.about_token) or ""
+        header = self.page.channel_header
+        return (header and header.about_token) or ""
 
     @field
     def links(self) -> list[str]:
@@ -131,17 +119,14 @@ class ChannelPage(ListPage):
         return next((each for each in self.page.moved_to if re.fullmatch(CHANNEL_ID, each)), "")
 
     @cached_property
-    def page(self) -> Channel | OtherChannel | OtherPage:
-        """The page's data. If only the linked data was saved, this is the data of an empty page."""
-        if self._block is None and self._person is not None:
-            return self.plain_payload(OtherPage, {})
-        return self.read_data(page_kind(self._block or b""))
+    def page(self) -> Page:
+        """The page's data."""
+        return self.read_data(Page)
 
     @cached_property
     def _person(self) -> Any:
         """The channel in the page's linked data, or None."""
-        is_page = self._block is not self._body
-        nodes = linked_data(scripts_with(self._body, b'"ProfilePage"')) if is_page else []
+        nodes = [] if self._block is self._body else linked_data(scripts_with(self._body, b'"ProfilePage"'))
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
 
     @cached_property
@@ -152,10 +137,9 @@ class ChannelPage(ListPage):
     def _about(self) -> dict[str, Any]:
         return about_of(self.page.panels[0]) if self.page.panels else {}
 
-    @cached_property
+    @property
     def _tabs(self) -> Sequence[Tab]:
-        """The channel's tabs, without the tab that searches in the channel."""
-        return [] if isinstance(self.page, OtherPage) else self.page.tabs
+        return self.page.tabs
 
     @cached_property
     def _selected(self) -> Tab | None:
@@ -185,35 +169,19 @@ class ChannelPage(ListPage):
 
     @property
     def _is_without_items(self) -> bool:
-        return self._is_of_other_tab or super()._is_without_items
+        return self._is_of_other_tab or self.tab not in TABS.values()
 
     # Validation
 
-    def _raise_for_alerts(self) -> None:
-        if self._tabs or (isinstance(self.page, OtherPage) and self.page.contents):
-            return  # if the page has content, an alert is only a notice
-        message = self.page.error
-        if message is None:
-            return
-        for pattern, kind, reason in ALERTS:
-            if pattern.search(message):
-                raise kind(f"The platform reported: {message}", reason=reason)
-        raise TargetNotFound(f"The platform reported: {message}", reason="unavailable")
-
     def _raise_for_other_pages(self) -> None:
-        contents = self.page.contents if isinstance(self.page, OtherPage) else None
-        has_tabs = bool(self._tabs) or CONTENTS[1] in (contents or {})
-        known = has_tabs or channel_id(self.page, self._person)
-        if contents and not known:
-            raise TargetNotFound("The page is not a channel.", reason="wrong_page_kind")
-        if not known or (self.requested_tab and not has_tabs):
-            raise missing_error("The response contains no contents.", CONTENTS, reason="no_contents")
-        if not self._profile["profile_id"]:
-            path: Path = ("metadata", "channelMetadataRenderer", "externalId")
-            raise missing_error("The page contains no channel id.", path, reason="no_channel")
-        if not self._profile["display_name"]:
-            path = ("metadata", "channelMetadataRenderer", "title")
-            raise missing_error("The page contains no channel name.", path, reason="no_channel")
+        if not self._tabs:  # each recorded page of a channel has at least one tab
+            is_other = self.page.contents is not None and not self._profile["profile_id"]
+            reason = "no_channel" if is_other else "no_contents"
+            raise missing_error("The page has no tabs of a channel.", CONTENTS, reason=reason)
+        for key, name in (("profile_id", "externalId"), ("display_name", "title")):
+            if not self._profile[key]:
+                path: Path = ("metadata", "channelMetadataRenderer", name)
+                raise missing_error(f"The page contains no {name} of a channel.", path, reason="no_channel")
 
     def _raise_for_other_channels(self) -> None:
         for param, found in (("channel", self._profile["profile_id"]), ("handle", self._profile["username"])):
@@ -225,7 +193,7 @@ class ChannelPage(ListPage):
                 raise mismatch_error(message, path, requested)
 
     def _raise_for_other_tabs(self) -> None:
-        if isinstance(self.page, Channel) and self._selected and not self._selected.name:
+        if self.page.metadata is not None and self._selected and not self._selected.name:
             raise missing_error("The selected tab has no URL.", (*CONTENTS, "tabRenderer"), reason="blind")
         if self.requested_tab in self.tabs and self.requested_tab != self.tab:
             message = f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}."

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from crawler.platforms.videosite.payload_rows import Answer, LeftOut, PanelHolder, Row, Text
-from crawler.reading.contract import always, sometimes
+from crawler.reading.contract import always, often, sometimes
 from crawler.reading.unread import Unread
 
-_HEADER = "header.pageHeaderRenderer.content.pageHeaderViewModel"
-_METADATA = "metadata.channelMetadataRenderer"
-_COLUMNS = "contents.twoColumnBrowseResultsRenderer"
 _PANEL_REQUEST = (
     "onTap.innertubeCommand.showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content"
     ".sectionListRenderer.contents[0].itemSectionRenderer.contents[0].continuationItemRenderer.continuationEndpoint"
     ".continuationCommand.token"
 )
-BADGE_PATH = f"{_HEADER}.title.dynamicTextViewModel.text.attachmentRuns[]"
-BANNER_PATH = f"{_HEADER}.banner"
+METADATA_PATH = "metadata.channelMetadataRenderer"
+HEADER_PATH = "header.pageHeaderRenderer.content.pageHeaderViewModel"
+TABS_PATH = "contents.twoColumnBrowseResultsRenderer.tabs[]"
+ABOUT_PATH = f"description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}"
+LINES_PATH = "metadata.contentMetadataViewModel.metadataRows[]"
+BADGE_PATH = "title.dynamicTextViewModel.text.attachmentRuns[]"
+URL_PATH, PARAMS_PATH = "endpoint.commandMetadata.webCommandMetadata.url", "endpoint.browseEndpoint.params"
 BANNER_MARK = b'"imageBannerViewModel"'
-_ICON = "element.type.imageType.image.sources[].clientResource.imageName"
 
 
 class Tracked(Answer):
     """A value from the request that the response repeats, such as the requested id."""
 
-    key: str | None = sometimes("key")
+    key: str | None = often("key")
     value: str | int | float | bool | None = sometimes("value")
 
 
@@ -52,10 +53,13 @@ class Response(Answer):
 
 
 class Tab(Answer):
-    """A tab of a channel, identified by its URL: the titles of tabs are translated, and the order of tabs varies."""
+    """A tab of a channel, identified by its URL: the titles of tabs are translated, and the order of tabs varies.
 
-    url: str | None = always("endpoint.commandMetadata.webCommandMetadata.url")
-    params: str | None = always("endpoint.browseEndpoint.params")
+    All 219 recorded tabs of channels with metadata have a URL and params. On other pages, the only tab may lack both.
+    """
+
+    url: str | None = sometimes(URL_PATH)
+    params: str | None = sometimes(PARAMS_PATH)
     selected: bool | None = sometimes("selected")
     content: Row | None = sometimes("content")
 
@@ -65,24 +69,41 @@ class Tab(Answer):
         return (self.url or "").partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
-class UnnamedTab(Tab):
-    """A tab on a page that is not an ordinary channel's. Such a tab may have no URL."""
-
-    url: str | None = sometimes("endpoint.commandMetadata.webCommandMetadata.url")
-    params: str | None = sometimes("endpoint.browseEndpoint.params")
-
-
 class TabEntry(Answer, one_of=True):
-    """An entry in the list of a channel's tabs."""
+    """An entry in the list of a page's tabs."""
 
     tab: Tab | None = sometimes("tabRenderer")
     search: LeftOut | None = sometimes("expandableTabRenderer")
 
 
+class Contents(Answer):
+    """The part of a page below its header."""
+
+    entries: list[TabEntry] = sometimes(TABS_PATH.partition(".")[2])
+
+    @property
+    def tabs(self) -> list[Tab]:
+        """The tabs, without the tab that searches in the channel."""
+        return [each.tab for each in self.entries if each.tab is not None]
+
+
+class ChannelMetadata(Answer):
+    """A channel's metadata. 29 of 29 whole recorded pages since 2026-01 have the keys that are declared ``always``."""
+
+    id: str | None = always("externalId")
+    name: str | None = always("title")
+    biography: str | None = always("description")
+    vanity_url: str | None = always("vanityChannelUrl")
+    keywords: str | None = always("keywords")
+    safe: bool | None = always("isFamilySafe")
+    countries: list[str] = always("availableCountryCodes[]")
+    image: str | None = always("avatar.thumbnails[-1].url")
+
+
 class Attachment(Answer):
     """An icon after the channel's name: the badge of a verified channel or of an artist."""
 
-    icons: list[str] = always(_ICON)
+    icons: list[str] = always("element.type.imageType.image.sources[].clientResource.imageName")
 
 
 class HeaderLine(Answer):
@@ -97,59 +118,21 @@ class Banner(Answer):
     image: str | None = always("imageBannerViewModel.image.sources[-1].url")
 
 
-class Page(Response, PanelHolder):
-    """The common part of a channel's pages and of other pages."""
+class ChannelHeader(Answer):
+    """The header of an ordinary channel. The header of a generated destination, such as News, has only a title."""
 
-    moved_to: list[str] = sometimes(
-        "onResponseReceivedActions[].navigateAction.endpoint.browseEndpoint.browseId",
-    )
-    canonical_url: str | None = sometimes("microformat.microformatDataRenderer.urlCanonical")
-
-
-class Channel(Page):
-    """The page of an ordinary channel, with any tab open.
-
-    14 of 14 whole recorded pages since 2026-01 have the keys that are declared ``always``.
-    """
-
-    id: str | None = always(f"{_METADATA}.externalId")
-    name: str | None = always(f"{_METADATA}.title")
-    biography: str | None = always(f"{_METADATA}.description")
-    vanity_url: str | None = always(f"{_METADATA}.vanityChannelUrl")
-    keywords: str | None = always(f"{_METADATA}.keywords")
-    safe: bool | None = always(f"{_METADATA}.isFamilySafe")
-    countries: list[str] = always(f"{_METADATA}.availableCountryCodes[]")
-    image: str | None = always(f"{_METADATA}.avatar.thumbnails[-1].url")
-    title: str | None = always(f"{_HEADER}.title.dynamicTextViewModel.text.content")
-    spoken_title: str | None = sometimes(
-        f"{_HEADER}.title.dynamicTextViewModel.rendererContext.accessibilityContext.label"
-    )
+    title: str | None = always("title.dynamicTextViewModel.text.content")
+    spoken_title: str | None = sometimes("title.dynamicTextViewModel.rendererContext.accessibilityContext.label")
     """The name followed by the badge in words. Only channels with a badge have this text."""
     attachments: list[Attachment] = sometimes(BADGE_PATH)
-    lines: list[HeaderLine] = always(f"{_HEADER}.metadata.contentMetadataViewModel.metadataRows[]")
-    banner: Banner | None = sometimes(BANNER_PATH)
-    about_token: str | None = always(
-        f"{_HEADER}.description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}",
-        f"{_HEADER}.attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
+    lines: list[HeaderLine] = sometimes(LINES_PATH)
+    banner: Banner | None = sometimes("banner")
+    about_token: str | None = sometimes(
+        ABOUT_PATH,
+        f"attribution.attributionViewModel.suffix.commandRuns[0].{_PANEL_REQUEST}",
     )
     """The token of this channel's about panel. The token is read from the header only, because shelves contain other
     channels' tokens."""
-    entries: list[TabEntry] = always(f"{_COLUMNS}.tabs[]")
-
-    @property
-    def tabs(self) -> list[Tab]:
-        """The channel's tabs, without the tab that searches in the channel."""
-        return [each.tab for each in self.entries if each.tab is not None]
-
-    def contradictions(self, block: bytes) -> list[Unread]:
-        """Return the parts of the header that could not be read. ``block``: the JSON text of the page.
-
-        On all recorded pages since 2024-07, exactly the channels with a badge have the text for screen readers
-        (``spoken_title``). For channels without a banner, both the key ``banner`` and the text ``imageBannerViewModel``
-        are absent.
-        """
-        badge = [Unread(BADGE_PATH, "contradiction")] if self.spoken_title and not self.attachments else []
-        return badge + ([Unread(BANNER_PATH, "missing")] if self.banner is None and BANNER_MARK in block else [])
 
 
 class Game(Answer):
@@ -162,7 +145,7 @@ class Game(Answer):
 
 
 class Topic(Answer):
-    """The header of a generated channel of a topic, such as sports."""
+    """The header of a generated channel of a topic, such as sports or music."""
 
     title: Text | None = sometimes("title")
     subtitle: Text | None = sometimes("subtitle")
@@ -170,38 +153,67 @@ class Topic(Answer):
     id: str | None = sometimes("subscribeButton.subscribeButtonRenderer.channelId")
 
 
-class OtherChannel(Page):
-    """The page of a generated channel, or of an age-restricted channel, which has no header.
+class Header(Answer, one_of=True):
+    """The header of a page, with one attribute for each known format."""
 
-    4 of 4 recorded pages have tabs.
+    channel: ChannelHeader | None = sometimes(HEADER_PATH.partition(".")[2])
+    game: Game | None = sometimes("interactiveTabbedHeaderRenderer")
+    topics: list[Topic] = sometimes("carouselHeaderRenderer.contents[].topicChannelDetailsRenderer")
+    of_alert: LeftOut | None = sometimes("c4TabbedHeaderRenderer")
+    """The header above an alert that the channel does not exist. It has only a placeholder for the picture."""
+
+
+class Page(Response, PanelHolder):
+    """A channel's page, with any tab open, or another response with alerts or a redirect only.
+
+    Header, metadata and tabs are read independently of each other: generated channels have any combination of them. An
+    age-restricted channel has only a tab.
     """
 
-    game: Game | None = sometimes("header.interactiveTabbedHeaderRenderer")
-    topics: list[Topic] = sometimes("header.carouselHeaderRenderer.contents[].topicChannelDetailsRenderer")
+    moved_to: list[str] = sometimes(
+        "onResponseReceivedActions[].navigateAction.endpoint.browseEndpoint.browseId",
+    )
+    metadata: ChannelMetadata | None = sometimes(METADATA_PATH)
+    header: Header | None = sometimes("header")
+    contents: Contents | None = sometimes("contents")
+    canonical_url: str | None = sometimes("microformat.microformatDataRenderer.urlCanonical")
     countries: list[str] = sometimes("microformat.microformatDataRenderer.availableCountries[]")
     safe: bool | None = sometimes("microformat.microformatDataRenderer.familySafe")
-    tabs: list[UnnamedTab] = always(f"{_COLUMNS}.tabs[].tabRenderer")
 
+    @property
+    def channel_header(self) -> ChannelHeader | None:
+        """The header, if it is that of an ordinary channel."""
+        return self.header.channel if self.header else None
 
-class OtherPage(Page):
-    """A page that does not belong to a channel, or a response without a page."""
+    @property
+    def tabs(self) -> list[Tab]:
+        """The tabs, without the tab that searches in the channel."""
+        return self.contents.tabs if self.contents else []
 
-    contents: dict[str, object] | None = sometimes("contents")
+    def contradictions(self, block: bytes) -> list[Unread]:
+        """Return what is missing, as other parts of the page show. ``block``: the JSON text of the page.
 
-
-_CHANNEL_MARKS = (b'"channelMetadataRenderer"', b'"pageHeaderRenderer"')
-_OTHER_CHANNEL_MARKS = (
-    b'"interactiveTabbedHeaderRenderer"',
-    b'"carouselHeaderRenderer"',
-    b'"channelAgeGateRenderer"',
-)
-
-
-def page_kind(block: bytes) -> type[Channel | OtherChannel | OtherPage]:
-    """Return the contract of a page's data, by the keys in its JSON text (``block``)."""
-    if any(mark in block for mark in _CHANNEL_MARKS):
-        return Channel
-    return OtherChannel if any(mark in block for mark in _OTHER_CHANNEL_MARKS) else OtherPage
+        On all recorded pages since 2024-07: a page has metadata if it has a whole header, and a header if it has
+        metadata; exactly the channels with a badge have the text for screen readers (``spoken_title``). For channels
+        without a banner, both the key ``banner`` and the text ``imageBannerViewModel`` are absent.
+        """
+        header, is_channel = self.channel_header, self.metadata is not None
+        is_whole = header is not None and bool(header.lines or header.about_token)
+        present: dict[str, object] = {}
+        if is_channel:
+            present["header"] = self.header and (self.header.channel or self.header.game or self.header.topics)
+            present[f"{TABS_PATH}.tabRenderer.{URL_PATH}"] = all(tab.url for tab in self.tabs)
+            present[f"{TABS_PATH}.tabRenderer.{PARAMS_PATH}"] = all(tab.params for tab in self.tabs)
+        if is_whole:
+            present[METADATA_PATH] = is_channel
+        if header is not None and (is_channel or is_whole):
+            present[f"{HEADER_PATH}.{LINES_PATH}"] = header.lines
+            present[f"{HEADER_PATH}.{ABOUT_PATH}"] = header.about_token
+            present[f"{HEADER_PATH}.banner"] = header.banner or BANNER_MARK not in block
+        found = [Unread(path, "missing") for path, value in present.items() if not value]
+        if header is not None and header.spoken_title and not header.attachments:
+            found.append(Unread(f"{HEADER_PATH}.{BADGE_PATH}", "contradiction"))
+        return found
 
 
 class Addition(Answer):
@@ -221,10 +233,8 @@ class Continuation(Response):
 
     actions: list[Action] = sometimes("onResponseReceivedActions[]")
     endpoints: list[Action] = sometimes("onResponseReceivedEndpoints[]")
-    id: str | None = sometimes(f"{_METADATA}.externalId")
-    name: str | None = sometimes(f"{_METADATA}.title")
-    vanity_url: str | None = sometimes(f"{_METADATA}.vanityChannelUrl")
-    tabs: list[UnnamedTab] = sometimes(f"{_COLUMNS}.tabs[].tabRenderer")
+    metadata: ChannelMetadata | None = sometimes(METADATA_PATH)
+    contents: Contents | None = sometimes("contents")
 
 
 class Metadata(Answer):

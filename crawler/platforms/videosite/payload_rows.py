@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes, values
+from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes, values
 
 _PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
 _ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"
@@ -22,8 +23,8 @@ class Answer(Contract, nulls=False):
 class Link(Answer):
     """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
 
-    url: str | None = sometimes("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
-    text: str | None = sometimes("content")
+    url: str | None = often("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
+    text: str | None = often("content")
 
 
 class Panel(Answer, one_of=True):
@@ -58,8 +59,11 @@ class PanelHolder(Answer):
 _URL = "commandMetadata.webCommandMetadata.url"
 _TAP = "onTap.innertubeCommand"
 _ABOUT = "metadata.lockupMetadataViewModel"
+_LINES = f"{_ABOUT}.metadata.contentMetadataViewModel.metadataRows[]"
 _OVERLAYS = "contentImage.thumbnailViewModel.overlays[]"
+_BADGE = "thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text"
 _NEXT = "continuationCommand.token"
+_DIGIT = re.compile(r"\d")
 
 
 class Text(Answer, one_of=True):
@@ -73,29 +77,66 @@ class Text(Answer, one_of=True):
         return self.simple or self.content or "".join(self.runs)
 
 
+class Owner(Answer):
+    """A channel that a row links to as the owner of its video."""
+
+    id: str | None = often("browseId")
+    url: str | None = often("canonicalBaseUrl")
+
+
 class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """A video, or a live stream, in the format since 2026.
 
-    433 of 433 recorded rows, on 13 whole pages of seven channels, have the keys that are declared ``always``. According
-    to the tests of other projects, rows without ``metadataRows`` occur.
+    916 of 916 recorded rows have a picture and a label on it: the length, or LIVE. The 3 of them that state no number
+    of views and are not live are for members or Premium users. According to the tests of other projects, rows without
+    ``metadataRows`` occur.
     """
 
     id_path: ClassVar = "lockupViewModel.contentId"
+    image_path: ClassVar = "lockupViewModel.contentImage.thumbnailViewModel.image.sources[-1].url"
+    length_path: ClassVar = f"lockupViewModel.{_OVERLAYS}.{_BADGE}"
+    views_path: ClassVar = f"lockupViewModel.{_LINES}.metadataParts[].text.content"
+    is_only_rounded: ClassVar = False
+
     id: str = identity("contentId")
     title: str | None = always(f"{_ABOUT}.title.content", often=True)
-    parts: list[str] = often(
-        f"{_ABOUT}.metadata.contentMetadataViewModel.metadataRows[].metadataParts[].text.content",
+    parts: list[str] = often(f"{_LINES}.metadataParts[].text.content")
+    """The texts below the title: in playlists the owner, then the number of views and the age. A line with badges has
+    no texts."""
+    owners: list[Owner] = sometimes(
+        f"{_LINES}.metadataParts[].text.commandRuns[].onTap.innertubeCommand.browseEndpoint"
     )
-    """The texts below the title, such as the number of views and the age. A line with badges has no texts."""
+    """The channel to which the first text below the title links. Rows in a channel's own tab have no such link."""
+    marks: list[str] = sometimes(f"{_LINES}.badges[].badgeViewModel.badgeStyle")
     image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url", often=True)
     badges: list[str] = often(
-        f"{_OVERLAYS}.thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text",
+        f"{_OVERLAYS}.{_BADGE}",
         f"{_OVERLAYS}.thumbnailOverlayBadgeViewModel.thumbnailBadges[].thumbnailBadgeViewModel.text",
     )
     """The texts on the picture: the length, or a mark that the item is live. The second path, used in 2025, is
     documented by other projects."""
-    url: str | None = always(f"rendererContext.commandContext.{_TAP}.{_URL}")
+    url: str | None = filled(f"rendererContext.commandContext.{_TAP}.{_URL}")
     playlist: str | None = sometimes(f"rendererContext.commandContext.{_TAP}.watchEndpoint.playlistId")
+
+    @property
+    def lengths(self) -> list[str]:
+        """The texts that may be the length."""
+        return self.badges
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether the picture's label is a word, such as LIVE, instead of a length."""
+        return any(text and not _DIGIT.search(text) for text in self.badges)
+
+    @property
+    def hides_views(self) -> bool:
+        """Whether the row is of a kind that has no number of views."""
+        return self.is_untimed or bool({"BADGE_MEMBERS_ONLY", "BADGE_PREMIUM"}.intersection(self.marks))
+
+    @property
+    def owner(self) -> tuple[str, Owner] | None:
+        """The owner's name and channel, None if the row does not state them."""
+        return (self.parts[0], self.owners[0]) if self.parts and self.owners else None
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
@@ -113,52 +154,106 @@ class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
 class Short(Answer):
     """A short.
 
-    In playlists, a short's number of views is only in its text for screen readers. All 110 shorts on three whole pages,
-    recorded since 2026-01, have the ``always`` keys.
+    In playlists, a short's number of views is only in its text for screen readers. All 178 shorts recorded since 2026
+    have the ``always`` keys and a number of views. Until autumn 2025, the picture was at the second path (recorded in
+    60 shorts of 2024-10).
     """
 
     id_path: ClassVar = f"shortsLockupViewModel.{_TAP}.reelWatchEndpoint.videoId"
+    image_path: ClassVar = "shortsLockupViewModel.thumbnailViewModel.thumbnailViewModel.image.sources[0].url"
+    length_path: ClassVar = ""
+    views_path: ClassVar = "shortsLockupViewModel.overlayMetadata.secondaryText.content"
+    lengths: ClassVar[list[str]] = []
+    is_untimed: ClassVar = True
+    hides_views: ClassVar = False
+    is_only_rounded: ClassVar = False
+    owner: ClassVar = None
+
     id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
     title: str | None = always("overlayMetadata.primaryText.content", often=True)
     views: str | None = sometimes("overlayMetadata.secondaryText.content")
-    accessible: str | None = always("accessibilityText")
-    image: str | None = always("thumbnailViewModel.thumbnailViewModel.image.sources[0].url", often=True)
+    accessible: str | None = filled("accessibilityText")
+    image: str | None = always(
+        "thumbnailViewModel.thumbnailViewModel.image.sources[0].url", "thumbnail.sources[0].url", often=True
+    )
     playlist: str | None = sometimes(f"{_TAP}.reelWatchEndpoint.playlistId")
 
 
 class TimeStatus(Answer):
     """The label on the picture of an item in the older format: its length, or a mark that it is live or a short."""
 
-    style: str | None = always("style")
-    text: Text | None = always("text")
+    style: str | None = filled("style")
+    text: Text | None = filled("text")
+
+
+class Byline(Answer):
+    """The name of a video's owner, with a link to the channel. For several owners, there is no link to one channel."""
+
+    name: str | None = often("text")
+    channel: Owner | None = sometimes("navigationEndpoint.browseEndpoint")
 
 
 class PlaylistVideo(Answer):
-    """A video in a playlist, in the older format. No recorded page contains such a row."""
+    """A video in a playlist, in the format before 2026-07.
+
+    All 100 recorded rows, on one page, have a picture, a length, and a number of views in ``videoInfo``.
+    """
 
     id_path: ClassVar = "videoId"
+    image_path: ClassVar = "thumbnail.thumbnails[-1].url"
+    length_path: ClassVar = "thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer"
+    views_path: ClassVar = "viewCountText"
+
     id: str = identity("videoId")
-    title: Text | None = sometimes("title")
-    image: str | None = sometimes("thumbnail.thumbnails[-1].url")
-    url: str | None = sometimes(f"navigationEndpoint.{_URL}")
+    title: Text | None = often("title")
+    image: str | None = often("thumbnail.thumbnails[-1].url")
+    url: str | None = often(f"navigationEndpoint.{_URL}")
     views: Text | None = sometimes("viewCountText")
     short_views: Text | None = sometimes("shortViewCountText")
     length: Text | None = sometimes("lengthText")
     published: Text | None = sometimes("publishedTimeText")
     info: Text | None = sometimes("videoInfo")
-    statuses: list[TimeStatus] = sometimes("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
+    statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
+    marks: list[str] = sometimes("badges[].metadataBadgeRenderer.style")
+    bylines: list[Byline] = sometimes("shortBylineText.runs[]")
     playlist: str | None = sometimes("playlistId")
+
+    @property
+    def lengths(self) -> list[str]:
+        """The texts that may be the length."""
+        return [str(text) for text in (self.length, *(each.text for each in self.statuses)) if text]
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether the row has a label such as LIVE, UPCOMING or SHORTS instead of a length."""
+        is_live = "BADGE_STYLE_TYPE_LIVE_NOW" in self.marks
+        return is_live or any(each.style != "DEFAULT" for each in self.statuses)
+
+    @property
+    def hides_views(self) -> bool:
+        """Whether the row is of a kind that may have no number of views: live, or with any badge (20 of 58 in 2022)."""
+        return self.is_untimed or bool(self.marks)
+
+    @property
+    def is_only_rounded(self) -> bool:
+        """Whether the row has lost its exact number of views: all recorded rows have both numbers or none."""
+        return self.short_views is not None and self.views is None
+
+    @property
+    def owner(self) -> tuple[str, Owner] | None:
+        """The owner's name and channel, None if the row does not state them."""
+        return next(((each.name or "", each.channel) for each in self.bylines if each.channel), None)
 
 
 class Video(PlaylistVideo):
-    """A video in the formats before 2026, which are still used for topic channels.
+    """A video in the formats before 2026-05, which are still used for topic channels.
 
     148 of 148 recorded rows of 2026 have the keys that are declared ``always``.
     """
 
-    title: Text | None = always("title")
-    image: str | None = always("thumbnail.thumbnails[-1].url")
-    url: str | None = always(f"navigationEndpoint.{_URL}")
+    title: Text | None = filled("title")
+    image: str | None = filled("thumbnail.thumbnails[-1].url")
+    url: str | None = filled(f"navigationEndpoint.{_URL}")
     views: Text | None = often("viewCountText")
     statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
 
@@ -244,7 +339,8 @@ class Row(Formats):
     """A row of a list, or of a part of the page that contains lists."""
 
     wrapped: Formats | None = sometimes("richItemRenderer.content")
-    rows: Rows | None = sometimes("richGridRenderer", "itemSectionRenderer", "sectionListRenderer")
+    rows: Rows | None = sometimes("richGridRenderer", "itemSectionRenderer")
+    sections: Sections | None = sometimes("sectionListRenderer")
     playlist: Rows | None = sometimes("playlistVideoListRenderer")
     grid: Grid | None = sometimes("gridRenderer")
 
@@ -252,7 +348,13 @@ class Row(Formats):
 class Rows(Answer):
     """A list, or a part of a page that contains lists."""
 
-    rows: list[Row] = always("contents[]")
+    rows: list[Row] = filled("contents[]")
+
+
+class Sections(Answer):
+    """The sections of a tab. The tab of a generated channel has sections without content beside its list."""
+
+    rows: list[Row] = sometimes("contents[]")
 
 
 class Grid(Answer):
@@ -273,7 +375,7 @@ def flat(row: Row) -> Iterator[Placed]:
     waiting: list[tuple[Row, object]] = [(row, None)]
     while waiting:
         each, parent = waiting.pop()
-        inner = each.rows or each.playlist or each.grid
+        inner = each.rows or each.playlist or each.grid or each.sections
         if inner is not None:
             waiting += [(one, inner) for one in reversed(inner.rows)]
         elif parent is not None:

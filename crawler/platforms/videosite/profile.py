@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from crawler.platforms.model import empty
-from crawler.platforms.videosite.item import ORIGIN, VIEWS, first
-from crawler.platforms.videosite.payload import Channel, OtherChannel, OtherPage
+from crawler.platforms.videosite.item import ORIGIN, VIEWS, handle_in
+from crawler.platforms.videosite.payload import ChannelHeader, ChannelMetadata, Game, Header, Page, Topic
 from crawler.platforms.videosite.payload_rows import AgeGate, Link, Panel, flat
 from crawler.platforms.videosite.schema import CHANNEL_ID, Profile
+from crawler.reading.contract import EMPTY
 from crawler.reading.json import dig
 from crawler.reading.values import absolute_url, count, stated_count, stated_day, text
 
@@ -36,86 +37,102 @@ def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, A
     }
 
 
-def profile_of(page: Channel | OtherChannel | OtherPage, person: Any) -> dict[str, Any]:
-    """Build the channel from a page's data and from the page's linked data (``person``)."""
-    if isinstance(page, Channel):
-        return _channel(page, person)
-    if isinstance(page, OtherChannel):
-        return _other_channel(page)
-    return _person(person, channel_id(page, person))
+def profile_of(page: Page, person: Any) -> dict[str, Any]:
+    """Build the channel from a page's data and from the page's linked data (``person``).
 
-
-def _channel(page: Channel, person: Any) -> dict[str, Any]:
-    url = page.vanity_url or ""
-    handle, subscribers, videos = _header_texts(page)
-    name = handle_in(url) or handle_in(handle)
+    Each field has the first value that is not empty: of the metadata, of the header or the age gate, of the linked
+    data, and of the page's other parts.
+    """
+    header, gate = page.header, age_gate(page)
+    known: dict[str, Any] = {}
+    for source in (
+        _of_metadata(page.metadata) if page.metadata else {},
+        _of_channel_header(header.channel) if header and header.channel else {},
+        _of_game(header.game) if header and header.game else {},
+        _of_topic(header.topics[0]) if header and header.topics else {},
+        {"display_name": gate.title, "profile_image": absolute_url(ORIGIN, gate.image)} if gate else {},
+        _of_person(person),
+        {"available_country_codes": sorted(set(page.countries)), "is_family_safe": page.safe},
+    ):
+        known |= {key: value for key, value in source.items() if value not in EMPTY and key not in known}
     channel = channel_id(page, person)
+    return {**blank(channel, handle=known.get("username", "")), **known}
+
+
+def _of_metadata(metadata: ChannelMetadata) -> dict[str, Any]:
+    url = metadata.vanity_url or ""
     return {
-        **blank(channel, handle=name),
-        "available_country_codes": sorted(set(page.countries)),
-        "banner_image": absolute_url(ORIGIN, page.banner and page.banner.image),
-        "biography": page.biography or "",
-        "content_count": stated_count(videos, VIDEOS),
-        "display_name": page.name or page.title or "",
-        "follower_count": first(
-            (stated_count(subscribers, SUBSCRIBERS), count(dig(person, "interactionStatistic", 0, _FOLLOWERS)))
-        ),
-        "is_family_safe": page.safe,
-        "keywords": page.keywords or "",
-        "profile_image": absolute_url(ORIGIN, page.image),
-        "profile_link": _legacy_link(url) or link_of(name, channel),
-        "subscriber_count_text": subscribers,
-        "verification_status": any(BADGES.intersection(each.icons) for each in page.attachments),
+        "available_country_codes": sorted(set(metadata.countries)),
+        "biography": (metadata.biography or "").strip(),
+        "display_name": metadata.name,
+        "is_family_safe": metadata.safe,
+        "keywords": metadata.keywords,
+        "profile_image": absolute_url(ORIGIN, metadata.image),
+        "profile_link": _legacy_link(url),
+        "username": handle_in(url),
     }
 
 
-def _other_channel(page: OtherChannel) -> dict[str, Any]:
-    """Build a generated channel (games, sports) or an age-restricted channel. Pages of such channels show no badges."""
-    game, topic, gate = page.game, next(iter(page.topics), None), age_gate(page)
-    subtitle = _subtitle(page)
-    subscribers = stated_count(subtitle, SUBSCRIBERS)
-    name = str(game.title or "") if game else str(topic.title or "") if topic else (gate and gate.title)
-    image = next((each.image for each in (game, topic, gate) if each is not None), None)
+def _of_channel_header(header: ChannelHeader) -> dict[str, Any]:
+    """Return the fields in the header of an ordinary channel. The header of a destination has no place for a badge."""
+    handle, subscribers, videos = _header_texts(header)
+    is_verified = any(BADGES.intersection(each.icons) for each in header.attachments)
     return {
-        **blank(channel_id(page), name=name or ""),
-        "available_country_codes": sorted(set(page.countries)),
-        "banner_image": absolute_url(ORIGIN, game and game.banner),
-        "biography": str(game.description or "").strip() if game else "",
+        "banner_image": absolute_url(ORIGIN, header.banner and header.banner.image),
+        "content_count": stated_count(videos, VIDEOS),
+        "display_name": header.title,
+        "follower_count": stated_count(subscribers, SUBSCRIBERS),
+        "subscriber_count_text": subscribers,
+        "username": handle_in(handle),
+        "verification_status": is_verified if header.lines else None,
+    }
+
+
+def _of_game(game: Game) -> dict[str, Any]:
+    return {
+        "banner_image": absolute_url(ORIGIN, game.banner),
+        "biography": str(game.description or "").strip(),
+        "display_name": str(game.title or ""),
+        "profile_image": absolute_url(ORIGIN, game.image),
+    }
+
+
+def _of_topic(topic: Topic) -> dict[str, Any]:
+    subtitle = str(topic.subtitle or "")
+    subscribers = stated_count(subtitle, SUBSCRIBERS)
+    return {
+        "display_name": str(topic.title or ""),
         "follower_count": subscribers,
-        "is_family_safe": page.safe,
-        "profile_image": absolute_url(ORIGIN, image),
+        "profile_image": absolute_url(ORIGIN, topic.image),
         "subscriber_count_text": "" if subscribers is None else subtitle,
     }
 
 
-def _person(person: Any, channel: str) -> dict[str, Any]:
-    """Build the channel from the page's linked data alone."""
+def _of_person(person: Any) -> dict[str, Any]:
+    """Return the fields in the page's linked data."""
     return {
-        **blank(channel, handle=handle_in(text(dig(person, "alternateName"))), name=text(dig(person, "name"))),
-        "biography": text(dig(person, "description")),
+        "biography": text(dig(person, "description")).strip(),
+        "display_name": text(dig(person, "name")),
         "follower_count": count(dig(person, "interactionStatistic", 0, _FOLLOWERS)),
         "profile_image": absolute_url(ORIGIN, dig(person, "image")),
+        "username": handle_in(text(dig(person, "alternateName"))),
     }
 
 
-def channel_id(page: Channel | OtherChannel | OtherPage, person: Any = None) -> str:
-    """Return the id of the channel that a response belongs to, "" if the response contains none."""
-    stated = [page.id] if isinstance(page, Channel) else []
-    topics = [each.id for each in page.topics] if isinstance(page, OtherChannel) else []
-    urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
-    candidates = (*stated, urls[0], *topics, urls[1], page.browse_id)
-    return next((each for each in candidates if each and re.fullmatch(CHANNEL_ID, each)), "")
+def channel_ids(page: Page, person: Any) -> list[str]:
+    """Return the ids of the channel that a page belongs to, as its parts state them, without repetitions.
 
-
-def handle_in(url: str) -> str:
-    """Return the handle in a URL or in a text like "@name", without "@"; "" if there is none.
-
-    >>> handle_in("http://www.youtube.com/@a.b"), handle_in("@a"), handle_in("http://www.youtube.com/channel/UC1")
-    ('a.b', 'a', '')
+    All parts of a page state the same id.
     """
-    path = unquote(url.partition("?")[0]) if "/" in url else url
-    last = path.rpartition("/")[2].strip()
-    return last.removeprefix("@") if last.startswith("@") else ""
+    topics = [each.id for each in page.header.topics] if page.header else []
+    urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
+    stated = (page.metadata and page.metadata.id, urls[0], *topics, urls[1], page.browse_id)
+    return list(dict.fromkeys(each for each in stated if each and re.fullmatch(CHANNEL_ID, each)))
+
+
+def channel_id(page: Page, person: Any) -> str:
+    """Return the id of the channel that a page belongs to, "" if the page contains none."""
+    return next(iter(channel_ids(page, person)), "")
 
 
 def link_of(handle: str, channel: str) -> str:
@@ -129,12 +146,12 @@ def _legacy_link(url: str) -> str:
     return f"{ORIGIN}{path}" if re.fullmatch(r"/(?:c|user)/[^/]+", path) else ""
 
 
-def _header_texts(page: Channel) -> tuple[str, str, str]:
+def _header_texts(header: ChannelHeader) -> tuple[str, str, str]:
     """Return the handle, and the texts with the numbers of subscribers and of videos. "" for a missing text.
 
     The texts are recognised by their words, because the lines have no fixed positions.
     """
-    lines = [line.parts for line in page.lines]
+    lines = [line.parts for line in header.lines]
     parts = [part for line in lines for part in line]
     handles = [part for part in parts if part.startswith("@")]
     videos = [part for part in parts if _VIDEOS_WORD.search(part)]
@@ -145,29 +162,24 @@ def _header_texts(page: Channel) -> tuple[str, str, str]:
     return tuple("".join(found[:1]) for found in (handles, subscribers, videos))  # type: ignore[return-value]  # three
 
 
-def _subtitle(page: OtherChannel) -> str:
-    return next((str(each.subtitle or "") for each in page.topics), "")
-
-
-def has_unread_numbers(page: Channel | OtherChannel | OtherPage) -> bool:
+def has_unread_numbers(header: Header | None) -> bool:
     """Whether the header has a text about subscribers or items that was not read, such as in an unknown language."""
-    if isinstance(page, OtherPage):
-        return False
-    if isinstance(page, OtherChannel):
-        subtitle = _subtitle(page)
-        return bool(re.search(r"\d", subtitle)) and stated_count(subtitle, SUBSCRIBERS) is None
-    _, subscribers, videos = _header_texts(page)
+    if header is None or header.channel is None:
+        subtitles = [str(each.subtitle or "") for each in header.topics] if header else []
+        return any(re.search(r"\d", each) and stated_count(each, SUBSCRIBERS) is None for each in subtitles)
+    _, subscribers, videos = _header_texts(header.channel)
     is_read = stated_count(subscribers, SUBSCRIBERS) is not None
     if is_read and stated_count(videos, VIDEOS) is not None:
         return False  # another number in the header, such as a number of listeners, is not a field of the record
     is_worded = bool(subscribers) and not is_read  # "Keine Abonnenten"
-    numbers = (part for line in page.lines for part in line.parts if "@" not in part and re.search(r"\d", part))
+    texts = (part for line in header.channel.lines for part in line.parts)
+    numbers = (part for part in texts if "@" not in part and re.search(r"\d", part))
     return is_worded or any(stated_count(each, f"(?:{SUBSCRIBERS}|{VIDEOS})") is None for each in numbers)
 
 
-def age_gate(page: Channel | OtherChannel | OtherPage) -> AgeGate | None:
+def age_gate(page: Page) -> AgeGate | None:
     """Return the age gate that replaces the content of an age-restricted channel, None if there is none."""
-    contents = [each.content for each in page.tabs if each.content] if isinstance(page, OtherChannel) else []
+    contents = [each.content for each in page.tabs if each.content] if page.header is None else []
     gates = (placed.row.age_gate for content in contents[:1] for placed in flat(content))
     return next((gate for gate in gates if gate is not None), None)
 

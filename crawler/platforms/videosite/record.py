@@ -49,8 +49,9 @@ def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor:
         "author_name": profile["display_name"],
         "author_username": profile["username"],
     }
-    completed = [{**_completed(post, known.get(post["content_id"], [])), **author} for post in posts]
-    return {"pagination": {"cursor": cursor, "has_more": more or bool(cursor)}, "posts": completed, "profile": profile}
+    completed = [_completed(post, known.get(post["content_id"], [])) for post in posts]
+    posts = [post if post["author_id"] not in (None, author["author_id"]) else post | author for post in completed]
+    return {"pagination": {"cursor": cursor, "has_more": more or bool(cursor)}, "posts": posts, "profile": profile}
 
 
 def without_about(profile: Item) -> Item:

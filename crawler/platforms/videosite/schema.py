@@ -140,11 +140,11 @@ class ContentItem(content.ContentItem):
     """A video, a short or a live stream of the channel."""
 
     author_id: str | None
-    """Id of the channel; null if unknown."""
+    """Id of the item's owner, if its row states one, else of the channel; null if unknown."""
     author_name: str
-    """Name of the channel."""
+    """Name of the item's owner, if its row states one, else of the channel."""
     author_username: str
-    """Handle of the channel without "@", "" if the channel has none."""
+    """Handle of the item's owner, if its row states one, else of the channel; without "@", "" if there is none."""
     caption: str
     """The title, without the description; "" if the platform shows none."""
     comment_count: int | None
@@ -196,7 +196,7 @@ class Profile(Model):
     banner_image: str
     """URL of the banner in its largest size, "" without a banner."""
     biography: str
-    """The channel's description, with its line breaks."""
+    """The channel's description, with its line breaks, without white space at its ends."""
     content_count: int | None
     """Number of items. From 1,000 on, it is rounded unless ``include_about`` is set. Null if unknown."""
     display_name: str = Field(min_length=1)

@@ -26,10 +26,10 @@ FAULTS = COMMON | {
     "terminated": Fault("TARGET_NOT_FOUND", "200 with an alert that the account was terminated"),
     "copyright": Fault("TARGET_NOT_FOUND", "200 with an alert that the account was terminated for copyright"),
     "removed": Fault("TARGET_NOT_FOUND", "200 with an alert that the channel was removed"),
-    "no-longer": Fault("TARGET_NOT_FOUND", "200 with an unknown alert instead of a channel"),
+    "no-longer": Fault("EXTRACTION_FAILED", "200 with an unknown alert instead of a channel"),
     "region": Fault("TARGET_RESTRICTED", "200 with an alert that the channel is not available in this country"),
     "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the 404 page"),
-    "video-page": Fault("TARGET_NOT_FOUND", "the page of a video instead of a channel"),
+    "video-page": Fault("EXTRACTION_FAILED", "the page of a video instead of a channel"),
     "reported-error": Fault("UPSTREAM_ERROR", "200 with an alert that an error occurred"),
     "no-contents": Fault("EXTRACTION_FAILED", "data without contents"),
     "no-contents-once": Fault("OK", "data without contents, for the first request only"),
@@ -57,6 +57,8 @@ FAULTS = COMMON | {
     "stale-token": Fault("OK", "the platform no longer accepts the tokens for the next pages"),
     "lost-page": Fault("OK", "requests for the next pages get status 404"),
     "page-error": Fault("OK", "requests for the next pages get status 500"),
+    "blank-page": Fault("OK", "the next pages have no items"),
+    "blank-page-once": Fault("OK", "the next pages have no items, for the first request only"),
 }
 """The faults by name, which is the handle of a channel with the fault. The code is the outcome of the first page.
 """
@@ -158,6 +160,12 @@ def _video_page(call: Call) -> FakeResponse:
     return call.respond(data)
 
 
+def _blank_page(call: Call) -> FakeResponse:
+    action: Node = {"appendContinuationItemsAction": {"continuationItems": []}}
+    context = answer_context(call.channel.id, heavy=False)
+    return call.respond({"responseContext": context, "onResponseReceivedActions": [action]})
+
+
 _CONSENT: FakeResponse = (200, {}, extra.CONSENT)
 _TRAFFIC: FakeResponse = (429, {"Retry-After": "9"}, extra.TRAFFIC)
 _REFUSED = _error(403, "PERMISSION_DENIED")
@@ -209,5 +217,6 @@ _FAULTS: dict[str, tuple[frozenset[str], Damage]] = {
     "stale-token": (frozenset({"continuation"}), _fixed(_error(400, "INVALID_ARGUMENT"))),
     "lost-page": (frozenset({"continuation"}), _fixed(_NOT_FOUND)),
     "page-error": (frozenset({"continuation"}), _fixed(_error(500, "INTERNAL"))),
+    "blank-page": (frozenset({"continuation"}), _blank_page),
 }
 """For each fault, the kinds of requests that it affects, and the function that builds their response."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 fill = Skeletons(__file__)
 
+_UNCOUNTED = {"members": "Members only", "premium": "Premium"}
+"""The words on the badge of an item whose row has no number of views, by the item's state."""
+
 
 def row(channel: Channel, item: Item, *, heavy: bool) -> Node:
     """Build an item's row in the list of its tab."""
@@ -36,7 +39,7 @@ def listed_views(channel: Channel, item: Item, *, playlist: bool = False) -> tup
         return f"{item.views % 9_000 + 5:,} watching", None
     if item.state == "upcoming":
         return f"{item.views % 90 + 2} waiting", None
-    if item.state in {"members", "premium", "hidden"}:
+    if item.state in _UNCOUNTED:
         return "", None
     if item.views == 0:
         return "No views", 0
@@ -76,11 +79,22 @@ def _rows(channel: Channel, item: Item) -> list[Node]:
     together = [[f"{channel.name} and 2 more"]] if item.together else []
     texts = [*together, [part for part in (views, starts) if part]]
     rows: list[Node] = [{"metadataParts": [{"text": {"content": part}} for part in parts]} for parts in texts]
-    if item.state == "members":
-        rows.append(fill("badge row", item=item, words="Members only", style="BADGE_MEMBERS_ONLY"))
+    if words := _UNCOUNTED.get(item.state):
+        rows.append(fill("badge row", item=item, words=words, style=f"BADGE_{_constant(words)}"))
     if item.charity:
         rows.append(fill("badge row", item=item, words="Fundraiser", style="BADGE_COMMERCE"))
     return rows
+
+
+def _older_badges(item: Item) -> object:
+    words = _UNCOUNTED.get(item.state)
+    if words is None:
+        return ABSENT
+    return [fill("older badge", item=item, words=words, style=f"BADGE_STYLE_TYPE_{_constant(words)}")]
+
+
+def _constant(words: str) -> str:
+    return words.upper().replace(" ", "_")
 
 
 def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
@@ -96,7 +110,7 @@ def video(channel: Channel, item: Item, *, heavy: bool) -> Node:
         icon={"iconType": "LIVE"} if heavy else ABSENT,
         published=ABSENT if is_ahead else simple(age(item)),
         length_text=ABSENT if is_ahead else words,
-        badges=[fill("premium badge", item=item)] if item.state == "premium" else ABSENT,
+        badges=_older_badges(item),
         **_view_counts(channel, item),
         **{part: fill(part, item=item) if heavy else ABSENT for part in ("toggle", "playing")},
     )
@@ -122,6 +136,7 @@ def playlist_video(channel: Channel, item: Item) -> Node:
     return fill(
         "playlist video",
         item=item,
+        badges=_older_badges(item),
         video_info=runs(views, " • ", age(item)) if views else runs(age(item)),
         length_text=ABSENT if is_ahead else simple(words) | accessibility_label(words),
         seconds=ABSENT if is_ahead else str(item.seconds),
@@ -136,14 +151,13 @@ def continuation(token: str, ending: str) -> Node:
 def short(item: Item, *, heavy: bool, playlist: bool = False) -> Node:
     """Build a short in the format used since 2024. In playlists, no number of views is visible in it."""
     words, _ = compact(item.views)
-    spoken_views = "" if item.state == "hidden" else f", {_in_words(words)} views" if item.views else ", No views"
-    is_counted = item.state != "hidden" and not playlist
+    spoken_views = f", {_in_words(words)} views" if item.views else ", No views"
     node = fill(
         "short",
         item=item,
         entity=item.token if playlist else f"shorts-shelf-item-{item.id}",
         spoken=spoken_views,
-        views={"content": f"{words} views" if item.views else "No views"} if is_counted else ABSENT,
+        views={"content": f"{words} views" if item.views else "No views"} if not playlist else ABSENT,
         reel=fill("reel", item=item) | (fill("heavy reel", item=item) if heavy else {}),
     )
     return {"shortsLockupViewModel": node | (fill("heavy short", item=item) if heavy else {})}

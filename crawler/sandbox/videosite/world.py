@@ -36,7 +36,7 @@ class Item:
     published: int
     seconds: int
     state: str
-    """``done``, ``live`` or ``upcoming``; or ``members``, ``premium`` or ``hidden`` if the list shows no views."""
+    """``done``, ``live`` or ``upcoming``; or ``members`` or ``premium`` if the list shows no views."""
     together: bool
     charity: bool
 
@@ -140,8 +140,6 @@ def items(rng: random.Random, tab: str, number: int) -> list[Item]:
             state = ("upcoming", "live")[index]
         elif tab == "videos":
             state = rng.choices(("done", "members", "premium", "upcoming" if index == 0 else "done"), (90, 4, 3, 3))[0]
-        elif tab == "shorts":
-            state = rng.choices(("done", "hidden"), (95, 5))[0]
         made.append(_item(rng, tab, index, state, moment if state != "upcoming" else NOW + 90_000))
     return made
 
@@ -204,7 +202,7 @@ def channels(seed: int, faults: list[str]) -> list[Channel]:
     made = [channel(seed, name, numbers, **shown) for name, numbers, shown in INVENTED.shapes]
     made += [channel(seed, name, numbers, handle="", kind=kind) for name, kind, numbers in INVENTED.special]
     for fault in faults:
-        long = fault in {"loop", "stale-token", "lost-page", "page-error"}
+        long = fault in {"loop", "stale-token", "lost-page", "page-error", "blank-page", "blank-page-once"}
         shown: dict[str, object] = {"kind": "gated"} if fault == "no-playlist" else {}
         made.append(channel(seed, fault, (70 if long else 20, 3, 0), fault=fault, **shown))
     return made

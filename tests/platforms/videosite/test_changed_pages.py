@@ -148,7 +148,10 @@ def test_vs_9_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> 
     site = Site(light=True)
     gated = next(each for each in site.channels if each.kind == "gated" and not each.fault)
     missing = orjson.dumps(
-        {"responseContext": {}, "alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "x"}}}]}
+        {
+            "responseContext": {},
+            "alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "The playlist does not exist."}}}],
+        }
     )
     asked: list[bytes] = []
 

@@ -112,17 +112,21 @@ def test_invalid_responses_raise(kind: type[VideositePage], status: int, body: b
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "expected"),
+    ("kind", "params", "expected"),
     [
-        (ChannelPage, 400, ("TARGET_NOT_FOUND", "invalid_id")),
-        (ContinuationPage, 400, ("INVALID_REQUEST", "stale_cursor")),
+        (ChannelPage, {"channel": "UC" + "." * 22}, ("TARGET_NOT_FOUND", "invalid_id")),
+        (ChannelPage, {"channel": HARBOR.id}, ("EXTRACTION_FAILED", "bad_request")),
+        (ChannelPage, {"handle": "harborlights"}, ("EXTRACTION_FAILED", "bad_request")),
+        (ResolvePage, {}, ("EXTRACTION_FAILED", "bad_request")),
+        (ContinuationPage, {"channel": HARBOR.id}, ("INVALID_REQUEST", "stale_cursor")),
     ],
 )
-def test_meaning_of_a_status_depends_on_the_kind_of_request(
-    kind: type[VideositePage], status: int, expected: tuple[str, str]
+def test_status_400_says_nothing_about_the_channel_unless_its_id_is_malformed(
+    kind: type[VideositePage], params: dict[str, str], expected: tuple[str, str]
 ) -> None:
-    body = orjson.dumps(extra.refused(status, "No.", "NO"))
-    assert error_of(kind, body, status=status) == expected
+    body = orjson.dumps(extra.refused(400, "No.", "NO"))
+    assert error_of(kind, body, status=400, **params) == expected
+    assert error_of(kind, body, status=None, **params) == expected
 
 
 @pytest.mark.parametrize(

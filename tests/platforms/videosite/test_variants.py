@@ -7,9 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from crawler.errors import ScrapeError
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import VideoPage
 from crawler.platforms.videosite.item import post
+from crawler.platforms.videosite.lists import PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.sandbox.videosite import extra
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, call, error_of, read
@@ -105,18 +107,39 @@ def test_responses_without_data(data: dict[str, Any], kind: type[VideositePage],
         ("This channel isn't available.", ("TARGET_NOT_FOUND", "not_found")),
         ("An unknown error has occurred.", ("UPSTREAM_ERROR", "reported_error")),
         ("We are closed.", ("TARGET_NOT_FOUND", "removed")),
-        ("What a pity.", ("TARGET_NOT_FOUND", "unavailable")),
+        ("What a pity.", ("EXTRACTION_FAILED", "unknown_alert")),
+        ("Dieser Kanal existiert nicht.", ("EXTRACTION_FAILED", "unknown_alert")),
     ],
 )
 def test_alerts(message: str, expected: tuple[str, str]) -> None:
-    assert error_of(ChannelPage, orjson.dumps(extra.alert(HARBOR.id, message))) == expected
+    body = orjson.dumps(extra.alert(HARBOR.id, message))
+    with pytest.raises(ScrapeError) as raised:
+        read(ChannelPage, body)
+    assert (raised.value.code, raised.value.reason) == expected
+    assert [each["msg"] for each in raised.value.details] == [message]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("The playlist does not exist.", None),
+        ("An unknown error has occurred.", ("UPSTREAM_ERROR", "reported_error")),
+        ("What a pity.", ("EXTRACTION_FAILED", "unknown_alert")),
+    ],
+)
+def test_only_a_missing_playlist_is_an_empty_list(message: str, expected: tuple[str, str] | None) -> None:
+    body = orjson.dumps({"alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": message}}}]})
+    if expected is None:
+        assert read(PlaylistPage, body)["posts"] == []
+    else:
+        assert error_of(PlaylistPage, body) == expected
 
 
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
         (404, ("TARGET_NOT_FOUND", "not_found")),
-        (400, ("TARGET_NOT_FOUND", "invalid_id")),
+        (400, ("EXTRACTION_FAILED", "bad_request")),
         (403, ("UPSTREAM_BLOCKED", "refused")),
         (429, ("UPSTREAM_RATE_LIMITED", "rate_limited")),
         (503, ("UPSTREAM_ERROR", "reported_error")),
