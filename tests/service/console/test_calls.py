@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.service.conftest import ROOT
-from tests.service.console.page import DESKTOP, OWN, PHONE, OpenConsole, call, violations
+from tests.service.console.page import DESKTOP, OWN, PHONE, OpenConsole, call
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_wrong_key_is_sent_once(console: OpenConsole) -> None:
         route.fulfill(status=401, json=envelope)
 
     page.clock.install()
-    page.route("**/v1/status", refuse)
-    page.get_by_role("link", name="Platform status").click()
+    page.route("**/v1/usage*", refuse)
+    page.get_by_role("link", name="Status").click()
     expect(page.get_by_role("alert")).to_contain_text("Enter a valid API key")
     page.clock.run_for(60_000)
     assert len(requests) == 1
-    page.unroute("**/v1/status")
+    page.unroute("**/v1/usage*")
     page.get_by_role("button", name="Try again").click()
-    expect(page.locator(".platform").first).to_be_visible()
+    expect(page.get_by_text("The service accepts calls.")).to_be_visible()
 
 
 @pytest.mark.parametrize("name", ["retail-search-v4", "microblog-profile", "videosite-profile"])
@@ -172,35 +172,25 @@ def test_the_samples_make_the_same_call(console: OpenConsole) -> None:
     assert all(answer["success"] for answer in answers)
 
 
-def test_a_call_in_the_background_shows_its_state(console: OpenConsole) -> None:
+def test_a_call_is_started_as_a_job(console: OpenConsole) -> None:
     page = console("retail-search-v4")
-    page.get_by_role("button", name="Call in the background").click()
-    expect(page.locator(".outcome strong")).to_have_text("OK", timeout=60_000)
-    identifier = page.locator(".outcome code").inner_text()
-    expect(page.locator(".own .cards li").first).to_be_visible()
-    page.get_by_role("link", name="Background calls").click()
-    page.get_by_role("button", name="Open").first.click()
-    expect(page.locator(".outcome code")).to_have_text(identifier)
-    expect(page.locator(".own .cards li").first).to_be_visible()
-    assert violations(page) == []
-    page.get_by_role("button", name="Delete").first.click()
-    expect(page.locator(".outcome")).to_have_count(0)
+    page.get_by_label("query").fill("mustard")
+    page.get_by_role("button", name="As a job").click()
+    expect(page.locator("main h2")).to_have_text(re.compile(r"^Job \d+"))
+    expect(page.get_by_role("button", name="Excel")).to_be_enabled(timeout=60_000)
 
 
-def test_a_call_in_the_background_is_cancelled(console: OpenConsole) -> None:
-    page = console("shortvideo-photo-search-v4")
-    page.get_by_role("button", name="Call in the background").click()
-    expect(page.locator(".pending")).to_contain_text(re.compile("Waiting: position 1|Running"), timeout=60_000)
-    with page.expect_response(lambda each: each.request.method == "DELETE") as deleted:
+def test_invalid_params_are_refused_as_a_job_too(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.locator("#param-page").fill("0")
+    page.get_by_role("button", name="As a job").click()
+    expect(page.locator(".failure")).to_contain_text("page")
+
+
+def test_a_call_that_waits_is_cancelled(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.get_by_label("query").fill("hang")
+    with page.expect_event("requestfailed", lambda each: "/v1/scrapers/" in each.url):
+        page.get_by_role("button", name="Call").click()
         page.get_by_role("button", name="Cancel").click()
-    assert deleted.value.status == 204
     expect(page.locator(".pending")).to_have_count(0)
-
-
-def test_a_call_in_the_background_is_not_polled_from_other_pages(console: OpenConsole) -> None:
-    page = console("shortvideo-photo-search-v4")
-    page.route("**/v1/calls/*", lambda _: None)  # this request never gets a response
-    with page.expect_request("**/v1/calls/*"):
-        page.get_by_role("button", name="Call in the background").click()
-    with page.expect_event("requestfailed", lambda each: "/v1/calls/" in each.url):
-        page.get_by_role("link", name="Usage").click()

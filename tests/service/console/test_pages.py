@@ -21,28 +21,32 @@ def test_usage_is_shown_by_day(console: OpenConsole) -> None:
     assert page.locator(".plot rect.billable").count() > 0
 
 
-def test_the_status_of_platforms_is_shown(console: OpenConsole) -> None:
+def test_the_readiness_and_the_calls_of_today_are_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     call(page)
-    page.get_by_role("link", name="Platform status").click()
-    retail = page.get_by_role("region", name="retail")
-    expect(retail).to_contain_text("with a record")
-    expect(retail.get_by_role("img", name=re.compile("^Outcomes by minute: .*OK"))).to_be_visible()
-    page.locator(".platform summary").first.click()
-    expect(page.locator(".egresses strong").first).to_have_text("direct")
-    expect(page.locator(".platform")).to_have_count(len({scraper.platform for scraper in OWN.values()}))
+    page.get_by_role("link", name="Status").click()
+    expect(page.get_by_role("status")).to_contain_text("The service accepts calls.")
+    expect(page.get_by_role("row", name=re.compile(r"^retail-search-v4 \d+ .*OK \d+"))).to_be_visible()
     assert violations(page) == []
+
+
+def test_a_service_that_shuts_down_is_shown(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    page.route("**/readyz", lambda route: route.fulfill(status=503, json={"status": "draining", "broken": ["retail"]}))
+    page.get_by_role("link", name="Status").click()
+    expect(page.get_by_role("status")).to_contain_text("accepts no calls")
+    expect(page.get_by_role("status")).to_contain_text("These crawlers fail to start: retail.")
 
 
 def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
-    hidden = {"/v1/calls", "/v1/jobs", "/v1/status"}
+    hidden = {"/v1/jobs", "/readyz"}
     own: dict[str, Any] = {path: {"post": {}} for path in DOCUMENT["paths"] if path not in hidden}
     page.route("**/openapi.json", lambda route: route.fulfill(json={**DOCUMENT, "paths": own}))
     page.reload()
     page.locator("main h2").wait_for()
     assert page.locator(".top nav a").all_inner_texts() == ["Scrapers", "Usage", "Documentation"]
-    assert page.get_by_role("button", name="Call in the background").count() == 0
+    assert page.get_by_role("button", name="As a job").count() == 0
     assert page.get_by_role("link", name="start a job").count() == 0
 
 

@@ -40,6 +40,9 @@ function noAnswer(error) {
   return { status: 0, headers: new Headers(), body: null, text: "", problem: String(error.message ?? error) };
 }
 
+/** A key for the header `Idempotency-Key`, so that a job that is sent again after a lost response is not made twice. */
+export const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((each) => each.toString(16)).join("-");
+
 /** Sends a request, with params as JSON or other content. Returns `{status, headers, body, text}`; status 0 if there was no valid JSON response. */
 export async function send(method, path, { params, content, headers = {}, signal } = {}) {
   const type = params === undefined ? {} : { "Content-Type": "application/json" };

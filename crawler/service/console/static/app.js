@@ -1,7 +1,6 @@
 // The page: the navigation, the API key, and what is shown for each address (`#retail-search-v4`, `#usage` ...).
 
 import { isSandbox, loadContract, readKey, storeKey } from "./api.js";
-import { Calls } from "./calls.js";
 import { html, render, useEffect, useErrorBoundary, useState } from "./htm-preact.js";
 import { Jobs } from "./jobs.js";
 import { Scraper } from "./scraper.js";
@@ -11,8 +10,7 @@ import { Usage } from "./usage.js";
 const PAGES = {
   jobs: { title: "Jobs", path: "/v1/jobs", show: Jobs },
   usage: { title: "Usage", path: "/v1/usage", show: Usage },
-  calls: { title: "Background calls", path: "/v1/calls", show: Calls },
-  status: { title: "Platform status", path: "/v1/status", show: Status },
+  status: { title: "Status", path: "/readyz", show: Status },
 };
 
 const readHash = () => location.hash.slice(1); // names of scrapers and pages, which need no escapes, and jobs/17

@@ -1,6 +1,6 @@
 // The client's jobs, from `/v1/jobs`: a form that starts one from links or a file, and a list.
 
-import { send, usePolled } from "./api.js";
+import { newKey, send, usePolled } from "./api.js";
 import { html, useLayoutEffect, useRef, useState } from "./htm-preact.js";
 import { isStill, Job, Progress, stateOf } from "./job.js";
 import { count, When } from "./parts.js";
@@ -30,9 +30,6 @@ export function tidy(text) {
   const isTable = /[,;\t]/.test(lines[0]) && !/https?:/i.test(lines[0]);
   return isTable ? text : lines.flatMap((line) => line.match(LINK) ?? [line]).join("\n");
 }
-
-/** A key for the header `Idempotency-Key`, so that a job that is sent again after a lost response is not made twice. */
-const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((each) => each.toString(16)).join("-");
 
 /** Lets the user drop a file anywhere on the page. Returns whether one is over it. */
 function useDrop(onFiles) {
