@@ -38,9 +38,8 @@ class Lanes:
 
     lanes: tuple[Lane, ...]
     refusals: Refusals
-    on_completed: Callable[[Outcome, str], None] | None = None
-    """Called with each outcome of a valid target, and the name of the target's egress. The name is "" if the platform
-    has several egresses and the target got none of them."""
+    on_completed: Callable[[Outcome], None] | None = None
+    """Called with each outcome of a valid target."""
     _storing: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     turns: defaultdict[tuple[str, bool], asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
@@ -217,7 +216,7 @@ class Lanes:
             return
         lane = self.only or target.release.lane
         if self.on_completed is not None:
-            self.on_completed(outcome, lane.egress.name if lane else "")
+            self.on_completed(outcome)
         if lane is not None and not self.only and isinstance(outcome.error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
             self._storing.add(storing)

@@ -1,4 +1,4 @@
-"""The tables of the store: jobs, shared limits, and the calls, the usage and the state of the endpoint.
+"""The tables of the store: jobs, shared limits, and the calls and the usage of the endpoint.
 
 SQLAlchemy creates these tables in SQLite and in PostgreSQL.
 
@@ -143,13 +143,6 @@ reservations = sa.Table(
     sa.Column("call_id", sa.Text, primary_key=True),
     sa.Column("expires", sa.BigInteger, nullable=False),
 )
-processes = sa.Table(
-    "processes",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("at", sa.BigInteger, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-)
 webhooks = sa.Table(
     "webhooks",
     metadata,
@@ -170,23 +163,6 @@ deliveries = sa.Table(  # the events that were sent, or are to be sent, to the w
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
     sa.Column("delivered", sa.Double),
     sa.Column("attempts", sa.LargeBinary, nullable=False),  # the results of the tries, as JSON
-)
-_OF_EGRESS = ("platform", "egress")
-
-
-def _counts(name: str, *keys: str) -> sa.Table:
-    number = sa.Column("number", sa.BigInteger, nullable=False)
-    minute = sa.Column("minute", sa.BigInteger, primary_key=True, autoincrement=False)
-    return sa.Table(name, metadata, minute, *(sa.Column(key, sa.Text, primary_key=True) for key in keys), number)
-
-
-outcomes = _counts("outcomes", *_OF_EGRESS, "code", "source", "reason")
-unread = _counts("unread", *_OF_EGRESS, "source", "path")
-sa.Table(
-    "successes",
-    metadata,
-    *(sa.Column(key, sa.Text, primary_key=True) for key in _OF_EGRESS),
-    sa.Column("at", sa.Double, nullable=False),
 )
 T, J = targets.c, jobs.c
 

@@ -35,7 +35,7 @@ PURGE_SECONDS = 600.0
 """Interval in seconds at which expired ``Idempotency-Key`` entries are deleted."""
 
 LAST_FLUSH_SECONDS = 5.0
-"""Maximum seconds for storing the usage counts, and then the state, when the service shuts down."""
+"""Maximum seconds for storing the usage counts when the service shuts down."""
 
 INTERNAL_CONNECTIONS = 100
 """Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS`` per process."""
@@ -115,7 +115,6 @@ class Endpoint:
             parts.runs.close,
             parts.dispatcher.close,
             self._store_usage,
-            partial(parts.status.close, LAST_FLUSH_SECONDS),
             parts.store.close,
             parts.shared.close,
         )
@@ -135,7 +134,6 @@ class Endpoint:
 
     async def _store_counts(self) -> None:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)
-        await self.parts.status.flush(usage.FLUSH_SECONDS)
         self._stores.collect()
         metrics.collect(self.parts.crawlers, self.site.connections)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter as Tally
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from prometheus_client import (
@@ -28,6 +27,7 @@ from crawler.registry import spiders
 from crawler.service.calls.stored import STATES
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
+from crawler.targets.warning import unread_paths
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from crawler.service.calls.open_crawlers import OpenCrawlers
     from crawler.service.clients.keys import Keys
     from crawler.service.clients.usage import Usage
-    from crawler.service.outcome_counts import CountKey
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 
@@ -185,20 +184,17 @@ def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
     CALLS_BYTES.set(size)
 
 
-def count_outcome(outcome: Outcome, keys: Iterable[CountKey]) -> None:
-    """Count the outcome of a target. Once in ``SAMPLE_SECONDS`` per scraper, also count the empty fields of the record.
-
-    ``keys``: the outcome's keys in ``OutcomeCounts``.
-    """
+def count_outcome(outcome: Outcome) -> None:
+    """Count a target's outcome. Once in ``SAMPLE_SECONDS`` per scraper, also count the empty fields of its record."""
     assert isinstance(outcome.target, Target)
     scraper = outcome.target.scraper
-    for key in keys:
-        if key.path:
-            UNREAD.labels(key.platform, key.source, key.path).inc()
-        elif not key.source:
-            OUTCOMES.labels(scraper.name, key.code).inc()
-        elif key.reason != UNREAD_REASON:
-            SOURCE_FAILURES.labels(key.platform, key.source, key.reason).inc()
+    OUTCOMES.labels(scraper.name, outcome.code).inc()
+    if outcome.warnings:
+        for source, path in unread_paths(outcome.warnings):
+            UNREAD.labels(scraper.platform, source, path).inc()
+        for source, reason in {(each.source, each.reason) for each in outcome.warnings}:
+            if reason != UNREAD_REASON:
+                SOURCE_FAILURES.labels(scraper.platform, source, reason).inc()
     if outcome.error is not None and outcome.error.alarm:
         ALARMS.labels(scraper.name, outcome.error.alarm).inc()
     now = time.monotonic()

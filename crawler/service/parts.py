@@ -24,7 +24,6 @@ from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
-from crawler.service.status import Status
 from crawler.service.webhooks.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ class Parts:
         self.shared = SharedState()
         self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
-        self.status = Status(self.crawlers, self.store)
+        for crawler in self.crawlers.of.values():
+            crawler.lanes.on_completed = metrics.count_outcome
         self.cache = Cache(
             self.crawlers.call,
             ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,11 +18,13 @@ import pytest
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.service.clients.key_store import KeyStore
+from crawler.service.clients.usage import FLUSH_SECONDS
 from crawler.targets.target import target_key
 from tests import forks
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import ROOT, running
+from tests.service.metrics_of import value
 
 TARGETS = 60
 SCRAPER = "retail-search-v4"
@@ -104,10 +107,11 @@ def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path
             return call(service.url, path, body, method=method, headers=headers)
 
         def in_flight() -> int:
-            platforms = send("/v1/status", method="GET").body["platforms"]
-            return next(int(each["in_flight"]) for each in platforms if each["platform"] == "retail")
+            return int(value(service.url, "crawler_calls_in_flight", platform="retail"))
 
-        before = in_flight()
+        before = -1
+        while before != (before := in_flight()):
+            time.sleep(2 * FLUSH_SECONDS)  # the gauge is set at this interval
         reply = stack.enter_context(ThreadPoolExecutor(1)).submit(send, SEARCH, {"query": "caller"})
         while in_flight() <= before:
             pass

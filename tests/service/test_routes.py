@@ -57,12 +57,12 @@ CALLS = [
     Row("POST", f"{CATEGORY}/", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
     Row("POST", "/v1/scrapers/nothing", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
 ]
-KEYED = ("/v1/usage", "/v1/jobs", "/v1/status", "/v1/calls")
+KEYED = ("/v1/usage", "/v1/jobs", "/v1/calls")
 USAGE = [
     *(Row("GET", path, 401, "MISSING_API_KEY", None) for path in KEYED),
     *(Row("GET", path, 401, "INVALID_API_KEY", "wrong") for path in KEYED),
     *(Row("PATCH", path, 405, "METHOD_NOT_ALLOWED") for path in KEYED),
-    *(Row("GET", f"{path}?colour=red", 400, "INVALID_REQUEST") for path in KEYED if path != "/v1/status"),
+    *(Row("GET", f"{path}?colour=red", 400, "INVALID_REQUEST") for path in KEYED),
     *(Row("GET", path, 200) for path in KEYED),
     Row("GET", "/v1/usage?from=2026-01-01&to=2026-01-31", 200),
     Row("GET", "/v1/usage?from=2026-13-01", 400, "INVALID_REQUEST"),

@@ -33,7 +33,6 @@ from crawler.service.description.operations import (
     success,
 )
 from crawler.service.description.schemas import Json, Refs, params_schema
-from crawler.service.description.status import SourceWarnings
 from crawler.service.jobs.records import MEDIA_TYPES
 from crawler.service.jobs.uploads import SUFFIXES
 
@@ -127,6 +126,19 @@ class JobCoverage(Model):
     """The rows that these listings have, as the platforms state. Listings without a stated number add 0."""
     collected: int
     """The rows of these listings that were collected."""
+
+
+class SourceWarnings(Model):
+    """How often an optional source failed for one reason, or parts of a source's payload could not be read."""
+
+    source: str
+    """The name of the source, which is one page or call of the platform."""
+    code: str
+    """The error code of the warning."""
+    reason: str
+    """The cause in short, for programs. `unread`: the source responded, but parts of its payload could not be read."""
+    count: int
+    """The number of targets."""
 
 
 class JobDetail(Job):

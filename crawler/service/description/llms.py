@@ -33,7 +33,6 @@ in `X-API-Key`. The response is a JSON object: `success`, `data` (the record, or
 - [Documentation]({url}/docs): an interactive page, for people
 
 With the same API key, `GET {url}/v1/usage` returns the client's calls by day, and the state of its monthly quota.
-`GET {url}/v1/status` returns the state of each platform and the outcomes of the last hour.
 
 ## Jobs
 

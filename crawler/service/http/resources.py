@@ -91,7 +91,7 @@ class Api(Resource):
         }
         self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
         """Routes that need no API key, by path."""
-        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage, "/v1/status": self._status}
+        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage}
         """Routes that need an API key and have no routes below their path, by path."""
         self._keyed_folders: dict[str, KeyedRoute] = {
             call_routes.PATH: parts.call_routes.answer,
@@ -305,7 +305,3 @@ class Api(Resource):
         require_method(request, "GET")
         since, until = days(request)
         return json_response(200, await self.parts.usage.report(holder, since, until), call)
-
-    async def _status(self, request: Request, call: Call, _: Holder, __: str) -> Answer:
-        require_method(request, "GET")
-        return json_response(200, await self.parts.status.report(), call)
