@@ -35,7 +35,7 @@ UNREAD = 100
 """One of so many responses is unread."""
 ORIGIN = "https://shop.example"
 OTHER = b'{"videosite.Channel": {"metadata.channelMetadataRenderer.title": "header.title"}}'
-OWN = b'{"retail.RenderedRow": {"averageRating": "rating.value"}}'
+OWN = b'{"retail.Row": {"averageRating": "rating.value"}}'
 
 CONDITIONS = f"""\
 Each opponent is a process that reads the same {RESPONSES:,} responses of a search in the shop (0.5 MB each) with its

@@ -23,7 +23,7 @@ from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing, SearchListing
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from tests import forks
+from tests import forks, saved_parts
 
 ROOT = Path(__file__).parents[1]
 SITE = Site(light=True)
@@ -135,8 +135,9 @@ def test_the_echo_is_compared_with_the_given_params_only(extract: Extract, param
         assert (done.out["code"], done.out["upstream"]["reason"]) == ("EXTRACTION_FAILED", "wrong_echo")
 
 
-def test_bare_rows_take_their_category_from_the_url_or_the_params(extract: Extract) -> None:
-    rows = extract.file(orjson.dumps([{"usItemId": "1", "name": "Thing"}]), "rows.json")
+def test_a_page_without_its_category_takes_it_from_the_url_or_the_params(extract: Extract) -> None:
+    saved = orjson.dumps([{"__typename": "Product", "usItemId": "1", "name": "Thing"}])
+    rows = extract.file(saved_parts.whole("retail", saved), "rows.json")
     assert extract(CATEGORY, rows).out["details"][0]["loc"] == ["cat_id"]
     assert extract(CATEGORY, rows, "--url", "https://www.walmart.com/cp/eggs/1001469").out["cat_id"] == "1001469"
     assert extract(CATEGORY, rows, "-a", "cat_id=4044").out["cat_id"] == "4044"
@@ -264,7 +265,7 @@ def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
     assert (done.code, done.stderr) == (0, "")
     assert origins["products[].rating.average"] == "retail.Row averageRating"
     assert origins["products[].name"] == "retail.Row name"
-    assert origins["total_results"] == "retail.RenderedListing aggregatedCount"
+    assert origins["total_results"] == "retail.Listing aggregatedCount"
     assert origins["has_more"] == "no single path"
     data = SITE.expected_record({"cat_id": "976759"})
     assert dict(line[:2] for line in lines)["total_results"] == str(data["total_results"])

@@ -63,10 +63,8 @@ def test_a_change_during_a_job_is_seen_mended_and_repeated(tmp_path: Path) -> No
 
     suggested = project("extract", "--unread", "--suggest")
     (tmp_path / "names.json").write_text(suggested.stdout)
-    assert json.loads(suggested.stdout) == {
-        "retail.RenderedRow": {"averageRating": "average_rating", "imageInfo": "media"}
-    }
-    assert "proven     retail.RenderedRow imageInfo -> media: its objects have the same keys" in suggested.stderr
+    assert json.loads(suggested.stdout) == {"retail.Row": {"averageRating": "average_rating", "imageInfo": "media"}}
+    assert "proven     retail.Row imageInfo -> media: its objects have the same keys" in suggested.stderr
     project.env["CRAWLER_PAYLOAD_NAMES"] = str(tmp_path / "names.json")
     project("extract", "--unread")
 

@@ -24,6 +24,7 @@ from web_poet.serialization import SerializedDataFileStorage, serialize
 
 from crawler.platforms import platforms
 from scripts import captures
+from tests import saved_parts
 from tests.make_fixtures import TRANSCRIBED
 from tests.transcription import leaves, markup, shape
 from tests.transcription.invent import Inventor
@@ -60,8 +61,8 @@ def entries() -> list[Entry]:
 
 
 def body_of(entry: Entry) -> str:
-    """Return the text of an entry's response."""
-    text = captures.body_of(entry.capture).decode()
+    """Return the text of an entry's response. If the capture is a part of a response, the rest is made up."""
+    text = saved_parts.whole(entry.platform, captures.body_of(entry.capture)).decode()
     if entry.part is None:
         return text
     body = json.loads(text)[entry.part]["body"]

@@ -2,7 +2,7 @@
 
 ::
 
-    {"retail.RenderedRow": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
+    {"retail.Row": {"averageRating": "rating.value", "imageInfo": ["media.image", "media.picture"]}}
     {"professional.sections": {"skills": "member-skills", "skills[].name": ".skill__title"}}
 
 The file contains one object for each contract, under the contract's platform and class. The keys of this object are
@@ -158,7 +158,7 @@ def _did_you_mean(name: str, known: Any, others: str = ".") -> str:
 
 @cache
 def contracts_of(platform: str) -> dict[str, type[Contract]]:
-    """Return the contracts of a platform that declare values, by their labels, such as ``retail.RenderedRow``."""
+    """Return the contracts of a platform that declare values, by their labels, such as ``retail.Row``."""
     kinds = (each for each in _declared(platform) if isinstance(each, type) and issubclass(each, Contract))
     return {label(each): each for each in kinds if each is not Contract and values(each)}
 

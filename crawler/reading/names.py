@@ -147,7 +147,7 @@ def renamed(path: str, line: Line) -> str | None:
 
 
 def label(kind: type[Contract] | SelectorTable) -> str:
-    """Return the name of a contract or table in files. For a contract: platform and class (``retail.RenderedRow``)."""
+    """Return the name of a contract or table in files. For a contract: platform and class (``retail.Row``)."""
     return kind.label if isinstance(kind, SelectorTable) else f"{kind.__module__.split('.')[-2]}.{kind.__name__}"
 
 

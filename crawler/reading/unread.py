@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from crawler.errors import ExtractionFailed
 
-Cause = Literal["missing", "type", "null", "unknown", "contradiction", "limit"]
+Cause = Literal["missing", "type", "null", "unknown", "contradiction", "unproven", "limit"]
 
 MAX_NAMES = 5
 MAX_NAME_LENGTH = 60
@@ -32,7 +32,8 @@ class Unread(NamedTuple):
     payloads never contain null, or is null or empty in every row of a page, which never occurs in known payloads.
     ``type``: the value has another type than declared. ``unknown``: the platform sent a name, such as the type of a
     row, that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without
-    the original post. ``limit``: the value or row was left out because of a limit.
+    the original post. ``unproven``: the payload does not confirm a requested param, whose name is in ``names``.
+    ``limit``: the value or row was left out because of a limit.
     """
     rows: int = 1
     """Number of rows (or objects) in which the path could not be read."""

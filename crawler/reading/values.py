@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cache
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
@@ -16,45 +17,69 @@ _ABSOLUTE = re.compile(r"https?://[a-z0-9]")
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?([0-5]?\d):([0-5]\d)", re.ASCII)
 _DAY = re.compile(r"\b([A-Za-z]{3})[a-z]*\.? (\d{1,2}), (\d{4})$|\b(\d{1,2}) ([A-Za-z]{3})[a-z]*\.? (\d{4})$", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
-_AMOUNT = re.compile(r"\d[\d,]{0,14}(?:\.\d{1,6})?")
+
+_AMOUNT = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,3}|[1-9][0-9]{0,8}|0)(?:\.[0-9]{2})?"
+"""An amount of dollars in a recorded shape: 9, 9.99, 9,999.99."""
+_LEAD = r"(?:(?!(?i:for)\s|[A-Z]{1,2}\s|[A-Z]{2}D\s|MXN\s)[^\W\d_][^\d\s$¢€£¥%]*\s)*"
+"""Words before an amount. "for" belongs to the price of several pieces, and "CA" or "AUD" to another currency."""
+PRICE_TEXT = rf"(?P<lead>{_LEAD})\$(?P<low>{_AMOUNT})(?: – \$(?P<high>{_AMOUNT}))?"
+"""The regular expression of a text with a price or a range of prices in US dollars."""
+_PRICE = re.compile(PRICE_TEXT)
+_PLAIN_AMOUNT = re.compile(rf"\$?({_AMOUNT})")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """English abbreviations of the months, as platforms write them. The month names of the standard library depend on the
 locale."""
 
 
-def amounts(text: str | None) -> list[float]:
-    """Return all amounts of money in a text, in order.
+class StatedPrice(NamedTuple):
+    """A price or a range of prices in a text."""
 
-    >>> amounts("Options from $9.91 – $1,022.64")
-    [9.91, 1022.64]
-    >>> amounts("")
+    lead: str
+    """The words before the price: "Now". "" if there are none."""
+    low: float
+    high: float | None
+    """The upper end of a range. None: the text has one price."""
+
+
+def stated_price(text: str | None) -> StatedPrice | None:
+    """Return the price in a text, in US dollars. For any other text, return None.
+
+    A text with another number, a percentage, another currency or a unit is not a price of the product.
+
+    >>> stated_price("Now $1,159.00"), stated_price("$7")
+    (StatedPrice(lead='Now', low=1159.0, high=None), StatedPrice(lead='', low=7.0, high=None))
+    >>> stated_price("Options from $9.91 – $1,022.64")
+    StatedPrice(lead='Options from', low=9.91, high=1022.64)
+    >>> others = "98¢", "2 for $5.00", "two for $5.00", "20% off $7.46", "7,46 $", "CA$7.46", "CA $7.46", "$7.46/lb", ""
+    >>> [text for text in others if stated_price(text)]
     []
     """
-    return [_money(number) for number in _AMOUNT.findall(text)] if text else []
+    found = _PRICE.fullmatch(text or "")
+    if found is None:
+        return None
+    lead, low, high = found.group("lead", "low", "high")
+    return StatedPrice(lead.strip(), _money(low), None if high is None else _money(high))
 
 
 def _money(number: str) -> float:
-    return round(float(number.replace(",", "")), 2)
+    return float(number.replace(",", ""))
 
 
 def amount(value: object) -> float | None:
-    """Return the first amount of money in a number or a text, or None. For 0, return None: platforms use 0 as a
-    placeholder. Negative numbers are not amounts.
+    """Return an amount of money from a number or a text, or None. For 0, return None: platforms use 0 as a placeholder.
 
-    >>> amount("Now $1,159.00"), amount("69.99"), amount(69)
-    (1159.0, 69.99, 69.0)
-    >>> amount(""), amount(0), amount("0"), amount(None), amount(True)
-    (None, None, None, None, None)
+    >>> amount("69.99"), amount("$1,159.00"), amount(69)
+    (69.99, 1159.0, 69.0)
+    >>> amount(""), amount(0), amount("0"), amount(-1), amount(None), amount(True), amount("13.7 ¢/count")
+    (None, None, None, None, None, None, None)
     """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return (round(float(value), 2) or None) if 0 < value < float("inf") else None
-    if isinstance(value, str):
-        found = _AMOUNT.search(value)
-        return (_money(found[0]) or None) if found else None
-    return None
+        return (round(float(value), 2) or None) if 0 < value < 1e12 else None
+    found = _PLAIN_AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    return (_money(found[1]) or None) if found else None
 
 
 def count(value: object) -> int | None:

@@ -357,15 +357,18 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         self.tracker.push(followup)
         return True
 
-    def count_rows(self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool) -> None:
+    def count_rows(
+        self, target: Target, ids: Sequence[str], stated: int | None, *, is_first: bool, **page: Any
+    ) -> None:
         """Count the rows of a listing's page by their ids.
 
-        ``stated``: the number of rows in the whole listing, as the page states it. A listing is not counted if the
-        crawl did not begin at its first page, or if an earlier start of the run read the pages before this one.
+        ``stated``: the number of rows in the whole listing, as the page states it. ``page``: further arguments of
+        ``Tally.add``. A listing is not counted if the crawl did not begin at its first page, or if an earlier start of
+        the run read the pages before this one.
         """
         tally = Tally() if is_first and target.parent is None else self._tallies.get(target.id)
         if tally is not None:
-            tally.add(target.id, ids, stated)
+            tally.add(target.id, ids, stated, **page)
             self._tallies[target.id] = tally
 
     def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:

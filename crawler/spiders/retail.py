@@ -13,8 +13,7 @@ from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
-from crawler.platforms.retail.forms import PAGE_PATH
-from crawler.platforms.retail.pages import ALWAYS_SERVED, ListingPage, SearchPage
+from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, SearchPage
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import DEFAULT_SORT, CategoryParams, Listing, SearchListing, SearchParams
 from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
@@ -112,7 +111,11 @@ class RetailSpider(PlatformSpider):
         if self.args.exhaustive:
             params = self._begin(target, params)
         arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
-        return self.for_page(ListingPage, listing_request(self.origin(), **arguments))
+        request = listing_request(self.origin(), **arguments)
+        if self.args.exhaustive:  # the plan itself compares the prices with the slice, over all of its pages
+            for name in ("min_price", "max_price"):
+                del request.meta["page_params"][name]
+        return self.for_page(ListingPage, request)
 
     def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
         """Return the params of the page to request for a target of an exhaustive crawl.
@@ -177,8 +180,11 @@ class RetailSpider(PlatformSpider):
             return await self._scrape_slice(target, crawl, first)
         page = await first.page(ListingPage)
         data = await page.to_item()
-        ids = [each["item_id"] for each in data["products"]]
-        self.count_rows(target, ids, data["total_results"], is_first=data["page"] == 1)
+        ids, is_first = page.own_ids, data["page"] == 1
+        advertised, is_proven = data["returned"] - len(ids), not page.unproven
+        self.count_rows(
+            target, ids, data["total_results"], is_first=is_first, advertised=advertised, is_proven=is_proven
+        )
         if not data["has_more"]:
             ended = bool(data["products"]) or data["total_results"] == 0  # a page after the last one has no products
             self.close_listing(target, page.source, ended=ended, ceiling=ALWAYS_SERVED)
@@ -252,7 +258,7 @@ def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
 
 def _read(page: ListingPage, data: Data, number: int) -> PageRead:
     """Return the values of a page that an exhaustive crawl needs."""
-    low, high = (_cents(price) for price in page.selected_prices)
+    low, high = (_cents(price) for price in page.stated_prices)
     return PageRead(
         number=number,
         total=data["total_results"] or 0,

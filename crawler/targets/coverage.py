@@ -16,6 +16,10 @@ CEILING = "ceiling"
 """The platform serves only a part of each listing, although it states more rows."""
 FEWER = "fewer_than_stated"
 """The platform stated that the listing ends, but its pages contained fewer rows than it had stated."""
+MORE = "more_than_stated"
+"""The pages of a listing with a ceiling contained more rows than the platform stated, so that its number is wrong."""
+UNPROVEN = "unproven"
+"""The pages do not confirm a requested param, such as a price filter, so the rows may be those of another listing."""
 
 NOTES = frozenset({CEILING, FEWER})
 """Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
@@ -67,19 +71,25 @@ class Tally:
     _rows: int = 0
     _expected: int | None = None
     _repeated: bool = False
+    _unproven: bool = False
     _page: str = ""
 
-    def add(self, page: str, ids: Sequence[str], stated: int | None) -> None:
+    def add(
+        self, page: str, ids: Sequence[str], stated: int | None, *, advertised: int = 0, is_proven: bool = True
+    ) -> None:
         """Add a page: its target's id, the ids of its rows, and the number of rows in the whole listing that it states.
 
-        If the last page is added again, because its target was started again on another lane, it counts once.
+        ``advertised``: the number of further rows, which are not part of the listing. ``is_proven``: whether the page
+        confirms the requested params. If the last page is added again, because its target was started again on another
+        lane, it counts once.
         """
         before = len(self._ids)
         self._ids.update(ids)
         if page != self._page:
             self._page = page
-            self._rows += len(ids)
+            self._rows += len(ids) + advertised
             self._repeated = self._repeated or (len(ids) > 0 and len(self._ids) == before)
+        self._unproven = self._unproven or not is_proven
         if stated is not None:
             self._expected = max(stated, self._expected or 0)
 
@@ -92,8 +102,15 @@ class Tally:
         """
         collected, expected = len(self._ids), self._expected
         reasons = [REPEATED] if self._repeated else []
+        at_ceiling = ceiling is not None and self._rows >= ceiling
         if ended is False:
-            reasons.append(CEILING if ceiling is not None and self._rows >= ceiling else NO_END)
+            reasons.append(CEILING if at_ceiling else NO_END)
         elif ended and expected is not None and collected < expected:
             reasons.append(FEWER)
+        elif ended and at_ceiling:
+            reasons.append(CEILING)
+        elif ended and expected is not None and ceiling is not None and collected > expected:
+            reasons.append(MORE)
+        if self._unproven and ended is not None:
+            reasons.append(UNPROVEN)
         return Coverage(expected, collected, tuple(reasons))

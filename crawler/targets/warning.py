@@ -1,7 +1,8 @@
 """Warnings of outcomes. A warning describes a part that is missing from the record of a successful target.
 
-There are four kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``),
-requests were not sent because of a limit, or a listing is incomplete at its last page (``crawler.targets.coverage``).
+There are five kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), the
+payload does not confirm a requested param, requests were not sent because of a limit, or a listing is incomplete at its
+last page (``crawler.targets.coverage``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ logger = structlog.get_logger(__name__)
 
 UNREAD = "unread"
 """The reason of warnings about an unread part of a payload."""
+UNPROVEN = "unproven"
+"""The reason of warnings about a requested param that the payload does not confirm, such as a price filter."""
 LIMIT = "limit"
 """The reason of warnings about requests that were not sent because of a limit: the user's, the operator's, or the
 deadline."""
@@ -49,8 +52,8 @@ class OutcomeWarning(NamedTuple):
     reason: str
     """A slug for the cause, never empty."""
     unread: Unread | None = None
-    """The unread part of the source's payload, or the rows that a limit excluded. None: the source failed, or its
-    listing is incomplete."""
+    """The unread part of the source's payload, the part that does not confirm a param, or the rows that a limit
+    excluded. None: the source failed, or its listing is incomplete."""
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
     suggestion: str = ""
@@ -65,7 +68,8 @@ class OutcomeWarning(NamedTuple):
     def of_unread(cls, source: str, unread: Unread, suggestion: str = "") -> OutcomeWarning:
         """Return the warning about an unread part of a source's payload. The names in it are shortened."""
         names = tuple(one_line(name, MAX_NAME_LENGTH) for name in unread.names[:MAX_NAMES])
-        return cls(source, ExtractionFailed.code, UNREAD, unread._replace(names=names), suggestion=suggestion)
+        reason = UNPROVEN if unread.cause == UNPROVEN else UNREAD
+        return cls(source, ExtractionFailed.code, reason, unread._replace(names=names), suggestion=suggestion)
 
     @classmethod
     def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
@@ -111,13 +115,15 @@ class OutcomeWarning(NamedTuple):
         'without video for 9 of 30 posts[]: UPSTREAM_TIMEOUT (limit)'
         >>> str(OutcomeWarning.of_coverage("listing", Coverage(900, 443, ("no_end",))))
         'incomplete listing: 443 of 900 collected (no_end)'
+        >>> str(OutcomeWarning.of_unread("listing", Unread("rows[].price", "unproven", 3, 40, names=("min_price",))))
+        'unproven in listing: rows[].price: unproven in 3 of 40 (min_price)'
         """
         if self.coverage is not None:
             return f"incomplete {self.source}: {self.coverage}"
-        if self.unread is None or self.reason != UNREAD:
+        if self.unread is None or self.reason == LIMIT:
             rows = f" for {self.unread.rows} of {self.unread.of} {self.unread.path}" if self.unread else ""
             return f"without {self.source}{rows}: {self.code} ({self.reason})"
-        return f"unread in {self.source}: {self.unread}"
+        return f"{self.reason} in {self.source}: {self.unread}"
 
 
 def add_warning(warnings: list[OutcomeWarning], new: OutcomeWarning) -> None:
@@ -158,7 +164,7 @@ def count_warnings(warnings: Iterable[OutcomeWarning], platform: str, stats: Sta
     for warning in warnings:
         if warning.coverage is not None:
             _count_coverage(warning.source, warning.coverage, stats)
-        elif warning.unread is None or warning.reason == LIMIT:
+        elif warning.unread is None or warning.reason != UNREAD:
             stats.inc_value(f"{FAILED_SOURCES}{warning.source}/{warning.reason}")
         elif warning.unread.loses_rows:
             stats.inc_value(f"{UNREAD_ROWS}{warning.source}/{warning.unread.path}", warning.unread.rows)

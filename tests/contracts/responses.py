@@ -28,6 +28,7 @@ from crawler.reading.json import decode
 from crawler.reading.unread import Unread
 from crawler.registry import find_scraper
 from scripts.captures import body_of, captures
+from tests import saved_parts
 from tests.mutations import fixtures
 
 FOLDER = Path(__file__).parent
@@ -116,7 +117,8 @@ def _payloads_changed(change: Change, payloads: list[Payload]) -> Iterator[None]
 
 
 def _page(scraper_name: str, capture: str) -> PlatformPage:
-    scraper, body = find_scraper(scraper_name), body_of(capture)
+    scraper = find_scraper(scraper_name)
+    body = saved_parts.whole(scraper.platform, body_of(capture))
     response = HttpResponse(
         platforms()[scraper.platform].origin, body, headers={"Content-Type": "text/html; charset=utf-8"}
     )

@@ -1,4 +1,4 @@
-"""Retail: reads listings and their rows in all three price formats, independently of the page objects."""
+"""Retail: reads listings and their rows in both price formats, independently of the page objects."""
 
 from __future__ import annotations
 
@@ -14,60 +14,41 @@ SHOP = "https://www.walmart.com"
 
 def expected(page: str, payload: Any) -> dict[str, Any] | None:
     """Return what the page object of a listing must extract; None for other responses."""
-    if isinstance(payload, list):
-        return rows_alone(page, payload)
-    initial = at(payload, "props.pageProps.initialData") or payload
-    listing = first(initial, "searchResult", "data.search.searchResult")
+    listing = at(payload, "props.pageProps.initialData.searchResult")
     if not isinstance(listing, dict):
         return None
-    if not at(listing, "paginationV2.pageProperties.page"):
-        rows = listing["itemStacks"][0]["items"]  # without types, because the capture was trimmed
-        return rows_alone(page, [{"__typename": "Product"} | row for row in rows], more=True)
-    echo = at(listing, "paginationV2.pageProperties")
-    rows = [
-        row for stack in listing["itemStacks"] if is_grid(stack) for row in stack.get("items") or stack.get("itemsV2")
-    ]
+    echo = at(listing, "paginationV2.pageProperties") or {}
+    rows = [row for stack in listing["itemStacks"] if is_grid(stack) for row in stack["items"]]
+    if not echo:  # the rows have no types, because the capture was trimmed
+        rows = [{"__typename": "Product"} | row for row in rows]
     products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
-    number, last = int(echo["page"]), at(listing, "paginationV2.maxPage")
+    number, last = int(echo.get("page") or 1), at(listing, "paginationV2.maxPage")
     # In a search, the query is under the key of a category's name: a search has no category.
     named = first(listing, "catInfo.name", "requestContext.categories.name") or ""
-    name = "" if echo["cat_id"] == "0" else named
+    root = "0" if page == "SearchPage" else ""  # searches are in the root category
+    cat_id = echo.get("cat_id") or root
+    name = "" if cat_id == "0" else named
     total = first(listing, "aggregatedCount", "itemStacks.0.count", "itemStacks.0.meta.totalItemCount")
     common = {
         "breadcrumbs": [],
-        "category_id": echo["cat_id"],
-        "cat_id": echo["cat_id"],
+        "category_id": cat_id,
+        "cat_id": cat_id,
         "category_name": name,
-        "has_more": bool(products) and number < last,
-        # The app's listing has no title of its own; its first grid has the same text.
+        "has_more": bool(products) and (last is None or number < last),
+        # Without a title of its own, a listing has the title of its first grid.
         "heading": first(listing, "title", "itemStacks.0.meta.title") or name,
         "max_page": last,
         "page": number,
         "products": products,
         "returned": len(products),
-        "sort": echo["sort"],
+        "sort": echo.get("sort") or "",
         "title": at(payload, "title") or listing.get("title") or "",
         "total_results": total,
     }
     if page == "SearchPage":
-        query = echo["query"]
-        return common | {"query": query, "url": f"{SHOP}/search?q={quote_plus(query)}"}
-    return common | {"url": f"{SHOP}/browse/{echo['cat_id']}"}
-
-
-def rows_alone(page: str, rows: list[dict[str, Any]], *, more: bool = False) -> dict[str, Any]:
-    """The item for rows that were saved without their listing, so that there are no totals and no title.
-
-    The notes on the platform do not specify three fields: the page number (1, the default of the request), the URL
-    (that of the response), and whether more follows (false for rows alone, true for a page without a last page number).
-    """
-    products = [product(row) for row in rows if row.get("__typename") == "Product" and row.get("usItemId")]
-    texts = dict.fromkeys(("category_name", "heading", "sort", "title"), "")
-    numbers = {"max_page": None, "page": 1, "returned": len(products), "total_results": None}
-    found = {"breadcrumbs": [], "has_more": more, "products": products, "url": f"{SHOP}/"}
-    root = "0" if page == "SearchPage" else ""  # searches are in the root category
-    own = {"cat_id": root, "category_id": root}
-    return texts | numbers | found | own | ({"query": ""} if page == "SearchPage" else {})
+        query = echo.get("query") or ""
+        return common | {"query": query, "url": f"{SHOP}/search?q={quote_plus(query)}" if query else f"{SHOP}/"}
+    return common | {"url": f"{SHOP}/browse/{cat_id}" if cat_id else f"{SHOP}/"}
 
 
 def is_grid(stack: dict[str, Any]) -> bool:
@@ -80,7 +61,9 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
     """The expected product."""
     status = at(row, "availabilityStatusV2.value") or ""
     path = at(row, "category.categoryPathId") or ""
-    shown = row.get("badges") or row.get("unifiedBadge")  # the app's rows of 2022 have the older name
+    shown = row.get("badges")
+    image = row.get("image") or at(row, "imageInfo.thumbnailUrl") or ""
+    description = row.get("shortDescription") or ""
     flag = row.get("flag") or at(shown, "flags.0.text") or at(row, "badge.text") or ""
     found: dict[str, Any] = {
         "availability": {
@@ -91,7 +74,7 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "category_path": "/".join(path.removeprefix("0:").split(":")),
         "condition": at(row, "conditionV2.code"),
         "fulfillment_type": row.get("fulfillmentType") or "",
-        "image": row.get("image") or at(row, "imageInfo.thumbnailUrl") or at(row, "imageInfo.allImages.0.url") or "",
+        "image": image.partition("?")[0],
         "is_preowned": row.get("isPreowned"),
         "is_sponsored": bool(first(row, "isSponsoredFlag", "sponsoredProduct")),
         "item_id": row["usItemId"],
@@ -100,14 +83,15 @@ def product(row: dict[str, Any]) -> dict[str, Any]:
         "price": price(row),
         "product_id": row.get("id") or "",
         "rating": {"average": row.get("averageRating"), "review_count": row.get("numberOfReviews")},
-        "seller": {"id": row.get("sellerId") or "", "name": row.get("sellerName") or ""},
-        "short_description": row.get("shortDescription") or "",
+        "seller": {"id": row.get("sellerId") or "", "name": (row.get("sellerName") or "").strip()},
+        "short_description": "" if description == "None" else description.strip(),
         "url": urljoin(SHOP, row["canonicalUrl"].partition("?")[0]) if row.get("canonicalUrl") else "",
         "variant_count": variants(row),
     }
     tags = at(shown, "tags") or []
     badges = [each["text"] for each in at(shown, "flags") or [] if each.get("text")]
-    badges += [each["key"] if each.get("type") == "ICON" else each["text"] for each in tags]
+    # The text of an icon is cut: "Save with". Newer pages have the whole text.
+    badges += ["Save with Walmart plus" if each["key"] == "SAVE_WITH_W_PLUS" else each["text"] for each in tags]
     return found | ({"flag": flag} if flag else {}) | ({"badges": badges} if badges else {})
 
 
@@ -123,7 +107,7 @@ def variants(row: dict[str, Any]) -> int | None:
 
 
 def price(row: dict[str, Any]) -> dict[str, Any]:
-    """The price. Each part is read from the first format that has it: A (lines), B (flat texts), C (nested objects)."""
+    """The price. Each part is read from the first format that has it: A (lines), B (flat texts)."""
     lines = {
         (line["lineType"], each["key"]): amount(each["value"])
         for line in at(row, "priceInfo.priceDetails.priceLines") or []
@@ -134,20 +118,17 @@ def price(row: dict[str, Any]) -> dict[str, Any]:
         lines.get(("DISCOUNTED_PRICE", "PRICE"))
         or lines.get(("CURRENT_PRICE", "PRICE"))
         or amount(info.get("linePrice"))
-        or at(info, "currentPrice.price")
     )
     low = lines.get(("OPTIONS_RANGE", "LOW_PRICE")) or lines.get(("OPTIONS", "LOW_PRICE"))
     high = lines.get(("OPTIONS_RANGE", "HIGH_PRICE"))
     if low is None:
         ends = [amount(each) for each in re.findall(r"\d[\d,]*\.?\d*", info.get("priceRangeString") or "")]
         low, high = [*ends, None, None][:2]
-    low = low or at(info, "priceRange.minPrice") or current
-    high = high or at(info, "priceRange.maxPrice") or None
     if current is None and low is None:
         return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
-    is_range = bool(high and low and high > low) or bool(current and low and low < current) or current is None
-    currency = first(info, "priceDetails.currency", "currentPrice.currencyUnit", "currencyCode") or "USD"
-    found = {"currency": currency, "current_price": current, "is_price_range": is_range, "min_price": low}
+    is_range = low is not None and (low, high) != (current, current)
+    currency = first(info, "priceDetails.currency", "currencyCode") or "USD"
+    found = {"currency": currency, "current_price": current, "is_price_range": is_range, "min_price": low or current}
     return found | ({"max_price": high} if high else {})
 
 

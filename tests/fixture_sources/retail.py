@@ -21,7 +21,7 @@ CATEGORY_FAULTS: dict[str, Failure] = {
     "deep-json": (ExtractionFailed, "broken_data_block"),
     "editorial": (TargetNotFound, "wrong_page_kind"),
     "no-data": (ExtractionFailed, "no_data_block"),
-    "no-listing": (TargetNotFound, "wrong_page_kind"),
+    "no-listing": (ExtractionFailed, "no_listing"),
     "product-page": (TargetNotFound, "wrong_page_kind"),
     "reported-error": (UpstreamError, "reported_error"),
     "soft-gone": (TargetNotFound, "not_found"),

@@ -13,8 +13,8 @@ from web_poet import HttpResponse, PageParams
 from crawler.platforms import platforms
 from crawler.platforms.names import parse_names
 from crawler.platforms.page import PlatformPage
+from crawler.platforms.retail import payload
 from crawler.platforms.retail.pages import SearchPage
-from crawler.platforms.retail.payload import RenderedRow
 from crawler.probe.repair import as_json, repair, report
 from crawler.probe.reread import read_again
 from crawler.reading.json import script_block
@@ -139,9 +139,9 @@ def test_only_proven_lines_are_used(change: Callable[[Row], object], lines: dict
     found = repair([shop(change)], [shop(*other)] if has_good else [], NO_NAMES)
     written = orjson.loads(as_json(found.names))
     if not has_good and "averageRating" not in str(lines):
-        assert written in ({}, {"retail.RenderedRow": lines}), "the level of a key is known from a good page only"
+        assert written in ({}, {"retail.Row": lines}), "the level of a key is known from a good page only"
     else:
-        assert written == ({"retail.RenderedRow": lines} if lines else {})
+        assert written == ({"retail.Row": lines} if lines else {})
     assert (found.left == []) == bool(written)
     assert parse_names(as_json(found.names).encode()).lines == found.names.lines
 
@@ -154,22 +154,18 @@ def test_values_of_the_same_rows_prove_a_line_with_any_name() -> None:
 def test_an_unproven_line_is_shown_with_the_values_to_compare() -> None:
     found = repair([shop(rename("averageRating", "starRating"))], [shop(add("usItemId", lambda _row: "1"))], NO_NAMES)
     (line,) = [each for each in report(found) if each.startswith("unproven")]
-    assert line.startswith(
-        "unproven   retail.RenderedRow averageRating -> starRating: not proven, compare the values; now"
-    )
+    assert line.startswith("unproven   retail.Row averageRating -> starRating: not proven, compare the values; now")
     assert ", before " in line
     assert line.isprintable()
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["a new key", "a key of the good page, too"])
 def test_a_wrong_line_is_found_by_the_values_of_good_pages(*, old: bool) -> None:
-    line = Line(RenderedRow, "averageRating", "sellerRating")
+    line = Line(payload.Row, "averageRating", "sellerRating")
     changed = shop(rename("averageRating", "starRating"), add("sellerRating", rating))
     good = shop(add("sellerRating", rating), add("usItemId", lambda row: f"9{row['usItemId']}")) if old else shop()
     found = repair([changed], [good], Names((line,)))
     (sentence,) = found.wrong
-    assert sentence.startswith(
-        "PAYLOAD_NAMES: retail.RenderedRow: sellerRating is not averageRating: its value in a row"
-    )
-    right = Names((Line(RenderedRow, "averageRating", "starRating"),))
+    assert sentence.startswith("PAYLOAD_NAMES: retail.Row: sellerRating is not averageRating: its value in a row")
+    right = Names((Line(payload.Row, "averageRating", "starRating"),))
     assert repair([changed], [good], right).wrong == []

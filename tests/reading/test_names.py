@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.platforms import platforms
 from crawler.platforms.names import PayloadNames, WrongNamesError, contracts_of, load_names, parse_names
-from crawler.platforms.retail.payload import RenderedPage, RenderedRow
+from crawler.platforms.retail.payload import DataBlock, Row
 from crawler.reading import careful, strict
 from crawler.reading.contract import Contract, always, identity, sometimes
 from crawler.reading.names import NO_NAMES, Line, Names
@@ -125,9 +125,9 @@ def test_a_page_with_a_further_key_is_not_read_without_it(
 
 def test_without_lines_for_it_a_contract_stays_itself() -> None:
     assert NO_NAMES.contract(Shop) is Shop
-    names = Names((Line(RenderedRow, "averageRating", "rating"),))
+    names = Names((Line(Row, "averageRating", "rating"),))
     assert names.contract(Shop) is Shop
-    assert names.contract(RenderedPage) is names.contract(RenderedPage) is not RenderedPage
+    assert names.contract(DataBlock) is names.contract(DataBlock) is not DataBlock
 
 
 @pytest.mark.parametrize("platform", platforms())
@@ -165,7 +165,7 @@ def of_rating(path: str) -> str:
         ('{"retial.Row": {}}', "retial.Row: no platform is called retial; did you mean retail?"),
         ('{"": {}}', ": no platform is called ; use a platform and a class: "),
         ('{"retail": {}}', "retail is not a contract"),
-        ('{"retail.RenderdRow": {}}', "retail.RenderdRow is not a contract; did you mean retail.RenderedRow?"),
+        ('{"retail.Rw": {}}', "retail.Rw is not a contract; did you mean retail.Row?"),
         ('{"retail.Row": []}', "retail.Row: expected an object of paths"),
         ('{"retail.Row": {"averageRatin": "x"}}', "averageRatin is not a path of retail.Row; did you mean averageR"),
         ('{"retail.Row": {"": "x"}}', "'' is not a path such as rows[].title."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.reading.values import absolute_url, amount, amounts, count, number, text
+from crawler.reading.values import PRICE_TEXT, absolute_url, amount, count, number, stated_price, text
 
 ANYTHING = (
     st.none()
@@ -45,21 +46,79 @@ def test_amounts_are_positive(value: Any) -> None:
     assert converted is None or converted > 0
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("$1,119.00", [1119.0]),
-        ("Now $159.00", [159.0]),
-        ("Options from $9.91 – $22.64", [9.91, 22.64]),
-        ("More options from $11.69", [11.69]),
-        ("From $1,159", [1159.0]),
-        ("13.7 ¢/count", [13.7]),
-        ("free", []),
-        (None, []),
-    ],
-)
-def test_amounts_in_the_platform_s_formats(text: str | None, expected: list[float]) -> None:
-    assert amounts(text) == expected
+PRICES = [
+    # One row for each recorded shape
+    ("$7.46", ("", 7.46, None)),
+    ("$17", ("", 17.0, None)),
+    ("$1,119.00", ("", 1119.0, None)),
+    ("Now $159.00", ("Now", 159.0, None)),
+    ("Now $1,159.00", ("Now", 1159.0, None)),
+    ("Now est. $12.30", ("Now est.", 12.3, None)),
+    ("From $159.00", ("From", 159.0, None)),
+    ("Options from $232.99", ("Options from", 232.99, None)),
+    ("More options from $11.69", ("More options from", 11.69, None)),
+    ("Options from $9.91 – $22.64", ("Options from", 9.91, 22.64)),
+    ("Options from $9.91 – $1,022.64", ("Options from", 9.91, 1022.64)),
+    # Other words before the price
+    ("Ahora $159.00", ("Ahora", 159.0, None)),
+    ("À partir de $159.00", ("À partir de", 159.0, None)),
+    # Texts that are not a price of one piece in US dollars
+    ("98¢", None),
+    ("2 for $5.00", None),
+    ("Two for $5.00", None),
+    ("For $5.00", None),
+    ("20% off $7.46", None),
+    ("7,46 $", None),
+    ("$7,46", None),
+    ("$7.4", None),
+    ("$1,11.00", None),
+    ("CA$7.46", None),
+    ("CA $7.46", None),
+    ("AUD $7.46", None),
+    ("€7.46", None),
+    ("$7.46 CAD", None),
+    ("$7.46/lb", None),
+    ("+$5.99 shipping", None),
+    ("3 options from $9.91", None),
+    ("$9.91 $12.00", None),
+    ("$9.91 or more", None),
+    ("-$9.91", None),
+    ("7.46", None),
+    ("13.7 ¢/count", None),
+    ("free", None),
+    ("", None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PRICES)
+def test_a_price_text_is_read_if_its_number_has_a_recorded_shape(text: str | None, expected: Any) -> None:
+    assert stated_price(text) == expected
+    assert (re.fullmatch(PRICE_TEXT, text or "") is not None) is (expected is not None)
+
+
+@given(st.sampled_from([text for text, read in PRICES if read]), st.sampled_from("0123456789%¢€"), st.integers(0, 40))
+def test_a_further_digit_or_sign_never_gives_another_price(text: str, sign: str, at: int) -> None:
+    changed = text[:at] + sign + text[at:]
+    found = stated_price(changed)
+    numbers = [float(each.replace(",", "")) for each in re.findall(r"\d[\d.,]*", changed)]
+    assert found is None or numbers == [each for each in (found.low, found.high) if each is not None]
+
+
+@given(st.text(alphabet="aN $0.9,–¢% fori", max_size=60))
+def test_any_text_gives_a_price_with_its_own_number_or_none(text: str) -> None:
+    found = stated_price(text)
+    assert found is None or (found.low >= 0 and text.count("$") == (1 if found.high is None else 2))
+
+
+def test_a_price_text_is_read_in_linear_time() -> None:
+    assert stated_price("a " * 500_000) is None
+    assert stated_price("$" + "1,111" * 200_000) is None
+
+
+@pytest.mark.parametrize("value", ["98¢", "7,46", "1.234,50", "CA$5.00", "5.00 USD", "2 for $5.00", " 5", "٣"])
+def test_an_amount_is_a_number_alone(value: str) -> None:
+    assert amount(value) is None
 
 
 @given(st.text())

@@ -106,7 +106,7 @@ def test_a_warning_has_the_line_that_mends_its_path(tmp_path: Path) -> None:
     assert warnings[:PAGES_BEFORE] == [[]] * PAGES_BEFORE
     (first,), (second,) = warnings[PAGES_BEFORE:]
     assert "suggestion" not in first
-    assert json.loads(second["suggestion"]) == {"retail.RenderedRow": {"averageRating": "average_rating"}}
+    assert json.loads(second["suggestion"]) == {"retail.Row": {"averageRating": "average_rating"}}
     assert second.keys() - first.keys() == {"suggestion"}
     assert log.count("event=unread_suggestion platform=retail source=search ") == 1, "once for each path"
     assert 'evidence="the keys have the same words"' in log

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawler.targets.coverage import Coverage, Tally
 
 
@@ -18,3 +20,30 @@ def test_a_later_page_with_the_same_rows_is_reported() -> None:
     tally.add("first", ["a", "b"], 4)
     tally.add("second", ["a", "b"], 4)
     assert tally.coverage(ended=True) == Coverage(4, 2, ("repeated_page", "fewer_than_stated"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "ids", "advertised", "ceiling", "reasons"),
+    [
+        (4, "abcd", 0, 9, ()),
+        (4, "abcd", 5, 9, ("ceiling",)),
+        (3, "abcd", 0, 9, ("more_than_stated",)),
+        (3, "abcd", 0, None, ()),  # the stated number may be rounded
+        (5, "abcd", 5, 9, ("fewer_than_stated",)),
+        (None, "abcd", 0, 9, ()),
+    ],
+)
+def test_a_listing_with_a_ceiling_is_complete_only_if_it_has_the_stated_number(
+    stated: int | None, ids: str, advertised: int, ceiling: int | None, reasons: tuple[str, ...]
+) -> None:
+    tally = Tally()
+    tally.add("first", list(ids), stated, advertised=advertised)
+    assert tally.coverage(ended=True, ceiling=ceiling) == Coverage(stated, 4, reasons)
+
+
+@pytest.mark.parametrize(("ended", "reasons"), [(True, ("unproven",)), (False, ("no_end", "unproven")), (None, ())])
+def test_a_listing_with_an_unproven_page_is_never_complete(ended: bool | None, reasons: tuple[str, ...]) -> None:  # noqa: FBT001  # a table
+    tally = Tally()
+    tally.add("first", ["a"], 2, is_proven=False)
+    tally.add("second", ["b"], 2)
+    assert tally.coverage(ended=ended) == Coverage(2, 2, reasons)

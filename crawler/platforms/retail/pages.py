@@ -1,36 +1,44 @@
-"""Retail: page objects for a page of a category or of search results: as HTML, or as a response from the page's API."""
+"""Retail: page objects for a page of a category or of search results."""
 
 from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from urllib.parse import urlencode, urlsplit
 
 import attrs
 from web_poet import field
 
-from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, UpstreamError
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.forms import DATA_SCRIPT, Found, found_in
-from crawler.platforms.retail.payload import ApiRow, ApiStack, Crumb, Facet, Listing, RenderedRow, RenderedStack, Seo
+from crawler.platforms.retail.filters import PriceFilter, Proof
+from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
 from crawler.reading.json import is_bare_json, script_block
+from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin
 
+DATA_SCRIPT = "__NEXT_DATA__"
+PAGE_PATH = ("props", "pageProps", "initialData", "searchResult")
+"""The path of the listing in a page's data block."""
+ROWS_PATH = ".".join((*PAGE_PATH, "itemStacks[]", "items[]"))
+
 # Each of these texts occurs only in challenge pages, unlike the name of the bot-protection vendor.
 CHALLENGE_MARKS = ("px-captcha", "Robot or human", "blockScript")
+BLOCK_MARKS = ('"pageProps"',)
+"""The keys in a data block that was saved without its page."""
 CHALLENGE_REDIRECT = re.compile(rb'"redirectUrl"\s*:\s*"/blocked')
 
-# Keys in data that was saved without its page: a data block, the response to an API call, or a list of rows.
-SAVED_MARKS = ('"searchResult"', '"initialData"', '"usItemId"')
-
-LISTING_ROUTES = ("/browse", "/search")
+OTHER_ROUTES = re.compile(r"/(?:(?:ip|cp)/.*)?")
+"""The routes of pages that are not listings: a product, a department's articles, and the home page. A department's page
+may also contain a listing."""
 
 COUNTRY = "US"
 """The country of the shop. Its pages may also be in languages other than English ("es-US")."""
@@ -44,16 +52,27 @@ products (specification, 8)."""
 ROOT_CATEGORY = "0"
 """The category id that the platform states for a search: that of the root category."""
 
+FACETS_PATH = (*PAGE_PATH[:-1], "contentLayout", "modules[]", "configs", "allSortAndFilterFacets[]", "selectedMin")
+"""The path of the price filter that a page states."""
+FILTER_IGNORED = "filter_ignored"
+"""The reason of the error for a page with other prices than requested."""
+OWN_FACETS = frozenset({"sort", "cat_id"})
+"""The filters of the page that are params of the scrapers."""
+
+Echo = Literal["cat_id", "page", "query", "sort"]
+ECHOES: tuple[Echo, ...] = get_args(Echo)
+"""The params that the page's data repeats."""
+
 
 @attrs.define(slots=False)
 class ListingPage(PlatformPage):
-    """One page of a listing. ``page_params`` contains ``cat_id`` or ``query``, ``page`` and ``sort`` of the request."""
+    """One page of a listing. ``page_params`` contains the params of ``listing_request``."""
 
     source: ClassVar[str] = "listing"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return any(mark in body for mark in (DATA_SCRIPT, *SAVED_MARKS, *CHALLENGE_MARKS))
+        return any(mark in body for mark in (DATA_SCRIPT, *BLOCK_MARKS, *CHALLENGE_MARKS))
 
     def validate_input(self) -> None:
         """Raise an error unless the response is the requested listing.
@@ -64,7 +83,8 @@ class ListingPage(PlatformPage):
             TargetNotFound: the category does not exist, or the page is not a listing.
             UpstreamBlocked: the response is a challenge.
             UpstreamError: the data contains an error that the platform reports.
-            ExtractionFailed: the data is missing or belongs to another listing or country, or no row can be read.
+            ExtractionFailed: the data is missing or belongs to another listing or country, no row can be read, or the
+                platform has ignored the price filter.
         """
         self._raise_for_challenges()
         self.raise_for_failures()
@@ -73,8 +93,9 @@ class ListingPage(PlatformPage):
         self._raise_for_reported_errors()
         self._raise_for_other_listings()
         self._raise_if_blind()
+        self._raise_for_other_filters()
 
-    def entry(self, row: RenderedRow | ApiRow) -> dict[str, Any]:
+    def entry(self, row: Row) -> dict[str, Any]:
         """Convert a row to a product. Subclasses may override this method."""
         return product(row)
 
@@ -151,7 +172,9 @@ class ListingPage(PlatformPage):
 
     @field
     def total_results(self) -> int | None:
-        totals = (count(total) for total in (self._found.total, *(stack.total for stack in self._stacks)))
+        totals = (
+            count(total) for total in (self.listing and self.listing.total, *(each.total for each in self._stacks))
+        )
         return next((total for total in totals if total is not None), None)
 
     @field
@@ -169,38 +192,59 @@ class ListingPage(PlatformPage):
         return [(cat_id, name) for cat_id, name in found if cat_id and cat_id != self.cat_id]
 
     @property
-    def selected_prices(self) -> tuple[float | None, float | None]:
-        """The lower and upper limit of the price filter that the page states, in dollars. None: no limit is stated."""
-        ends = ((facet.selected_low, facet.selected_high) for facet in self._facets("price"))
-        return next((each for each in ends if each != (None, None)), (None, None))
+    def stated_prices(self) -> PriceFilter:
+        """The price filter that the page states."""
+        stated = (PriceFilter(facet.selected_low, facet.selected_high) for facet in self._facets("price"))
+        return next((each for each in stated if each != PriceFilter()), PriceFilter())
 
-    def _facets(self, kind: str) -> list[Facet]:
-        return [facet for facet in self._found.facets if facet.kind == kind]
+    @property
+    def own_ids(self) -> list[str]:
+        """The item ids of the listing's own products. An advertisement may be for a product of another category."""
+        path = self.cat_id.replace("_", "/") + "/"
+        is_own = (not row["is_sponsored"] or f"{row['category_path']}/".startswith(path) for row in self._products)
+        return [row["item_id"] for row, own in zip(self._products, is_own, strict=True) if own]
+
+    @property
+    def unproven(self) -> list[str]:
+        """The requested params that the page does not confirm."""
+        self._validate_input()
+        return [name for each in self.unread if each.cause == "unproven" for name in each.names]
+
+    def _facets(self, *kinds: str) -> list[Facet]:
+        """Return the filters of these types that the page offers; without types, all filters."""
+        facets = self._document.data.facets if self._document.data else []
+        return [facet for facet in facets if not kinds or facet.kind in kinds]
 
     # The payload
 
     @cached_property
     def _block(self) -> bytes | None:
-        """The contents of the page's data block, None if the response has none."""
+        """The contents of the page's data block, None if the response has none. A saved block may lack its page."""
         body: bytes = self.response.body
-        return None if is_bare_json(body) else script_block(body, DATA_SCRIPT)
+        return body if is_bare_json(body) else script_block(body, DATA_SCRIPT)
 
     @cached_property
-    def _found(self) -> Found:
-        """The parts of the payload, whether the response is a page, an API response or a saved part."""
-        return found_in(self, self._block)
+    def _document(self) -> DataBlock:
+        """The page's data.
+
+        Raises:
+            ExtractionFailed: the page has no data block, or the block is not JSON.
+        """
+        if self._block is None:
+            raise missing_error("The page contains no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
+        return self.payload(DataBlock, self._block, what=DATA_SCRIPT)
 
     @property
     def listing(self) -> Listing | None:
         """The listing in the payload, None if there is none."""
-        return self._found.listing
+        return self._document.data.listing if self._document.data else None
 
     @property
     def seo(self) -> Seo:
         """The page's title, heading, canonical URL and breadcrumbs, without values if the payload lacks them."""
-        return self._found.seo or Seo()
+        return (self._document.data.seo if self._document.data else None) or Seo()
 
-    def _echo(self, name: Literal["cat_id", "page", "query", "sort"]) -> str:
+    def _echo(self, name: Echo) -> str:
         """Return a param as the response repeats it, "" if the response does not contain it."""
         value = getattr(self.listing, name) if self.listing else None
         return "" if value is None else str(value)
@@ -210,14 +254,14 @@ class ListingPage(PlatformPage):
         return (self.listing.title if self.listing else None) or ""
 
     @cached_property
-    def _stacks(self) -> list[RenderedStack | ApiStack]:
+    def _stacks(self) -> list[Stack]:
         """The groups with the listing's own rows.
 
         Carousels between these groups are left out, because they repeat or advertise products. Since 2026, the payload
         lists the listing's own groups. Before, they were the groups with a grid layout. ``stackType`` is not read,
         because it varies.
         """
-        stacks = self._found.stacks
+        stacks = self.listing.stacks if self.listing else []
         named = {each.index for each in self.listing.matched if each.is_primary} if self.listing else set()
         own = [stack for index, stack in enumerate(stacks) if index in named]
         return own or [each for each in stacks if each.layout in {None, "GRID"} and each.kind != "SECONDARY_STACK"]
@@ -227,9 +271,10 @@ class ListingPage(PlatformPage):
         return [self.entry(row) for row in self._rows]
 
     @cached_property
-    def _rows(self) -> list[RenderedRow | ApiRow]:
-        rows = (row for stack in self._stacks for row in stack.rows)
-        return [row for row in rows if isinstance(row, RenderedRow | ApiRow)]
+    def _rows(self) -> list[Row]:
+        """The products of the listing. If it has none, the platform may show others instead, which are left out."""
+        rows = [row for stack in self._stacks for row in stack.rows if isinstance(row, Row)]
+        return [] if self.total_results == 0 else rows
 
     def _element(self, name: bytes) -> str:
         """Return the text of the first element with a name, "" without one. This is faster than parsing the page."""
@@ -266,18 +311,24 @@ class ListingPage(PlatformPage):
     def _raise_for_other_pages(self) -> None:
         """Raise an error if the page is a not-found page or contains no listing.
 
-        A not-found page is not recorded: ``/404`` is the route of such pages in Next.js. The capture 263a285f6fbd is a
-        product page, which has no listing.
+        The page's route is the mark of its kind, and so is the data of a product (capture 263a285f6fbd). The absence of
+        a listing is not a mark. A not-found page is not recorded: ``/404`` is the route of such pages in Next.js.
         """
-        found = self._found
-        if found.route == "/404":
-            raise TargetNotFound("The platform has no such category.", reason="not_found")
-        if found.listing or found.stacks:
+        route, data = self._document.route or "", self._document.data
+        if route == "/404":
+            mark = _mark(["page"], route)
+            raise TargetNotFound("The platform has no such category.", details=[mark], reason="not_found")
+        if data and data.listing:
             return
-        is_of_listing = not found.route or found.route.startswith(LISTING_ROUTES)
-        if not found.has_data or (is_of_listing and not found.is_other):
-            raise missing_error("The page's data contains no listing.", found.path, reason="no_listing")
-        raise TargetNotFound("The page is not a listing.", reason="wrong_page_kind")
+        if data and data.product:
+            mark = _mark([*PAGE_PATH[:-1], "data"], "the data of a product")
+        elif OTHER_ROUTES.fullmatch(route):
+            mark = _mark(["page"], route)
+        elif route or data:
+            raise missing_error("The page's data contains no listing.", PAGE_PATH, reason="no_listing")
+        else:
+            raise missing_error("The data is not that of a page.", ["props"], reason="unknown_form")
+        raise TargetNotFound("The page is not a listing.", details=[mark], reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
         """Raise an error if the data contains an error that the platform reports. No capture of a listing has one."""
@@ -291,18 +342,53 @@ class ListingPage(PlatformPage):
 
         All captures of listings contain the page and the sort order. According to a published measurement, 400 of 400
         category pages contain the category.
+
+        Raises:
+            TargetNotFound: the platform redirects the search to another page, in place of results.
         """
-        names: tuple[Literal["cat_id", "query", "page", "sort"], ...] = ("cat_id", "query", "page", "sort")
-        for name in names:
-            requested, echoed = self.page_params.get(name), getattr(self.listing, name, None)
-            # A search for a department's name redirects to a category page, whose data does not contain the query.
-            if requested is None or echoed in {None, ""} or _comparable(requested) == _comparable(echoed):
+        listing = self.listing
+        if listing and listing.redirect and not self._rows:
+            mark = _mark([*PAGE_PATH, "searchRedirect", "redirectUrl"], listing.redirect)
+            raise TargetNotFound("The search leads to another page.", details=[mark], reason="redirected")
+        for name in ECHOES:
+            requested, echoed = self.page_params.get(name), self._echo(name)
+            if requested is None or _comparable(requested) == _comparable(echoed):
                 continue
-            if name == "query" and self.listing and _comparable(echoed) == _comparable(self.listing.corrected):
+            if not echoed:  # as on the category page to which a search for a department's name redirects
+                self.unread.append(Unread(".".join(_echo_path(name)), "unproven", names=(name,)))
+                continue
+            if name == "query" and listing and _comparable(echoed) == _comparable(listing.corrected):
                 continue  # the platform has searched for the corrected words
-            path = [*self._found.path, "paginationV2", "pageProperties", name]
             message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
-            raise mismatch_error(message, path, str(requested))
+            raise mismatch_error(message, _echo_path(name), str(requested))
+
+    def _raise_for_other_filters(self) -> None:
+        """Raise an error if the page states a filter that was not requested, or has ignored the requested prices.
+
+        The price filter that a page states is null in 414 of 414 recorded filters, which were all requested without
+        prices. So the prices of the products prove the filter. A page without prices proves nothing: ``unread`` then
+        has the params, and also if a few prices do not pass the filter.
+        """
+        if "min_price" not in self.page_params:
+            return  # the request is unknown, or its prices are checked elsewhere
+        selected = (facet.kind for facet in self._facets() if any(each.is_selected for each in facet.values))
+        facet = (self.listing and self.listing.facet) or next((each for each in selected if each not in OWN_FACETS), "")
+        if facet:
+            message = f"The page does not match the request: it has the filter {facet}."
+            raise mismatch_error(message, _echo_path("facet"), "")
+        requested, stated = PriceFilter.requested(self.page_params), self.stated_prices
+        if stated != PriceFilter() and not stated.is_near(requested):
+            message = f"The page does not match the request: its prices are {stated}, requested {requested}."
+            reason = FILTER_IGNORED if requested.params else "wrong_echo"
+            raise mismatch_error(message, FACETS_PATH, str(requested), reason=reason)
+        if requested == PriceFilter():
+            return
+        path, proof = f"{ROWS_PATH}.priceInfo", Proof.of_products(requested, self._products)
+        if proof.is_ignored:
+            message = f"The platform ignored the price filter {requested}: {proof.outside} of {proof.of} prices."
+            raise mismatch_error(message, path.split("."), str(requested), reason=FILTER_IGNORED)
+        if not proof.is_complete:
+            self.unread.append(Unread(path, "unproven", *proof, names=requested.params))
 
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.
@@ -313,10 +399,8 @@ class ListingPage(PlatformPage):
         states 53 products and 3 pages. On a page with products, values that all rows lack are added to ``unread``.
         """
         if self._products:
-            path = ".".join((*self._found.path, "itemStacks[]", self._found.rows_key))
             known = {each.path for each in self.unread}
-            found = contradictions(self._rows, self._products, path)
-            self.unread += [each for each in found if each.path not in known]
+            self.unread += [each for each in contradictions(self._rows, ROWS_PATH) if each.path not in known]
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
@@ -324,7 +408,9 @@ class ListingPage(PlatformPage):
         shown_before = MOST_ROWS * (self.page - 1)
         if self.page <= (self.max_page or 1) and shown_before < min(self.total_results or 0, ALWAYS_SERVED):
             message = f"The page contains none of the {self.total_results} products that the listing states."
-            raise missing_error(message, [*self._found.path, "itemStacks"], reason="blind")
+            raise missing_error(message, [*PAGE_PATH, "itemStacks"], reason="blind")
+        if others := sum(isinstance(row, Row) for stack in self._stacks for row in stack.rows):
+            self.unread.append(Unread(ROWS_PATH, "contradiction", others, others, loses_rows=True))
 
 
 @attrs.define(slots=False)
@@ -347,8 +433,20 @@ class SearchPage(ListingPage):
 
 
 def _comparable(value: object) -> str:
-    """Normalize a param for comparison with the response: 2 equals "2", and "Red  Shoes" equals "red shoes"."""
-    return " ".join(str(value).split()).casefold()
+    """Normalize a param for comparison with the response: 2 equals "2", and "Red  Shoes" equals "red shoes".
+
+    An accented letter may be one character or two.
+    """
+    return " ".join(unicodedata.normalize("NFC", str(value)).split()).casefold()
+
+
+def _echo_path(name: str) -> list[str]:
+    return [*PAGE_PATH, "paginationV2", "pageProperties", name]
+
+
+def _mark(path: list[str | int], text: str) -> Detail:
+    """Return the detail of an error that quotes the part of the page which proves the error."""
+    return {"loc": path, "msg": text, "type": "mark"}
 
 
 def _crumb_id(crumb: Crumb) -> str:

@@ -1,5 +1,4 @@
-"""Retail: the contracts of a listing's data: in a page (``__NEXT_DATA__``), in a response from the page's API, or in a
-saved part of either.
+"""Retail: the contract of a page's data (``__NEXT_DATA__``).
 
 The kinds of values (``always``, ``sometimes`` ...) were counted over recorded rows and pages since 2024-12
 (``tests/contracts``). Recorded rows of 2022 lack some of the keys, but the platform no longer sends such rows. All
@@ -8,30 +7,41 @@ whole recorded pages are searches, so values that a category page may lack are `
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from crawler.reading.contract import Contract, NonEmpty, always, identity, often, sometimes
-from crawler.reading.values import amount, amounts
+import msgspec
+
+from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes
+from crawler.reading.values import PRICE_TEXT, amount, stated_price
 
 PRODUCT = ("__typename", "Product")
 
 
-# Prices: one class per format. "" and 0 mean that a price is missing.
+# Prices. "" and 0 mean that a price is missing.
+
+PriceText = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{PRICE_TEXT})?\Z")]
+"""The type of a text with a price. Any other text is reported as a value of a wrong type."""
+LEADS = frozenset({"", "Now", "Now est.", "From", "Options from", "More options from"})
+"""The words before a price in all captures. A price after other words is read, and the words are reported."""
 
 
 class Price(NamedTuple):
-    """The price of a row, read from any format."""
+    """The price of a row, read from either format."""
 
     current: float | None = None
     low: float | None = None
     """The lowest price, if the product has options with different prices."""
     high: float | None = None
     currency: str = ""
+    is_contradictory: bool = False
+    """Whether the row states different current prices, or a current price outside of its own range of prices. The
+    values that contradict each other are left out, except for a current price beside a range."""
 
 
-PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS", "UNIT_PRICE", "COMPARISON"}
-"""The known types of price lines, from captures and documentation. ``UNIT_PRICE`` and ``COMPARISON`` lines contain no
-price of the product."""
+PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS"}
+"""The known types of price lines with a price of the product."""
+OTHER_LINES = {"UNIT_PRICE", "COMPARISON"}
+"""The known types of price lines with another amount."""
 
 
 class PriceValue(Contract):
@@ -47,6 +57,11 @@ class PriceLine(Contract):
     kind: str | None = always("lineType")
     values: list[PriceValue] = always("values[]")
 
+    @property
+    def amounts(self) -> list[float]:
+        """The amounts of money in the line."""
+        return [found for each in self.values if (found := amount(each.amount)) is not None]
+
 
 class PriceDetails(Contract):
     """The price lines of a row."""
@@ -54,89 +69,112 @@ class PriceDetails(Contract):
     currency: str | None = sometimes("currency")
     lines: list[PriceLine] = always("priceLines[]")
 
+    def stated(self, kind: str, key: str) -> set[float]:
+        """Return the amounts of a key in the lines of a type: none, one, or several that contradict each other."""
+        values = (each.amount for line in self.lines if line.kind == kind for each in line.values if each.key == key)
+        return {found for each in values if (found := amount(each)) is not None}
 
-class RenderedPrice(Contract):
-    """The price of a row on a page. Since July 2026, some rows have price lines, and their older keys are "" or 0.
+
+class RowPrice(Contract, nulls=False):
+    """The price of a row. Since July 2026, some rows have price lines, and their older keys are "" or 0.
 
     ``itemPrice`` is not read, because it is the struck-through price. The row's ``price`` is not read, because it may
     be truncated.
     """
 
-    details: PriceDetails | None = sometimes("priceDetails")
-    line_price: str | None = always("linePrice")
-    line_price_display: str | None = always("linePriceDisplay")
-    range: str | None = always("priceRangeString")
+    details: PriceDetails | None = sometimes("priceDetails", nulls=True)
+    line_price: PriceText | None = always("linePrice")
+    line_price_display: PriceText | None = always("linePriceDisplay")
+    range: PriceText | None = always("priceRangeString")
 
     def read(self) -> Price:
         """Return the price from the price lines, or else from the older keys."""
-        if self.details and (price := _of_lines(self.details)):
-            return price
-        current = amount(self.line_price) or amount(self.line_price_display)
-        if not self.range:
-            return Price(current)
-        low, high, *_ = *amounts(self.range), None, None
-        return Price(current, low, high)
+        of_lines = _of_lines(self.details) if self.details else Price()
+        return of_lines if of_lines != Price() else self._of_texts()
+
+    def _of_texts(self) -> Price:
+        shown = filter(None, map(stated_price, (self.line_price, self.line_price_display)))
+        options = stated_price(self.range)
+        low, high = (options.low or None, options.high) if options else (None, None)
+        return _price({each.low for each in shown if each.low}, low, high)
 
     @property
-    def unknown_lines(self) -> list[str]:
-        """The unknown types of price lines with an amount, if no price was read. Other unknown lines are notices."""
-        lines = self.details.lines if self.details and self.read()[:2] == (None, None) else []
-        priced = [line for line in lines if any(amount(each.amount) for each in line.values)]
-        return [line.kind for line in priced if line.kind and line.kind not in PRICE_LINES]
+    def unknown_leads(self) -> list[str]:
+        """The words before prices that are not in ``LEADS``."""
+        found = filter(None, map(stated_price, (self.line_price, self.line_price_display, self.range)))
+        return [each.lead for each in found if each.lead not in LEADS]
+
+    @property
+    def unread_lines(self) -> list[str]:
+        """The types of price lines whose amount was not read: unknown types, and texts that are not an amount.
+
+        A line without an amount is a notice, and so is a line of an unknown type beside a price.
+        """
+        lines = self.details.lines if self.details else []
+        has_price = self.read() != Price()
+        unknown = [each.kind for each in lines if each.kind not in PRICE_LINES | OTHER_LINES and each.amounts]
+        broken = [each.kind for each in lines if each.kind in PRICE_LINES and _has_other_text(each)]
+        return [kind for kind in broken + ([] if has_price else unknown) if kind]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the row states neither a price nor a notice in place of a price ("See price in cart")."""
+        notices = self.details.lines if self.details else []
+        return self.read() == Price() and all(each.kind in PRICE_LINES | OTHER_LINES for each in notices)
 
 
-def _of_lines(details: PriceDetails) -> Price | None:
-    stated = {(line.kind, each.key): amount(each.amount) for line in details.lines for each in line.values}
-    current = stated.get(("DISCOUNTED_PRICE", "PRICE")) or stated.get(("CURRENT_PRICE", "PRICE"))
-    low = stated.get(("OPTIONS_RANGE", "LOW_PRICE")) or stated.get(("OPTIONS", "LOW_PRICE"))
-    high = stated.get(("OPTIONS_RANGE", "HIGH_PRICE"))
-    return None if current is None and low is None else Price(current, low, high, details.currency or "")
+def _has_other_text(line: PriceLine) -> bool:
+    return any(each.amount not in {None, "", "0", 0} and amount(each.amount) is None for each in line.values)
 
 
-class ApiPrice(Contract):
-    """The price of a row in a response from the page's API: objects with a number and its text."""
+def _of_lines(details: PriceDetails) -> Price:
+    current = details.stated("DISCOUNTED_PRICE", "PRICE") or details.stated("CURRENT_PRICE", "PRICE")
+    lows = details.stated("OPTIONS_RANGE", "LOW_PRICE") or details.stated("OPTIONS", "LOW_PRICE")
+    highs = details.stated("OPTIONS_RANGE", "HIGH_PRICE")
+    price = _price(current, min(lows, default=None), max(highs, default=None))
+    return price._replace(currency=details.currency or "") if price != Price() else price
 
-    current: float | str | None = sometimes("currentPrice.price")
-    currency: str | None = sometimes("currentPrice.currencyUnit")
-    low: float | str | None = sometimes("priceRange.minPrice")
-    high: float | str | None = sometimes("priceRange.maxPrice")
 
-    def read(self) -> Price:
-        """Return the price."""
-        return Price(amount(self.current), amount(self.low), amount(self.high), self.currency or "")
+def _price(current: set[float], low: float | None, high: float | None) -> Price:
+    """Return a price after a check: there is at most one current price, and it is inside of the range of prices."""
+    if len(current) > 1:
+        return Price(is_contradictory=True)
+    price = next(iter(current), None)
+    ordered = [each for each in (low, price, high) if each is not None]
+    return Price(price, low, high) if ordered == sorted(ordered) else Price(price, is_contradictory=True)
 
 
 # Rows
 
 
-class Badge(Contract):
+class Badge(Contract, nulls=False):
     """A flag ("Best seller") or a tag on a product."""
 
-    key: str | None = always("key")
-    text: str | None = always("text")
+    key: str | None = filled("key")
+    text: str | None = filled("text")
     kind: str | None = often("type")
 
 
 class BadgePart(Contract):
     """A text or an icon in a badge."""
 
-    kind: str | None = always("type")
+    kind: str | None = filled("type")
     value: str | None = always("value")
     description: str | None = always("contDesc")
     """The text alternative of an icon."""
 
 
-class BadgeMember(Contract):
+class BadgeMember(Contract, nulls=False):
     """A badge in a group."""
 
-    parts: list[BadgePart] = always("content[]")
+    parts: list[BadgePart] = filled("content[]")
 
 
-class BadgeGroup(Contract):
+class BadgeGroup(Contract, nulls=False):
     """The badges at one place on a product's tile."""
 
-    name: str | None = always("name")
-    members: list[BadgeMember] = always("members[]")
+    name: str | None = filled("name")
+    members: list[BadgeMember] = filled("members[]")
 
 
 class Variant(Contract):
@@ -149,12 +187,12 @@ class Criterion(Contract):
     variants: list[Variant] = sometimes("variantList[]")
 
 
-class Row(Contract):
-    """The values that products in pages and in responses from the page's API have in common."""
+class Row(Contract, tag=PRODUCT):
+    """A product in a listing."""
 
     item_id: NonEmpty | int = identity("usItemId")
     name: NonEmpty = identity("name")
-    product_id: str | int | None = always("id", often=True)
+    product_id: str | int | None = filled("id")
     offer_id: str | None = always("offerId", often=True)
     url: str | None = always("canonicalUrl", often=True)
     rating: float | None = always("averageRating")
@@ -162,47 +200,25 @@ class Row(Contract):
     status: str | None = always("availabilityStatusV2.value", often=True)
     status_text: str | None = always("availabilityStatusV2.display", often=True)
     fulfillment_type: str | None = always("fulfillmentType")
-    thumbnail: str | None = always("imageInfo.thumbnailUrl")
-    seller_id: str | int | None = always("sellerId", often=True)
-    seller_name: str | None = always("sellerName", often=True)
-    kind: str | None = always("type", often=True)
-    criteria: list[Criterion] = always("variantCriteria[]")
+    thumbnail: str | None = always("imageInfo.thumbnailUrl", nulls=False)
+    seller_id: str | int | None = filled("sellerId")
+    seller_name: str | None = filled("sellerName")
+    kind: str | None = filled("type")
+    criteria: list[Criterion] = always("variantCriteria[]", nulls=False)
     sponsored: Variant | None = sometimes("sponsoredProduct")
     variant_count: int | None = sometimes("variantCount")
-
-
-class RenderedRow(Row, tag=PRODUCT):
-    """A product on a page."""
-
     image: str | None = always("image", often=True)
-    is_sponsored: bool | None = always("isSponsoredFlag", often=True)
-    is_preowned: bool | None = always("isPreowned", often=True)
+    is_sponsored: bool | None = filled("isSponsoredFlag")
+    is_preowned: bool | None = filled("isPreowned")
     condition: int | None = sometimes("conditionV2.code")
     short_description: str | None = always("shortDescription")
     category_path: str | None = always("category.categoryPathId", often=True)
-    flag: str | None = always("flag")
+    flag: str | None = always("flag", nulls=False)
     flags: list[Badge] = always("badges.flags[]")
-    tags: list[Badge] = always("badges.tags[]")
+    tags: list[Badge] = always("badges.tags[]", nulls=False)
     groups: list[BadgeGroup] = always("badges.groupsV2[]")
-    variants: list[Variant] = always("variantList[]")
-    price: RenderedPrice | None = always("priceInfo", often=True)
-
-
-class ApiRow(Row, tag=PRODUCT):
-    """A product in a response from the page's API. Two responses of 2022 with 60 rows are recorded."""
-
-    image: str | None = sometimes("image")
-    is_sponsored: bool | None = sometimes("isSponsoredFlag")
-    is_preowned: bool | None = sometimes("isPreowned")
-    condition: int | None = sometimes("conditionV2.code")
-    short_description: str | None = sometimes("shortDescription")
-    category_path: str | None = sometimes("category.categoryPathId")
-    flag: str | None = sometimes("flag")
-    flags: list[Badge] = sometimes("badges.flags[]", "unifiedBadge.flags[]")
-    tags: list[Badge] = sometimes("badges.tags[]", "unifiedBadge.tags[]")
-    groups: list[BadgeGroup] = sometimes("badges.groupsV2[]", "unifiedBadge.groupsV2[]")
-    variants: list[Variant] = sometimes("variantList[]")
-    price: ApiPrice | None = always("priceInfo", often=True)
+    variants: list[Variant] = always("variantList[]", nulls=False)
+    price: RowPrice | None = filled("priceInfo")
 
 
 class AdPlaceholder(Contract, tag=("__typename", "AdPlaceholder")):
@@ -247,18 +263,7 @@ class Stack(Contract):
     kind: str | None = sometimes("meta.subType")
     title: str | None = sometimes("meta.title")
     total: int | None = sometimes("meta.totalItemCount")
-
-
-class RenderedStack(Stack):
-    """A group of rows on a page."""
-
-    rows: list[RenderedRow | Placeholder] = always("items[]")
-
-
-class ApiStack(Stack):
-    """A group of rows in a response from the page's API."""
-
-    rows: list[ApiRow | Placeholder] = always("itemsV2[]", "items[]")
+    rows: list[Row | Placeholder] = always("items[]")
 
 
 # Listings
@@ -294,17 +299,18 @@ class Seo(Contract):
     crumbs: list[Crumb] = sometimes("breadCrumb[]")
 
 
-class FacetValue(Contract):
+class FacetValue(Contract, nulls=False):
     """A choice of a filter, such as a sub-category."""
 
-    id: str | int | None = always("id")
-    name: str | None = always("name")
+    id: str | int | None = filled("id")
+    name: str | None = filled("name")
+    is_selected: bool | None = sometimes("isSelected", nulls=True)
 
 
 class Facet(Contract):
     """A filter of the listing."""
 
-    kind: str | None = always("type")
+    kind: str | None = filled("type")
     low: float | None = always("min")
     high: float | None = always("max")
     selected_low: float | None = sometimes("selectedMin")
@@ -315,13 +321,15 @@ class Facet(Contract):
 
 
 class Listing(Contract):
-    """The common values of a listing in all formats: its title, categories and number of pages, and the params."""
+    """A listing: its title, categories, totals and rows, and the params that the platform has applied."""
 
     title: str | None = sometimes("title")
     page: int | str | None = always("paginationV2.pageProperties.page")
     sort: str | None = always("paginationV2.pageProperties.sort")
     cat_id: str | int | None = always("paginationV2.pageProperties.cat_id")
     query: str | None = sometimes("paginationV2.pageProperties.query")
+    facet: str | None = sometimes("paginationV2.pageProperties.facet")
+    """The filters of the listing, such as ``fulfillment_method:Shipping``. Requests of this project have none."""
     corrected: str | None = sometimes("spelling.correctedTerm")
     """The words for which the platform searched in place of misspelt words."""
     max_page: int | float | str | None = always("paginationV2.maxPage")
@@ -334,23 +342,13 @@ class Listing(Contract):
     context_id: str | int | None = sometimes("requestContext.categories.id")
     context_name: str | None = sometimes("requestContext.categories.name")
     canonical: str | None = sometimes("pageMetadata.canonical")
-
-
-class RenderedListing(Listing):
-    """The listing on a page."""
-
+    redirect: str | None = sometimes("searchRedirect.redirectUrl")
+    """The page to which the platform sends the visitor instead of results. Null in all captures."""
     total: int | float | str | None = always("aggregatedCount")
-    stacks: list[RenderedStack] = always("itemStacks[]")
+    stacks: list[Stack] = always("itemStacks[]")
 
 
-class ApiListing(Listing):
-    """The listing in a response from the API. In the API's responses to the app, only the stack states the total."""
-
-    total: int | float | str | None = sometimes("aggregatedCount")
-    stacks: list[ApiStack] = always("itemStacks[]")
-
-
-# The documents that contain a listing
+# The page
 
 
 class Other(Contract):
@@ -360,40 +358,14 @@ class Other(Contract):
 class InitialData(Contract):
     """The data of a page."""
 
-    listing: RenderedListing | None = always("searchResult")
+    listing: Listing | None = always("searchResult")
     seo: Seo | None = sometimes("seoBrowseMetaData", "contentLayout.seoBrowseMetaData")
     facets: list[Facet] = sometimes("contentLayout.modules[].configs.allSortAndFilterFacets[]")
     product: Other | None = sometimes("data")
 
 
-class RenderedPage(Contract):
+class DataBlock(Contract):
     """The data block of a page."""
 
     route: str | None = sometimes("page")
     data: InitialData | None = sometimes("props.pageProps.initialData")
-
-
-class ApiData(Contract):
-    """The data in a response from the page's API."""
-
-    listing: ApiListing | None = sometimes("search.searchResult")
-    seo: Seo | None = sometimes("seoBrowseMetaData")
-    facets: list[Facet] = sometimes("contentLayout.modules[].configs.allSortAndFilterFacets[]")
-
-
-class ApiAnswer(Contract):
-    """A response from the page's API."""
-
-    data: ApiData | None = sometimes("data")
-
-
-class SavedListing(Contract):
-    """A listing that was saved without its page."""
-
-    listing: RenderedListing | None = sometimes("searchResult")
-
-
-class SavedRows(Contract):
-    """Rows that were saved without their page. The reader wraps them under a key of this project."""
-
-    stacks: list[RenderedStack] = always("stacks[]")

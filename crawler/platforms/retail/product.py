@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.payload import ApiRow, Badge, BadgeMember, Price, RenderedPrice, RenderedRow
-from crawler.reading.contract import OFTEN_ROWS
+from crawler.platforms.retail.payload import BadgeMember, Price, Row
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import absolute_url, count
 
@@ -16,12 +15,18 @@ HIGHEST_RATING = 5
 DELIVERY_GROUPS = frozenset({"fulfillment", "ProdTileBadgeModule5"})
 """The names of the groups of badges about delivery, which depend on the visitor's location. The platform uses the
 second name since 2026-08."""
+DELIVERY_WORDS = frozenset({"DELIVERY", "PICKUP", "SHIPPING"})
+"""The words in the keys of tags about delivery, such as ``TWO_DAY_SHIPPING``."""
+ICON_TEXTS = {"SAVE_WITH_W_PLUS": "Save with Walmart plus"}
+"""The texts of tags that are icons, by their keys, as the groups of badges spell them since 2026-08."""
+NO_TEXT = "None"
+"""The platform's text for a missing description, in three recorded rows."""
 ROOT = "0"
 """The id of the root category."""
 IN_STOCK = {"IN_STOCK": True, "OUT_OF_STOCK": False}
 
 
-def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
+def product(row: Row) -> dict[str, Any]:
     """Build the contract's product object from a row. Optional keys without a value are omitted."""
     status = row.status or ""
     found: dict[str, Any] = {
@@ -29,7 +34,7 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
         "category_path": _category_path(row.category_path),
         "condition": count(row.condition),
         "fulfillment_type": row.fulfillment_type or "",
-        "image": row.image or row.thumbnail or "",
+        "image": absolute_url(ORIGIN, row.image or row.thumbnail, query=False),  # the query asks for a small size
         "is_preowned": row.is_preowned,
         "is_sponsored": row.sponsored is not None if row.is_sponsored is None else row.is_sponsored,
         "item_id": str(row.item_id),
@@ -38,51 +43,58 @@ def product(row: RenderedRow | ApiRow) -> dict[str, Any]:
         "price": _price(row),
         "product_id": _text(row.product_id),
         "rating": _rating(row),
-        "seller": {"id": _text(row.seller_id), "name": row.seller_name or ""},
-        "short_description": row.short_description or "",
+        "seller": {"id": _text(row.seller_id), "name": (row.seller_name or "").strip()},
+        "short_description": "" if row.short_description in {None, NO_TEXT} else row.short_description.strip(),
         "url": absolute_url(ORIGIN, row.url, query=False),
         "variant_count": _variant_count(row),
     }
-    flags = row.flags
-    if badges := _badges(row, flags):
+    if badges := _badges(row):
         found["badges"] = badges
-    if flag := row.flag or (flags[0].text if flags else None):
+    if flag := row.flag or (row.flags[0].text if row.flags else None):
         found["flag"] = flag
     return found
 
 
-def contradictions(
-    rows: Sequence[RenderedRow | ApiRow], products: Sequence[dict[str, Any]], path: str
-) -> Iterator[Unread]:
-    """Yield values that all rows lack although other values of the rows show that they exist, and unknown price lines.
+def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
+    """Yield values that rows lack although other values show that they exist, and parts of prices that were not read.
 
     ``path``: where the rows are. In the captures of listings, 459 of 459 rows with an offer have a price, 7 of 7
     pre-owned products have a condition, and 370 of 370 products with reviews have a rating.
     """
-    offers = [each for each in products if each["offer_id"]]
-    if len(offers) >= OFTEN_ROWS and all(each["price"]["min_price"] is None for each in offers):
-        yield Unread(f"{path}.priceInfo", "contradiction", len(offers), len(offers))
-    prices = [row.price for row in rows if isinstance(row.price, RenderedPrice)]
-    unknown = [price.unknown_lines for price in prices if price.unknown_lines]
-    if unknown:
-        names = dict.fromkeys(kind[:MAX_NAME_LENGTH] for kinds in unknown for kind in kinds)
-        lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
-        yield Unread(lines, "unknown", len(unknown), len(rows), names=(*names,)[:MAX_NAMES])
-    missing = {
-        "conditionV2": [row.condition is None for row in rows if row.is_preowned],
-        "averageRating": [row.rating is None for row in rows if count(row.reviews)],
-        "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
-    }
-    for key, found in missing.items():
-        if found and all(found):
-            yield Unread(f"{path}.{key}", "contradiction", sum(found), len(found))
+    prices = [row.price for row in rows if row.price]
+    if wrong := sum(map(_has_wrong_price, rows)):
+        yield Unread(f"{path}.priceInfo", "contradiction", wrong, len(rows))
+    lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
+    yield from _unknown(lines, [price.unread_lines for price in prices], of=len(rows))
+    yield from _unknown(f"{path}.priceInfo.…unknown", [price.unknown_leads for price in prices], of=len(rows))
+    yield from _in_all(f"{path}.conditionV2", [row.condition is None for row in rows if row.is_preowned])
+    yield from _in_all(f"{path}.averageRating", [row.rating is None for row in rows if count(row.reviews)])
+    yield from _in_all(f"{path}.numberOfReviews", [not count(row.reviews) for row in rows if row.rating])
+
+
+def _has_wrong_price(row: Row) -> bool:
+    """Whether a row has an offer without a price, or a price that contradicts itself."""
+    if row.price is None or row.price.is_empty:
+        return bool(row.offer_id)
+    return row.price.read().is_contradictory
+
+
+def _in_all(path: str, are_missing: list[bool]) -> Iterator[Unread]:
+    if are_missing and all(are_missing):
+        yield Unread(path, "contradiction", sum(are_missing), len(are_missing))
+
+
+def _unknown(path: str, found: list[list[str]], *, of: int) -> Iterator[Unread]:
+    names = dict.fromkeys(name[:MAX_NAME_LENGTH] for each in found for name in each)
+    if names:
+        yield Unread(path, "unknown", sum(map(bool, found)), of, names=(*names,)[:MAX_NAMES])
 
 
 def _text(value: str | int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _rating(row: RenderedRow | ApiRow) -> dict[str, Any]:
+def _rating(row: Row) -> dict[str, Any]:
     """Return the average and the number of reviews. Without an average, 0 reviews become null, because the number of
     reviews is then unknown.
 
@@ -94,18 +106,20 @@ def _rating(row: RenderedRow | ApiRow) -> dict[str, Any]:
     return {"average": average, "review_count": reviews}
 
 
-def _badges(row: RenderedRow | ApiRow, flags: list[Badge]) -> list[str]:
-    """Return the texts of a row's badges as on its tile: the flags, then the tags, then the badges in groups.
+def _badges(row: Row) -> list[str]:
+    """Return the texts of a row's badges as on its tile, without delivery: the flags, the tags, the badges in groups.
 
-    For a tag of the type ``ICON``, return its key, because its text is incomplete. Since August 2026, the list of tags
-    is empty, and the groups contain all badges.
+    Since August 2026, the list of tags is empty, and the groups contain all badges.
     """
-    shown = [flag.text for flag in flags]
-    shown += [tag.key if tag.kind == "ICON" else tag.text for tag in row.tags]
+    shown = [flag.text for flag in row.flags]
+    for tag in row.tags:
+        key = tag.key or ""
+        if DELIVERY_WORDS.isdisjoint(key.split("_")):
+            shown.append(ICON_TEXTS.get(key, key) if tag.kind == "ICON" else tag.text)
     for group in row.groups:
         if group.name not in DELIVERY_GROUPS:
             shown += [_shown(member) for member in group.members]
-    return list(dict.fromkeys(filter(None, shown))) if shown else []
+    return list(dict.fromkeys(filter(None, shown)))
 
 
 def _shown(member: BadgeMember) -> str:
@@ -119,7 +133,7 @@ def _category_path(ids: str | None) -> str:
     return "" if ids in {None, ROOT} else (ids or "").removeprefix(f"{ROOT}:").replace(":", "/")
 
 
-def _variant_count(row: RenderedRow | ApiRow) -> int | None:
+def _variant_count(row: Row) -> int | None:
     """Return the number of variants. None if the row has variants but does not list them, or has no type."""
     stated = count(row.variant_count)
     if stated is not None:
@@ -128,15 +142,15 @@ def _variant_count(row: RenderedRow | ApiRow) -> int | None:
     return listed if listed or row.kind not in {None, "VARIANT"} else None
 
 
-def _price(row: RenderedRow | ApiRow) -> dict[str, Any]:
-    current, low, high, currency = Price() if row.price is None else row.price.read()
+def _price(row: Row) -> dict[str, Any]:
+    current, low, high, currency, _ = Price() if row.price is None else row.price.read()
     minimum = current if low is None else low
     if minimum is None:
         return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
     price = {
         "currency": currency or "USD",  # price texts lack the currency, but shops of other countries are refused
         "current_price": current,
-        "is_price_range": (high is not None and high > minimum) or current is None or minimum < current,
+        "is_price_range": low is not None and not low == current == high,
         "min_price": minimum,
     }
     return price if high is None else {**price, "max_price": high}

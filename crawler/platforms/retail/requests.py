@@ -21,8 +21,8 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
 ) -> Request:
     """Build the request for one page of a category (``cat_id``) or of a search (``query``).
 
-    Params with default values are not sent. ``meta["page_params"]`` has the values with which the page object checks
-    the response: ``cat_id``, ``query``, ``page`` and ``sort``.
+    Params with default values are not sent. ``meta["page_params"]`` has all params: the page object checks the response
+    with them.
     """
     arguments: dict[str, str] = {} if query is None else {"q": query}
     if page != 1:
@@ -34,6 +34,7 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     if max_price is not None:
         arguments["max_price"] = f"{max_price:.2f}"
     path = f"/browse/{cat_id}" if query is None else "/search"
-    page_params = {"cat_id": cat_id, "query": query, "page": page, "sort": sort}
+    prices = {"min_price": min_price, "max_price": max_price}
+    page_params = {"cat_id": cat_id, "query": query, "page": page, "sort": sort, **prices}
     url = f"{origin}{path}?{urlencode(arguments)}" if arguments else f"{origin}{path}"
     return Request(url, meta={"page_params": page_params})

@@ -28,7 +28,8 @@ class _ListingParams(LinkParams):
     sort: Sort = DEFAULT_SORT
     """Sort order of the products."""
     min_price: Amount = None
-    """Lowest price in dollars, inclusive. The platform then omits products without a price."""
+    """Lowest price in dollars, inclusive. The platform then omits products without a price. If the prices of a page
+    contradict the limit, the target fails (``filter_ignored``)."""
     max_price: Amount = None
     """Highest price in dollars, inclusive."""
 
@@ -100,14 +101,16 @@ class Availability(Model):
 
 
 class Price(Model):
-    """The price in the listing, which is that of the shop's default store. Never 0: missing is null."""
+    """The price in the listing, for the store that the platform chooses for the visitor, usually its default store.
+    Never 0: missing is null.
+    """
 
     currency: str
     """ISO 4217 code, "" without a price."""
     current_price: float | None
     """The current price; null if the page shows none, because the offer no longer exists."""
     is_price_range: bool
-    """True if the page shows a range of prices, options below the current price, or only a lowest price ("from")."""
+    """True if the page shows a range of prices, or a lowest price ("From $159.00"), also if it is the current price."""
     min_price: float | None
     """The lowest price of a range, else the current price; null without a price."""
     max_price: float = Field(default=0.0)
@@ -144,7 +147,7 @@ class Product(Model):
 
     availability: Availability
     badges: list[str] = Field(default_factory=list)
-    """Texts of the row's flags, tags and other badges, except for delivery; for a tag that is an icon, its key.
+    """Texts of the row's flags, tags and other badges, except for delivery ("Best seller", "Save with Walmart plus").
     Optional: absent if empty."""
     category_path: str
     """Ids of the product's categories, the broadest first, joined by "/". Joined by "_" they are a category id.
@@ -156,7 +159,7 @@ class Product(Model):
     fulfillment_type: str
     """STORE, FC or MARKETPLACE; "" if the row has no offer."""
     image: str
-    """URL of the product's image."""
+    """URL of the product's image in full size, "" if absent."""
     is_preowned: bool | None
     """Whether the product is pre-owned or restored; null if unknown."""
     is_sponsored: bool
@@ -173,7 +176,7 @@ class Product(Model):
     rating: Rating
     seller: Seller
     short_description: str
-    """Description, often with HTML list items; "" if absent."""
+    """Description, often with HTML list items; "" if absent or "None"."""
     url: str
     """Absolute URL of the product's page, without tracking."""
     variant_count: int | None

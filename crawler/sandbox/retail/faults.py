@@ -26,7 +26,7 @@ FAULTS = COMMON | {
     "teapot": Fault("UPSTREAM_BLOCKED", "status 418"),
     "soft-gone": Fault("TARGET_NOT_FOUND", "200 with the shop's own not-found page"),
     "home": Fault("TARGET_NOT_FOUND", "a redirect to the home page"),
-    "no-listing": Fault("TARGET_NOT_FOUND", "a page whose listing is null"),
+    "no-listing": Fault("EXTRACTION_FAILED", "a page whose listing is null"),
     "editorial": Fault("TARGET_NOT_FOUND", "an editorial page with articles instead of a listing"),
     "product-page": Fault("TARGET_NOT_FOUND", "the page of a single product instead of a listing"),
     "reported-error": Fault("UPSTREAM_ERROR", "200 with an error in the page's data"),

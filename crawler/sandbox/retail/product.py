@@ -39,5 +39,5 @@ class Product:
 
     @property
     def image(self) -> str:
-        """Return the URL of the product's image."""
-        return f"https://i5.walmartimages.com/seo/{self.product_id}.jpeg?odnHeight=180&odnWidth=180&odnBg=FFFFFF"
+        """Return the URL of the product's image, in its full size."""
+        return f"https://i5.walmartimages.com/seo/{self.product_id}.jpeg"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 fill = Skeletons(__file__)
 
+SMALL = "?odnHeight=180&odnWidth=180&odnBg=FFFFFF"
+"""The query of images in advertisements."""
 DISPLAYS = {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock", "UNKNOWN": ""}
 
 
@@ -22,6 +24,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
     return fill(
         "row",
         product=product,
+        size=SMALL if sponsored else "",
         kind="VARIANT" if product.variants is None or product.variants else "REGULAR",
         description=product.description or None,
         offers=product.number % 4,

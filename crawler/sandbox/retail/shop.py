@@ -214,14 +214,17 @@ class Shop:
             start += len(chunk)
         max_page = CAPPED_MAX_PAGE if start < len(found) else max(len(chunks), 1)
         shown = page_to_show(tree, page)
-        rows = self._rows(chunks[shown - 1], ROWS[shown - 1]) if shown <= len(chunks) else ()
+        rows = self._rows(chunks[shown - 1], ROWS[shown - 1], category) if shown <= len(chunks) else ()
         total = round(len(found) * progress.factor(tree)) if progress and tree else len(found)
         applied = (None, None) if prices is None else (_dollars(low), _dollars(high))
         return View(category, query, page, sort, total, max_page, rows, applied)
 
-    def _rows(self, products: list[Product], size: int) -> tuple[Row, ...]:
-        """Build the rows of a page. Some are sponsored. A full page also repeats some products as sponsored rows."""
-        rows = [Row(p, sponsored=p.number % 8 == 3) for p in products]  # about one in eight
+    def _rows(self, products: list[Product], size: int, category: Category | None) -> tuple[Row, ...]:
+        """Build the rows of a page. In a category, some are sponsored. A full page also repeats products as sponsored.
+
+        The total of a search does not include advertisements, so all of its results have an organic row.
+        """
+        rows = [Row(p, sponsored=category is not None and p.number % 8 == 3) for p in products]  # about one in eight
         if len(products) == size - REPEATS:
             rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
         return tuple(rows[:6] if self.light else rows)

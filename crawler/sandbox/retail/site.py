@@ -140,7 +140,7 @@ class Site(Shop):
 def _record(row: Row) -> dict[str, Any]:
     """Build the expected record of a product from its row."""
     p = row.product
-    badges = ([p.flag] if p.flag else []) + (["SAVE_WITH_W_PLUS"] if p.icon else [])
+    badges = ([p.flag] if p.flag else []) + (["Save with Walmart plus"] if p.icon else [])
     low = p.cents if p.low is None else p.low
     price: dict[str, Any] = {
         "currency": "" if p.cents is None else "USD",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.errors import AuthError, MethodNotAllowed, ScrapeError, ServiceError
-from crawler.targets.warning import LIMIT, OutcomeWarning
+from crawler.targets.warning import LIMIT, UNPROVEN, UNREAD, OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.outputs.selection import Selection
@@ -151,6 +151,9 @@ def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
     'Could not be read: rows[].rating: missing in 40 of 40.'
     >>> partial_message([OutcomeWarning("video", "BLOCKED_BY_POLICY", "limit", Unread("posts[]", "limit", 15, 30))])
     'Completed without: video for 15 of 30 posts[].'
+    >>> unproven = Unread("rows[].price", "unproven", 0, 0, names=("min_price", "max_price"))
+    >>> partial_message([OutcomeWarning.of_unread("listing", unproven)])
+    'Not confirmed by the page: min_price, max_price.'
     """
     failed, unread, more = _shown(warnings)
     sentences = [f"Incomplete: {each.source}, {each.coverage}." for each in failed if each.coverage is not None]
@@ -159,7 +162,9 @@ def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
     missing += [f"{source} for {part.rows} of {part.of} {part.path}" for source, part in limited]
     if missing:
         sentences.append(f"Completed without: {', '.join(dict.fromkeys(missing))}.")
-    if parts := [str(each.unread) for each in unread if each.reason != LIMIT]:
+    if params := [name for each in unread if each.unread and each.reason == UNPROVEN for name in each.unread.names]:
+        sentences.append(f"Not confirmed by the page: {', '.join(dict.fromkeys(params))}.")
+    if parts := [str(each.unread) for each in unread if each.reason == UNREAD]:
         parts += [f"and {more} more"] * bool(more)
         sentences.append(f"Could not be read: {'; '.join(parts)}.")
     return " ".join(sentences)

@@ -49,7 +49,7 @@ def unread_of(rows: list[dict[str, Any]]) -> list[Unread]:
 def test_a_price_in_a_line_of_an_unknown_type_is_reported() -> None:
     known = [line("UNIT_PRICE", UNIT_PRICE="13.7 ¢/count"), line("COMPARISON", WAS_PRICE="9.00")]
     clearance = lines(*known, line("CLEARANCE_PRICE", PRICE="3.00"))
-    rows = [PRICED, {**PRICED, "priceInfo": clearance}, {**PRICED, "priceInfo": lines(*known)}]
+    rows = [PRICED, {**PRICED, "priceInfo": clearance}, {**PRICED, "offerId": None, "priceInfo": lines(*known)}]
     path = f"{ROW_PATH}.priceInfo.priceDetails.priceLines[].…unknown"
     assert unread_of(rows) == [Unread(path, "unknown", 1, 3, names=("CLEARANCE_PRICE",))]
     assert unread_of([{**PRICED, "priceInfo": lines(CURRENT, line("NEW_LINE", PRICE="1.00"))}]) == []

@@ -1,4 +1,4 @@
-"""A row of a listing in each format that the platform uses. The rows are made up."""
+"""A row of a listing in both formats that the platform uses. The rows are made up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.pipelines import validated
-from crawler.platforms.retail.payload import ApiRow, RenderedRow
+from crawler.platforms.retail.payload import Row
 from crawler.platforms.retail.product import product
 from crawler.platforms.retail.schema import Product
 from crawler.reading.careful import read_plain
@@ -22,15 +22,7 @@ EN_DASH = "–"
 
 def read(**keys: Any) -> dict[str, Any]:
     """Return the product that is read from a row of a page. Nothing may remain unread."""
-    row, unread = read_plain(RenderedRow, {**ROW, **keys})
-    assert unread == []
-    assert row is not None
-    return validated(Product, product(row))
-
-
-def read_of_api(**keys: Any) -> dict[str, Any]:
-    """Return the product that is read from a row in an API response."""
-    row, unread = read_plain(ApiRow, {**ROW, **keys})
+    row, unread = read_plain(Row, {**ROW, **keys})
     assert unread == []
     assert row is not None
     return validated(Product, product(row))
@@ -73,7 +65,7 @@ CURRENT = line("CURRENT_PRICE", PRICE="69.99")
             True,
         ),
         ({**PRICE, "linePrice": "$13.00", "priceRangeString": "More options from $11.69"}, 13.0, 11.69, None, True),
-        ({**PRICE, "linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, False),
+        ({**PRICE, "linePrice": "$159.00", "priceRangeString": "From $159.00"}, 159.0, 159.0, None, True),
         # Offers that have ended
         ({**PRICE, "linePrice": "", "minPrice": 0, "priceRangeString": "", "shipPrice": "$5"}, None, None, None, False),
         (None, None, None, None, False),
@@ -90,24 +82,9 @@ def price_of(current: float | None, low: float | None, high: float | None, *, ra
     return price if high is None else {**price, "max_price": high}
 
 
-@pytest.mark.parametrize(
-    ("info", "current", "low", "high", "ranged"),
-    [
-        ({"currentPrice": {"price": 3.5, "priceString": "$3.50", "currencyUnit": "USD"}}, 3.5, 3.5, None, False),
-        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": 2, "maxPrice": 4}}, 3.0, 2.0, 4.0, True),
-        ({"currentPrice": {"price": 3}, "priceRange": {"minPrice": None, "maxPrice": None}}, 3.0, 3.0, None, False),
-        ({"currentPrice": None, "priceRange": None}, None, None, None, False),
-    ],
-)
-def test_prices_of_the_api(
-    info: Any, current: float | None, low: float | None, high: float | None, *, ranged: bool
-) -> None:
-    assert read_of_api(priceInfo=info)["price"] == price_of(current, low, high, ranged=ranged)
-
-
 @pytest.mark.parametrize("info", [[], "$5", 5])
 def test_a_price_of_another_type_is_unread(info: Any) -> None:
-    row, unread = read_plain(RenderedRow, {**ROW, "priceInfo": info})
+    row, unread = read_plain(Row, {**ROW, "priceInfo": info})
     assert row is not None
     assert product(row)["price"] == price_of(None, None, None, ranged=False)
     assert [(each.path, each.cause) for each in unread] == [("priceInfo", "type")]
@@ -153,8 +130,11 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
         ({"canonicalUrl": ""}, "url", ""),
         ({"image": None, "imageInfo": {"thumbnailUrl": "https://i.example/t.jpg"}}, "image", "https://i.example/t.jpg"),
         ({"image": "https://i.example/i.jpg", "imageInfo": {"thumbnailUrl": "t"}}, "image", "https://i.example/i.jpg"),
+        ({"image": "https://i.example/i.jpg?odnHeight=180&odnBg=FFFFFF"}, "image", "https://i.example/i.jpg"),
         ({"shortDescription": None, "description": ""}, "short_description", ""),
-        ({"shortDescription": "<li>Hot</li>"}, "short_description", "<li>Hot</li>"),
+        ({"shortDescription": " <li>Hot</li>\n"}, "short_description", "<li>Hot</li>"),
+        ({"shortDescription": "None"}, "short_description", ""),
+        ({"sellerId": "S", "sellerName": "Shop \n"}, "seller", {"id": "S", "name": "Shop"}),
         ({"variantCount": 3, "variantList": [{}]}, "variant_count", 3),
         ({"variantList": [{}, {}]}, "variant_count", 2),
         ({"variantCriteria": [{"variantList": [{}, {}]}, {"variantList": [{}]}]}, "variant_count", 3),
@@ -170,13 +150,16 @@ def test_currency_requires_a_price(keys: dict[str, Any], currency: str) -> None:
                     "flags": [{"key": "", "text": "Deal"}, {"key": "", "text": ""}],
                     "tags": [
                         {"type": "ICON", "key": "SAVE", "text": "Save with"},
+                        {"type": "ICON", "key": "SAVE_WITH_W_PLUS", "text": "Save with"},
+                        {"type": "LABEL", "key": "PICKUP", "text": "Pickup"},
+                        {"type": "LABEL", "key": "TWO_DAY_SHIPPING", "text": "2-day shipping"},
                         {"type": "TEXT", "key": "", "text": "New"},
                     ],
                     "groups": [{"name": "fulfillment"}],
                 }
             },
             "badges",
-            ["Deal", "SAVE", "New"],
+            ["Deal", "SAVE", "Save with Walmart plus", "New"],
         ),
         (
             {"availabilityStatusV2": {"value": "OUT_OF_STOCK", "display": "Out of stock"}},
@@ -207,7 +190,7 @@ def test_missing_labels_are_absent(keys: dict[str, Any]) -> None:
 def test_re3_7_renamed_lines_of_a_price_are_reported() -> None:
     price = lines(CURRENT)
     price["priceDetails"]["linesV9"] = price["priceDetails"].pop("priceLines")
-    row, unread = read_plain(RenderedRow, {**ROW, "priceInfo": price})
+    row, unread = read_plain(Row, {**ROW, "priceInfo": price})
     assert row is not None
     assert [(each.path, each.cause) for each in unread] == [("priceInfo.priceDetails.priceLines[]", "missing")]
 
@@ -215,6 +198,6 @@ def test_re3_7_renamed_lines_of_a_price_are_reported() -> None:
 @pytest.mark.parametrize("key", ["key", "text"])
 def test_re3_7_a_renamed_key_of_badges_is_reported(key: str) -> None:
     tags = [{("renamed" if each == key else each): "x" for each in ("type", "key", "text")}] * 3
-    row, unread = read_plain(RenderedRow, {**ROW, "badges": {**BADGES, "tags": tags}})
+    row, unread = read_plain(Row, {**ROW, "badges": {**BADGES, "tags": tags}})
     assert row is not None
     assert [(each.path, each.rows) for each in unread] == [(f"badges.tags[].{key}", 3)]
