@@ -21,24 +21,29 @@ def whole(platform: str, body: bytes) -> bytes:
     return body if response is part else orjson.dumps(response)
 
 
-LISTING: dict[str, Any] = {
-    "aggregatedCount": None,
-    "itemStacks": [],
-    "paginationV2": {"maxPage": None, "pageProperties": {"page": None, "sort": None, "cat_id": None}},
-    "errorResponse": {"errors": []},
-}
-"""Retail: the keys of every listing."""
+MADE_UP = "madeUp"
+"""The key of objects that are not recorded, so that their values do not count as evidence of contracts."""
 
 
 def _retail(part: Any) -> Any:
     """Return the data block of a page for rows, for a listing, or for the data of a page."""
     if isinstance(part, list):
-        part = {"searchResult": {"itemStacks": [{"meta": {"layoutEnum": "GRID"}, "items": part}]}}
+        made_up = {MADE_UP: True}
+        part = made_up | {
+            "searchResult": made_up | _RETAIL_LISTING | {"itemStacks": [made_up | _GRID | {"items": part}]}
+        }
     if "searchResult" not in part:
         return part
-    initial = part | {"searchResult": LISTING | part["searchResult"]}
-    return {"props": {"pageProps": {"initialData": initial}}, "page": "/search"}
+    return {MADE_UP: True, "props": {"pageProps": {"initialData": part}}, "page": "/search"}
 
+
+_GRID = {"meta": {"layoutEnum": "GRID"}}
+_RETAIL_LISTING = {
+    "aggregatedCount": None,
+    "paginationV2": {"maxPage": None, "pageProperties": {"page": None, "sort": None, "cat_id": None}},
+    "errorResponse": {"errors": []},
+}
+"""The keys of every listing."""
 
 WHOLES: dict[str, Callable[[Any], Any]] = {"retail": _retail}
 """Platform -> the function that completes a part of a JSON document, and returns any other document unchanged."""

@@ -26,6 +26,7 @@ from crawler.platforms.page import PlatformPage
 from crawler.reading.contract import Contract
 from crawler.registry import find_scraper, scraper_names, spider_for
 from scripts.captures import body_of, captures
+from tests import saved_parts
 
 FOLDER = Path(__file__).parent
 
@@ -92,7 +93,7 @@ class Recorded:
 def recorded(platform: str) -> Iterator[Recorded]:
     """Yield the recorded responses of a platform, each once with each scraper of the platform."""
     for name in _names_of(platform):
-        for number, body in _bodies(name):
+        for number, body in _bodies(platform, name):
             for scraper in map(find_scraper, scraper_names()):
                 if scraper.platform == platform:
                     yield Recorded(f"{name}{number}", scraper.name, body)
@@ -102,7 +103,7 @@ def recorded(platform: str) -> Iterator[Recorded]:
 def clean(platform: str) -> tuple[Recorded, ...]:
     """Return the responses of a platform's list of clean responses that exist on this machine."""
     listed = [line.split() for line in _list_of(platform).read_text().splitlines()]
-    bodies = {f"{name}{number}": body for name in _names_of(platform) for number, body in _bodies(name)}
+    bodies = {f"{name}{number}": body for name in _names_of(platform) for number, body in _bodies(platform, name)}
     return tuple(Recorded(name, scraper, bodies[name]) for name, scraper in listed if name in bodies)
 
 
@@ -130,9 +131,12 @@ def _names_of(platform: str) -> list[str]:
     return [name for name, file in captures().items() if platform in file.parts]
 
 
-def _bodies(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the responses of a capture: the suffix of the name, and the body. A bundle is a list of responses."""
-    body = body_of(name)
+def _bodies(platform: str, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the responses of a capture: the suffix of the name, and the body. A bundle is a list of responses.
+
+    If the capture is a part of a response, the rest is made up.
+    """
+    body = saved_parts.whole(platform, body_of(name))
     if not captures()[name].name.startswith("BUNDLE"):
         yield "", body
         return

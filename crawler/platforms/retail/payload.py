@@ -44,18 +44,18 @@ OTHER_LINES = {"UNIT_PRICE", "COMPARISON"}
 """The known types of price lines with another amount."""
 
 
-class PriceValue(Contract):
+class PriceValue(Contract, nulls=False):
     """An amount in a price line."""
 
-    key: str | None = always("key")
-    amount: str | int | float | None = always("value")
+    key: str | None = filled("key")
+    amount: str | int | float | None = filled("value")
 
 
-class PriceLine(Contract):
+class PriceLine(Contract, nulls=False):
     """A price line, a format used since July 2026: the current price, or the price range of the options."""
 
-    kind: str | None = always("lineType")
-    values: list[PriceValue] = always("values[]")
+    kind: str | None = filled("lineType")
+    values: list[PriceValue] = filled("values[]")
 
     @property
     def amounts(self) -> list[float]:
@@ -63,7 +63,7 @@ class PriceLine(Contract):
         return [found for each in self.values if (found := amount(each.amount)) is not None]
 
 
-class PriceDetails(Contract):
+class PriceDetails(Contract, nulls=False):
     """The price lines of a row."""
 
     currency: str | None = sometimes("currency")
@@ -82,7 +82,7 @@ class RowPrice(Contract, nulls=False):
     be truncated.
     """
 
-    details: PriceDetails | None = sometimes("priceDetails", nulls=True)
+    details: PriceDetails | None = sometimes("priceDetails")
     line_price: PriceText | None = always("linePrice")
     line_price_display: PriceText | None = always("linePriceDisplay")
     range: PriceText | None = always("priceRangeString")
@@ -181,10 +181,10 @@ class Variant(Contract):
     """A variant, or the ``sponsoredProduct`` of an advertised product. Only the number of these objects is used."""
 
 
-class Criterion(Contract):
+class Criterion(Contract, nulls=False):
     """A property by which the variants of a product differ, such as the size."""
 
-    variants: list[Variant] = sometimes("variantList[]")
+    variants: list[Variant] = often("variantList[]")
 
 
 class Row(Contract, tag=PRODUCT):
@@ -259,11 +259,11 @@ Placeholder = (
 class Stack(Contract):
     """A group of rows: the grid of the listing, or a carousel between its rows."""
 
-    layout: str | None = always("meta.layoutEnum")
+    layout: str | None = always("meta.layoutEnum", nulls=False)
     kind: str | None = sometimes("meta.subType")
     title: str | None = sometimes("meta.title")
     total: int | None = sometimes("meta.totalItemCount")
-    rows: list[Row | Placeholder] = always("items[]")
+    rows: list[Row | Placeholder] = filled("items[]")
 
 
 # Listings

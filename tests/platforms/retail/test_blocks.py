@@ -28,9 +28,9 @@ BARE: dict[str, Any] = {
     "availabilityStatusV2": None,
     "fulfillmentType": None,
     "image": "",
-    "imageInfo": None,
-    "sellerId": None,
-    "sellerName": None,
+    "imageInfo": {"thumbnailUrl": ""},
+    "sellerId": "",
+    "sellerName": "",
     "type": "REGULAR",
     "variantCriteria": [],
     "variantList": [],
@@ -246,7 +246,7 @@ AD = {"__typename": "AdPlaceholder"}
         ([{"meta": GRID, "items": ROWS[:1]}, {"meta": CAROUSEL, "items": ROWS[1:]}], ["0"]),
         ([{"meta": GRID, "items": ROWS[:1]}, {"meta": GRID, "items": ROWS[2:]}], ["0", "2"]),
         ([{"meta": GRID, "items": ROWS[:1]}, {"meta": SECOND, "items": ROWS}], ["0"]),
-        ([{"meta": GRID, "items": [AD, ROWS[0], {"__typename": "MarqueePlaceholder"}, None, ROWS[0]]}], ["0", "0"]),
+        ([{"meta": GRID, "items": [AD, ROWS[0], {"__typename": "MarqueePlaceholder"}, ROWS[0]]}], ["0", "0"]),
     ],
 )
 def test_which_rows_are_products(stacks: list[Any], ids: list[str]) -> None:
