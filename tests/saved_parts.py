@@ -38,7 +38,7 @@ def _retail(part: Any) -> Any:
 
 
 _GRID = {"meta": {"layoutEnum": "GRID"}}
-_RETAIL_LISTING = {
+_RETAIL_LISTING: dict[str, Any] = {
     "aggregatedCount": None,
     "paginationV2": {"maxPage": None, "pageProperties": {"page": None, "sort": None, "cat_id": None}},
     "errorResponse": {"errors": []},

@@ -206,8 +206,7 @@ class ListingPage(PlatformPage):
 
     @property
     def unproven(self) -> list[str]:
-        """The requested params that the page does not confirm."""
-        self._validate_input()
+        """The requested params that the page does not confirm, after the item was read."""
         return [name for each in self.unread if each.cause == "unproven" for name in each.names]
 
     def _facets(self, *kinds: str) -> list[Facet]:
