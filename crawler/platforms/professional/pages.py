@@ -12,13 +12,14 @@ import attrs
 import orjson
 from web_poet import field
 
+from crawler.errors import Detail, ExtractionFailed
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.platforms.professional.sections import TABLE
-from crawler.reading.unread import Unread, invalid_error
+from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
 
 Row = dict[str, Any]
@@ -41,7 +42,7 @@ class ProfilePage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return any(mark in body for mark in (*blocks.PROFILE_MARKS, *blocks.NOT_FOUND_MARKS)) or blocks.is_block(body)
+        return any(mark in body for mark in blocks.PROFILE_MARKS) or blocks.has_mark(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a member's profile.
@@ -54,9 +55,8 @@ class ProfilePage(PlatformPage):
             ExtractionFailed: the page contains no profile or that of another member, names several members, or has an
                 unknown layout (``_raise_if_unrecognised``).
         """
-        blocks.raise_for_blocks(self.response)
+        blocks.raise_for_refusals(self.response)
         self.raise_for_failures()
-        blocks.raise_for_not_found(self.response)
         self._raise_for_pages_without_profile()
         self._raise_for_other_members()
         self._raise_if_unrecognised()
@@ -313,9 +313,12 @@ class ProfilePage(PlatformPage):
     def _raise_for_pages_without_profile(self) -> None:
         if self._name and self._profile_url:
             return
-        blocks.raise_for_other_pages(self.response)
+        blocks.raise_for_other_pages(self.response, clean_url(self._document.canonical))
+        if not (self._name or self._head.exists or self._meta("og:type") == "profile"):
+            message = "The response has no mark of a profile page."
+            raise missing_error(message, [document.HEAD], reason="unknown_form")
         place = document.CANONICAL if self._name else document.HEAD_NAME
-        raise missing_error("The page contains no profile.", [place], reason="no_profile")
+        raise missing_error("The page does not name its member.", [place], reason="no_profile")
 
     def _raise_for_other_members(self) -> None:
         """Raise an error if the page belongs to another member, or to several members.
@@ -341,14 +344,20 @@ class ProfilePage(PlatformPage):
         section. Any other section may be absent. For example, a member can turn off the list of other members.
         """
         sections = self._document.sections
-        unknown = [name for name in (*lists.HISTORY, lists.MASKED) if sections.lost(name)]
+        marks = {
+            name: "the page has this section, but no known row in it"
+            for name in (*lists.HISTORY, lists.MASKED)
+            if sections.lost(name)
+        }
         if self._document.is_whole and not (self._head.exists and self._head.name):
-            unknown.append(document.HEAD if self._head.name else document.HEAD_NAME)
+            marks[document.HEAD if self._head.name else document.HEAD_NAME] = "the page names its member elsewhere"
         if sections.unknown and not sections.known:
-            unknown.append("sections")
-        if unknown:
-            paths = ([path] for path in unknown)
-            raise missing_error("These parts could not be read: the layout changed.", *paths, reason="blind")
+            marks["sections"] = f"the page has only unknown sections: {', '.join(sections.unknown[:MAX_NAMES])}"
+        if marks:
+            details: list[Detail] = [{"loc": [path], "msg": mark, "type": "mark"} for path, mark in marks.items()]
+            raise ExtractionFailed(
+                "These parts could not be read: the layout changed.", details=details, reason="blind"
+            )
         parts = [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
         self.unread += [each for each in parts if not self._is_filled(each.path)]
         if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:

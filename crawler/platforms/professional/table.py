@@ -208,8 +208,8 @@ class Sections:
     unread: list[Unread] = field(default_factory=list)
     known: int = 0
     """Number of sections with a known name, not counting those at the right of the page."""
-    unknown: int = 0
-    """Number of sections with an unknown name."""
+    unknown: list[str] = field(default_factory=list)
+    """The names of the sections with an unknown name."""
 
     def lost(self, name: str) -> bool:
         """Whether the page has a section, but none of its rows could be read."""
@@ -218,7 +218,7 @@ class Sections:
 
 def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
     """Read all sections of a page on which ``remove_furniture`` has been called."""
-    found, unknown, inside = Sections(), [], 0
+    found, inside = Sections(), 0
     nodes = table.find(tree)
     places = {each.mem_id: True for each in nodes}
     parts: dict[str, list[Unread]] = defaultdict(list)
@@ -232,10 +232,9 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
             parts[section.field] += read
         elif not table.is_known(node):
             classes = (node.attributes.get("class") or "").split()
-            unknown.append(node.attributes.get("data-section") or (classes[-1] if classes else ""))
-    found.unknown = len(unknown)
-    if unknown:
-        found.unread.append(unknown_names("sections", unknown, of=len(nodes)))
+            found.unknown.append(node.attributes.get("data-section") or (classes[-1] if classes else ""))
+    if found.unknown:
+        found.unread.append(unknown_names("sections", found.unknown, of=len(nodes)))
     if inside:  # no real page has a section inside another one, and their rows could not be distinguished
         found.unread.append(Unread("sections[]", "contradiction", inside, len(nodes)))
     for each in parts.values():

@@ -98,7 +98,7 @@ def test_linked_data_is_optional(name: str) -> None:
         ("status-999-empty", "status_999"),
         ("script-200", "refused_with_script"),
         ("wrong-member", "wrong_echo"),
-        ("no-profile", "no_profile"),
+        ("no-profile", "unknown_form"),
         ("nameless", "no_profile"),
         ("no-address", "no_profile"),
         ("blind", "blind"),
@@ -312,3 +312,58 @@ def test_blocks_are_recognised_by_head_and_title(head: str, reason: str) -> None
     with pytest.raises(ScrapeError) as refused:
         read(f"<html><head>{head}</head></html>")
     assert (refused.value.code, refused.value.reason) == ("UPSTREAM_BLOCKED", reason)
+
+
+# Marks of refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("not-found", (["body"], "<title>Profile Not Found")),
+        ("login-wall-page", (["body"], '"auth_wall_d')),
+        ("challenge", (["body"], "ccookie=")),
+        ("guest-home", (["body"], "d_homepage-guest-home")),
+        ("status-999", (["status"], "999")),
+        ("script-200", (["body"], '"/authwall?trk=" +')),
+        ("blind", (["experience"], "the page has this section, but no known row in it")),
+    ],
+)
+def test_a_refusal_quotes_its_mark(name: str, mark: tuple[list[str], str]) -> None:
+    status, _, body = site().damaged(name, FakeRequest(f"/in/{name}"))
+    with pytest.raises(ScrapeError) as refused:
+        read(body, status=status)
+    (detail,) = refused.value.details
+    assert (detail["loc"], detail["msg"], detail["type"]) == (*mark, "mark")
+
+
+@pytest.mark.parametrize("path", ["company/x", "jobs/view/x-1", "school/x", "pub/dir/Jo/Do"])
+def test_a_page_of_another_kind_is_known_by_its_canonical_url(path: str) -> None:
+    """Pages of companies and jobs have the heading of a profile (captures 64c005d46817, 682e9ace68dc)."""
+    body = f'<link rel="canonical" href="https://at.linkedin.com/{path}"><h1 class="top-card-layout__title">X</h1>'
+    with pytest.raises(ScrapeError) as refused:
+        read(body)
+    assert (refused.value.code, refused.value.reason) == ("TARGET_NOT_FOUND", "wrong_page_kind")
+    assert refused.value.details == [{"loc": ["canonical"], "msg": f"/{path}", "type": "mark"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("<title>X | LinkedIn</title><h1 class='fn'>X</h1>", "unknown_form"),
+        ('{"id": "x", "name": "X", "position": "Cook"}', "unknown_form"),
+        ("<meta property='og:type' content='profile'><h1 class='renamed'>X</h1>", "no_profile"),
+        ("<section class='top-card-layout'><h1 class='renamed'>X</h1></section>", "no_profile"),
+    ],
+)
+def test_a_response_without_a_name_is_a_changed_profile_only_by_a_mark(body: str, reason: str) -> None:
+    with pytest.raises(ExtractionFailed) as refused:
+        read(body.replace("<h1", '<link rel="canonical" href="https://www.linkedin.com/in/x"><h1'))
+    assert (refused.value.reason, refused.value.alarm) == (reason, "" if reason == "unknown_form" else "layout")
+
+
+@pytest.mark.parametrize("text", ['"auth_wall_', "<title>", "<title> ", '"/authwall?trk="', "ccookie", "d_homepage"])
+def test_marks_are_searched_in_linear_time(text: str) -> None:
+    """The number of steps is bounded by a text that a quadratic search would take minutes for."""
+    with pytest.raises(ScrapeError):
+        read(f"<p>{text * 200_000}</p>")
