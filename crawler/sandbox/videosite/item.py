@@ -132,13 +132,17 @@ def playlist_video(channel: Channel, item: Item) -> Node:
     """Build an item in the format of playlists."""
     views, _ = listed_views(channel, item, playlist=True)
     is_ahead = item.state in {"live", "upcoming"}
-    words = clock(item.seconds)
+    words = simple(length(item)) | accessibility_label(length(item))
     return fill(
         "playlist video",
         item=item,
+        channel=channel,
+        byline=f"/@{channel.handle}" if channel.handle else f"/channel/{channel.id}",
+        words=words,
+        style=item.state.upper() if is_ahead else "DEFAULT",
         badges=_older_badges(item),
         video_info=runs(views, " • ", age(item)) if views else runs(age(item)),
-        length_text=ABSENT if is_ahead else simple(words) | accessibility_label(words),
+        length_text=ABSENT if is_ahead else words,
         seconds=ABSENT if is_ahead else str(item.seconds),
     )
 
