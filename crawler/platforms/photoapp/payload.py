@@ -92,17 +92,17 @@ class Media(Post):
     taken_at: Seconds = identity("taken_at")
     media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
-    product_type: str | None = always("product_type")
+    product_type: str | None = always("product_type", nulls=False)
     caption: str | None = always("caption.text")
     alt: str | None = always("accessibility_caption")
-    pictures: list[part.Picture] = always("image_versions2.candidates[]")
+    pictures: list[part.Picture] = always("image_versions2.candidates[]", nulls=False)
     thumbnail: str | None = always("display_uri")
-    height: Count | None = always("original_height")
-    width: Count | None = always("original_width")
+    height: Count | None = always("original_height", nulls=False)
+    width: Count | None = always("original_width", nulls=False)
     tags: list[part.Tag] = always("usertags.in[]")
-    likes: Count | None = always("like_count")
-    comment_count: Count | None = always("comment_count")
-    hides_counts: bool | None = always("like_and_view_counts_disabled")
+    likes: Count | None = always("like_count", nulls=False)
+    comment_count: Count | None = always("comment_count", nulls=False)
+    hides_counts: bool | None = always("like_and_view_counts_disabled", nulls=False)
     place: part.Place | None = always("location")
     original: part.OriginalSound | None = sometimes("clips_metadata.original_sound_info")
     licensed: part.LicensedSound | None = sometimes("clips_metadata.music_info")
@@ -115,11 +115,11 @@ class Media(Post):
 class Item(Media):
     """A post in the web-info query, which sends all keys for all kinds of posts."""
 
-    coauthors: list[part.Account] = always("coauthor_producers[]")
+    coauthors: list[part.Account] = always("coauthor_producers[]", nulls=False)
     comments: list[part.RelayComment] = sometimes("preview_comments[]", "comments[]")
     slides: list[part.Slide] = always("carousel_media[]")
     closes_comments: bool | None = always("comments_disabled")
-    is_paid: bool | None = always("is_paid_partnership")
+    is_paid: bool | None = always("is_paid_partnership", nulls=False)
     has_audio: bool | None = always("has_audio")
     versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
@@ -132,7 +132,7 @@ class Relay(Media):
     """The common part of posts of all kinds on the logged-out page."""
 
     owner: part.RelayOwner = identity("user")
-    coauthors: list[part.Coauthor] = always("coauthor_producers[]")
+    coauthors: list[part.Coauthor] = always("coauthor_producers[]", nulls=False)
 
 
 class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
@@ -142,8 +142,8 @@ class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
 class RelayVideo(Relay, tag=("__typename", "XIGPolarisVideoMedia")):
     """A video or reel."""
 
-    has_audio: bool | None = always("has_audio")
-    versions: list[part.Version] = always("video_versions[]")
+    has_audio: bool | None = always("has_audio", nulls=False)
+    versions: list[part.Version] = always("video_versions[]", nulls=False)
     manifest: str | None = sometimes("video_dash_manifest")
     original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
     licensed: part.LicensedSound | None = always("clips_metadata.music_info")

@@ -28,7 +28,7 @@ class Person(Contract):
     picture: str | None = always("profile_pic_url")
 
 
-class Account(Person):
+class Account(Person, nulls=False):
     """An account on the post's page."""
 
     pk: Id = identity("pk")
@@ -46,7 +46,7 @@ class EmbeddedAccount(Person):
     pk: Id = identity("id")
 
 
-class TaggedAccount(Person):
+class TaggedAccount(Person, nulls=False):
     """A tagged account in all formats."""
 
     pk: Id = identity("id")
@@ -82,7 +82,7 @@ class Owner(Person):
     newest: Sequence[Listed] = ()
 
 
-class ItemOwner(Owner):
+class ItemOwner(Owner, nulls=False):
     """The owner in the item of the web-info query."""
 
     pk: Id = identity("pk")
@@ -97,8 +97,8 @@ class RelayOwner(ItemOwner):
     """The owner on the logged-out page."""
 
     other_id: Id | None = always("id")
-    small_picture: str | None = always("profile_image_uri")
-    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node")
+    small_picture: str | None = always("profile_image_uri", nulls=True)
+    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node", nulls=True)
 
 
 class EmbeddedOwner(Owner):
@@ -121,7 +121,7 @@ class RelayComment(Contract):
     likes: Count | None = always("comment_like_count")
 
 
-class Tag(Contract):
+class Tag(Contract, nulls=False):
     """A tagged account on the post's page, with its position in the picture."""
 
     user: TaggedAccount | None = always("user")
@@ -160,7 +160,7 @@ class Version(Contract, nulls=False):
     type: int | None = filled("type")
 
 
-class OriginalSound(Contract):
+class OriginalSound(Contract, nulls=False):
     """A sound that was recorded with a reel, on the post's page."""
 
     is_original: ClassVar[bool] = True
@@ -171,7 +171,7 @@ class OriginalSound(Contract):
     id: Id | None = always("audio_asset_id")
 
 
-class LicensedSound(Contract):
+class LicensedSound(Contract, nulls=False):
     """The licensed music of a reel, on the post's page."""
 
     is_original: ClassVar[bool] = False
