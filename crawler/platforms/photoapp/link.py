@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64encode
+from binascii import a2b_base64
 from dataclasses import dataclass
 
 from crawler.platforms.links import Found, PlatformLinks, Url, split_link
@@ -12,6 +14,7 @@ _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", f"m.{_HOST}", "instagr.am", "www.instagr.am"})
 
 _CODE = r"[A-Za-z0-9_-]{1,64}"
+_STANDARD_BASE64 = str.maketrans("-_", "+/")
 # A post's path may begin with a user name. The excluded names are the beginnings of other pages' paths.
 _NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
 POST_PATH = re.compile(
@@ -109,21 +112,15 @@ LINKS = PlatformLinks(
 )
 
 
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-
 def code_of_id(pk: str) -> str:
     """Convert a post's numeric id to its shortcode, which is the same number in base 64. For an invalid id, return "".
 
     >>> code_of_id("3999310043081137024"), code_of_id("")
     ('DeAZ0uAgNuA', '')
     """
-    number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) < 25 else 0
-    code = ""
-    while number:
-        number, digit = divmod(number, 64)
-        code = _DIGITS[digit] + code
-    return code
+    if not (pk.isascii() and pk.isdigit() and len(pk) < 25):
+        return ""
+    return urlsafe_b64encode(int(pk).to_bytes(12, "big")).decode().lstrip("A")
 
 
 def id_of_code(code: str) -> str:
@@ -132,9 +129,8 @@ def id_of_code(code: str) -> str:
     >>> id_of_code("DeAZ0uAgNuA"), id_of_code(""), id_of_code("a.b")
     ('3999310043081137024', '', '')
     """
-    number = 0
-    for digit in code:
-        if digit not in _DIGITS:
-            return ""
-        number = number * 64 + _DIGITS.index(digit)
-    return str(number or "")
+    try:
+        packed = a2b_base64("A" * (-len(code) % 4) + code.translate(_STANDARD_BASE64), strict_mode=True)
+    except ValueError:
+        return ""
+    return str(int.from_bytes(packed, "big") or "")

@@ -18,7 +18,6 @@ from crawler.platforms.photoapp import blocks
 from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
 from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_of
 from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
-from crawler.platforms.photoapp.payload_parts import Id
 from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
 from crawler.reading.json import all_dicts, decode, dig
 from crawler.reading.unread import Unread
@@ -78,15 +77,9 @@ class Found(NamedTuple):
     post: Post | None
     path: str
     """The path of the post's numeric id."""
+    identity: Identity
     gated: Gated | None = None
     """The object that contains the post on the logged-out page."""
-
-    @property
-    def identity(self) -> Identity:
-        """The identity of the post, from all statements about it."""
-        codes: list[str | None] = [each.code for each in (self.post, self.gated) if each]
-        ids: list[Id | None] = [each.pk for each in (self.post, self.gated) if each]
-        return identity_of(codes, [*ids, self.post.full_id if self.post else None])
 
     @property
     def code(self) -> str:
@@ -136,15 +129,16 @@ class PostPage(PhotoPage):
     def post(self) -> dict[str, Any]:
         """The contract's post."""
         assert self._chosen is not None
-        self._note_contradictions(self._chosen)
-        return photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
+        item = photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
+        self._note_contradictions(self._chosen, item["owner"]["polaris_ordered_timeline_connection"]["edges"])
+        return item
 
-    def _note_contradictions(self, found: Found) -> None:
+    def _note_contradictions(self, found: Found, edges: list[dict[str, Any]]) -> None:
         """Add a warning if statements about the identity of the post, or of the owner's posts, differ."""
-        if self._identity.contradicts:
+        if found.identity.contradicts:
             self.unread.append(Unread(found.path, "contradiction"))
         newest = self._found_post.owner.newest
-        wrong = sum(identity_of([each.code], [each.pk, each.id or None]).contradicts for each in newest)
+        wrong = sum(each.pk != edge["node"]["pk"] for each, edge in zip(newest, edges, strict=True))
         if wrong:
             path = f"{found.path.rpartition('.')[0]}.user.polaris_ordered_timeline_connection.edges[].node.pk"
             self.unread.append(Unread(path, "contradiction", wrong, len(newest)))
@@ -224,12 +218,18 @@ class PostPage(PhotoPage):
 
 def _posts(answer: Answer) -> Iterator[Found]:
     """Yield the posts in an answer."""
-    if answer.gated is not None:
-        yield Found(answer.gated.post, "xig_polaris_media.if_not_gated_logged_out.pk", answer.gated)
+    if (gated := answer.gated) is not None:
+        yield _found(gated.post, "xig_polaris_media.if_not_gated_logged_out.pk", gated)
     for item in answer.web_info.items if answer.web_info else []:
-        yield Found(item, "xdt_api__v1__media__shortcode__web_info.items[].pk")
+        yield _found(item, "xdt_api__v1__media__shortcode__web_info.items[].pk")
     if answer.embedded is not None:
-        yield Found(answer.embedded, "shortcode_media.id")
+        yield _found(answer.embedded, "shortcode_media.id")
+
+
+def _found(post: Post | None, path: str, gated: Gated | None = None) -> Found:
+    stating = [each for each in (post, gated) if each is not None]
+    ids = [*(each.pk for each in stating), post.full_id if post else None]
+    return Found(post, path, identity_of([each.code for each in stating], ids), gated)
 
 
 CONTEXT = re.compile(rb'"contextJSON"\s*:\s*(?P<literal>null|"(?:[^"\\]++|\\.)*")', re.DOTALL)

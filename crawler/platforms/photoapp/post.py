@@ -24,7 +24,6 @@ PROGRESSIVE = 101
 """The ``type`` of a video's versions that are complete, playable files."""
 
 _NUMERIC = re.compile(r"(?:POLARIS_)?(?P<id>[0-9]{1,24})(?:_[0-9]+)?")
-_CODE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
 Row = dict[str, Any]
@@ -52,7 +51,7 @@ def identity_of(codes: Iterable[str | None], ids: Iterable[Id | None]) -> Identi
     Identity(code='DeAZ0uAgNuA', pk='3999310043081137024', contradicts=False)
     """
     found = [_NUMERIC.fullmatch(str(each)) for each in ids if each is not None]
-    stated = [each for each in codes if each and _CODE.fullmatch(each)] + [
+    stated = [each for each in codes if each and id_of_code(shortcode_of(each))] + [
         code_of_id(each["id"]) for each in found if each
     ]
     code = next(filter(None, stated), "")
@@ -208,7 +207,7 @@ def _listed(post: Listed) -> Row:
         "display_uri": _url(post.picture),
         "id": post.id or "",
         "media_type": count(post.media_type),
-        "pk": identity_of([post.code], [post.pk]).pk,
+        "pk": id_of_code(shortcode_of(post.code)) or post.pk,
         "product_type": post.product_type or "",
         "seo_canonical_url": post.link or None,
         "user": {"id": post.user_id or "", "pk": post.user_pk or "", "username": post.user_name or ""},
