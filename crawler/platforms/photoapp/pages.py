@@ -129,19 +129,9 @@ class PostPage(PhotoPage):
     def post(self) -> dict[str, Any]:
         """The contract's post."""
         assert self._chosen is not None
-        item = photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
-        self._note_contradictions(self._chosen, item["owner"]["polaris_ordered_timeline_connection"]["edges"])
-        return item
-
-    def _note_contradictions(self, found: Found, edges: list[dict[str, Any]]) -> None:
-        """Add a warning if statements about the identity of the post, or of the owner's posts, differ."""
-        if found.identity.contradicts:
-            self.unread.append(Unread(found.path, "contradiction"))
-        newest = self._found_post.owner.newest
-        wrong = sum(each.pk != edge["node"]["pk"] for each, edge in zip(newest, edges, strict=True))
-        if wrong:
-            path = f"{found.path.rpartition('.')[0]}.user.polaris_ordered_timeline_connection.edges[].node.pk"
-            self.unread.append(Unread(path, "contradiction", wrong, len(newest)))
+        if self._identity.contradicts:
+            self.unread.append(Unread(self._chosen.path, "contradiction"))
+        return photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
 
     @property
     def _identity(self) -> Identity:

@@ -23,7 +23,6 @@ KINDS = {IMAGE: "XDTGraphImage", VIDEO: "XDTGraphVideo", CAROUSEL: "XDTGraphSide
 PROGRESSIVE = 101
 """The ``type`` of a video's versions that are complete, playable files."""
 
-_NUMERIC = re.compile(r"(?:POLARIS_)?(?P<id>[0-9]{1,24})(?:_[0-9]+)?")
 _MANIFEST_DURATION = re.compile(r'mediaPresentationDuration\s*=\s*\\?["\'](?P<duration>[^"\'\\]{1,40})')
 
 Row = dict[str, Any]
@@ -40,7 +39,7 @@ class Identity(NamedTuple):
     """Whether another statement differs, such as an id that a JavaScript client has rounded to ``…000``."""
 
 
-def identity_of(codes: Iterable[str | None], ids: Iterable[Id | None]) -> Identity:
+def identity_of(codes: Sequence[str | None], ids: Iterable[Id | None]) -> Identity:
     """Return the identity that shortcodes and numeric ids state. The first shortcode decides, without one the first id.
 
     >>> identity_of(["DeAZ0uAgNuA", None], [3999310043081137024, "POLARIS_3999310043081137024"])
@@ -50,13 +49,13 @@ def identity_of(codes: Iterable[str | None], ids: Iterable[Id | None]) -> Identi
     >>> identity_of([None], ["3999310043081137024_787132"])
     Identity(code='DeAZ0uAgNuA', pk='3999310043081137024', contradicts=False)
     """
-    found = [_NUMERIC.fullmatch(str(each)) for each in ids if each is not None]
-    stated = [each for each in codes if each and id_of_code(shortcode_of(each))] + [
-        code_of_id(each["id"]) for each in found if each
-    ]
-    code = next(filter(None, stated), "")
-    same = {shortcode_of(each) for each in stated} <= {shortcode_of(code)}
-    return Identity(code, id_of_code(shortcode_of(code)), not same or None in found)
+    numbers = [str(each).removeprefix("POLARIS_").partition("_")[0] for each in ids if each is not None]
+    coded = {each: id_of_code(shortcode_of(each)) for each in codes if each}
+    code, pk = next((stated for stated in coded.items() if stated[1]), ("", ""))
+    if not code:
+        code = next(filter(None, map(code_of_id, numbers)), "")
+        pk = id_of_code(code)
+    return Identity(code, pk, {*numbers, *coded.values()} != {pk})
 
 
 def photo_post(post: Post, identity: Identity, comments: Sequence[RelayComment] = ()) -> Row:
@@ -207,7 +206,7 @@ def _listed(post: Listed) -> Row:
         "display_uri": _url(post.picture),
         "id": post.id or "",
         "media_type": count(post.media_type),
-        "pk": id_of_code(shortcode_of(post.code)) or post.pk,
+        "pk": post.pk,
         "product_type": post.product_type or "",
         "seo_canonical_url": post.link or None,
         "user": {"id": post.user_id or "", "pk": post.user_pk or "", "username": post.user_name or ""},

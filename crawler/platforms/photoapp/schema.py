@@ -218,7 +218,7 @@ class TimelineItem(Model):
     media_type: int | None
     """1 for an image, 2 for a video, 8 for a carousel; null if the page does not state it."""
     pk: str
-    """The post's numeric id, which is the same number as ``code``."""
+    """The post's numeric id."""
     product_type: str
     """feed, clips, carousel_container or igtv."""
     seo_canonical_url: str | None

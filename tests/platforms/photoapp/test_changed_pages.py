@@ -257,19 +257,6 @@ def test_a_post_without_any_identity_is_not_returned() -> None:
     assert error_of(page_of(html(data))).reason == "missing_field"
 
 
-def test_a_rounded_id_in_the_owners_timeline_is_a_warning() -> None:
-    data = media()
-    edges = data["xig_polaris_media"]["if_not_gated_logged_out"]["user"]["polaris_ordered_timeline_connection"]["edges"]
-    expected = [each["node"]["pk"] for each in edges]
-    edges[0]["node"]["pk"] = f"{expected[0][:-3]}000"
-    page = page_of(html(data))
-    owner = post_of(page)["owner"]
-    assert [each["node"]["pk"] for each in owner["polaris_ordered_timeline_connection"]["edges"]] == expected
-    (unread,) = page.unread
-    assert (unread.cause, unread.rows, unread.of) == ("contradiction", 1, len(edges))
-    assert unread.path.endswith(".user.polaris_ordered_timeline_connection.edges[].node.pk")
-
-
 # The embed page
 
 
