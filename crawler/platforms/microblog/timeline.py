@@ -24,7 +24,6 @@ from crawler.platforms.microblog.payload_web import (
     WebEntry,
     WebInstruction,
     WebItem,
-    WebPost,
     WebPostItem,
     WebTombstoneItem,
 )
@@ -40,10 +39,6 @@ ADVERT = "promoted"
 """Id prefix of the entries that are advertisements. Such entries also contain a mark."""
 BOTTOM = "cursor-bottom"
 """Id prefix of the entries with the cursor for the next page. All 16 recorded entries with such a cursor have it."""
-
-MIN_WITHOUT_VIEWS = 3
-"""If at least this number of posts lack a number of views, and no post has one, the number is reported as missing. A
-single very new post may lack it."""
 
 PARTS = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry"}
 """The types of the instructions that add posts, each with the key that contains the posts."""
@@ -184,16 +179,7 @@ def records_of(rows: list[Row], owner: str, contradictions: Contradictions) -> l
     """Build posts, as the data model describes them, from a timeline's rows.
 
     Each post is returned once. Other authors' posts in conversations are left out.
-
-    In the API's responses, all 576 posts since 2023 that are not reposts have a number of views (capture 8bf3576c7485).
-    Posts in the web client's payloads do not state whether they have such a number: if several of these posts lack the
-    number, and none has it, the number is reported as missing.
     """
-    web = [row.post for row in rows if isinstance(row.post, WebPost)]
-    without_views = [post for post in web if post.lacks_views]
-    if len(without_views) >= MIN_WITHOUT_VIEWS and not any(post.views for post in web):
-        for post in without_views:
-            contradictions.add(post, "views")
     records: dict[str, dict[str, Any]] = {}
     for row in rows:
         foreign = row.entry_id.startswith(CONVERSATION) and row.handle.casefold() != owner.casefold()

@@ -54,7 +54,13 @@ LINKS, HASHTAGS = "legacy.entities.urls[]", "legacy.entities.hashtags[].text"
         (api(f"A boat {SHORT}", extended_entities={"media": [PHOTO]}), None),
         (api(f"A boat {SHORT} {OTHER}", extended_entities={"media": [PHOTO]}), LINKS),
         (api("An unfinished link https://t.co/"), None),
-        (api("A boat", note={"text": f"A boat {SHORT} sails", "entity_set": {"urls": [], "hashtags": []}}), LINKS),
+        (
+            api("A boat", note={"text": f"A boat {SHORT} sails", "entity_set": {"urls": [], "hashtags": []}}),
+            "note_tweet.note_tweet_results.result.entity_set.urls[]",
+        ),
+        (api(f"A boat {SHORT}", entities={"urls": [{"url": SHORT, "indices": [7, 26]}]}), f"{LINKS}.expanded_url"),
+        (api("A boat https://t.co/", entities={"urls": [{"url": "https://t.co/", "indices": [7, 20]}]}), None),
+        (api(f"A boat {SHORT}", display_text_range=[0, 6]), "legacy.extended_entities"),
         (api("#tides rise"), HASHTAGS),
         (api("#tides rise", entities={"hashtags": [HASHTAG]}), None),
         (api("#tides", note={"text": "#tides", "entity_set": {"urls": [], "hashtags": [HASHTAG]}}), None),
@@ -69,14 +75,11 @@ def test_links_and_hashtags_of_the_text_are_listed(body: bytes, expected: str | 
     assert found == [] if expected is None else found[0].endswith(expected)
 
 
-@pytest.mark.parametrize(("text", "name"), [(f"A boat {SHORT} sails", "urls[]"), ("#tides rise", "hashtags[].text")])
-def test_an_entry_that_a_single_post_lacks_is_not_reported(text: str, name: str) -> None:
-    """The platform removes links to deleted media, and has removed the links of old posts for a time."""
-    bare = POST | {"rest_id": "2098678373753225484", "legacy": POST["legacy"] | {"full_text": text}}  # type: ignore[operator]
-    entities = {"urls": [LINK], "hashtags": [HASHTAG]}
-    listed = POST | {"legacy": bare["legacy"] | {"entities": entities}}
+def test_hashtags_that_a_single_post_lacks_are_not_reported() -> None:
+    bare = POST | {"rest_id": "2098678373753225484", "legacy": POST["legacy"] | {"full_text": "#tides rise"}}  # type: ignore[operator]
+    listed = POST | {"legacy": bare["legacy"] | {"entities": {"hashtags": [HASHTAG]}}}
     assert unread(timeline_with(bare, listed)) == []
-    assert [path.endswith(name) for path in unread(timeline_with(bare, POST))] == [True]
+    assert unread(timeline_with(bare, POST)) == [f"tweet_results.result.{HASHTAGS}"]
 
 
 @pytest.mark.parametrize(
@@ -137,21 +140,14 @@ def test_posts_of_the_web_client_have_counts(parts: dict[str, Any], paths: list[
 
 
 @pytest.mark.parametrize(
-    ("views", "year", "expected"),
-    [
-        ([{}, {}, {}], 2026, True),
-        ([{}, {"count": "7"}, {}], 2026, False),
-        ([{}, {}], 2026, False),
-        ([{}] * 3, 2022, False),
-    ],
+    ("views", "year", "likes", "expected"),
+    [({}, 2026, 10, 1), ({"count": "7"}, 2026, 10, 0), ({}, 2026, 9, 0), ({}, 2022, 10, 0), (None, 2026, 10, 1)],
 )
-def test_views_that_all_posts_of_the_web_client_lack_are_missing(
-    views: list[dict[str, Any]], year: int, *, expected: bool
+def test_a_post_of_the_web_client_that_people_like_has_views(
+    views: dict[str, Any] | None, year: int, likes: int, expected: int
 ) -> None:
     details = {"full_text": "A boat", "created_at_ms": int(datetime(year, 9, 1, tzinfo=UTC).timestamp() * 1000)}
-    parts = {"counts": COUNTS, "details": details}
-    posts = [WEB_POST | parts | {"rest_id": str(n), "views": each} for n, each in enumerate(views, 1)]
-    found = unread(web_timeline_with(*posts))
+    found = unread(web("A boat", views=views, details=details, counts=COUNTS | {"favorite_count": likes}))
     assert [path.endswith("views.count") for path in found] == [True] * expected
 
 
