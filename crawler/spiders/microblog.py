@@ -88,7 +88,7 @@ class MicroblogSpider(PlatformSpider):
             item=MicroblogProfileItem,
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
-            requests=5 + MAX_SKIPPED_PAGES,  # each source once, and a guest token
+            requests=6 + MAX_SKIPPED_PAGES,  # each source once, a guest token, and an empty page once more
             entries=Entries("data.main", "post_id", "upload_timestamp"),
         ),
     )
@@ -107,10 +107,9 @@ class MicroblogSpider(PlatformSpider):
 
         If the cursor has no user id, the request is for the user. ``on_lane`` adds the guest token of the egress.
         """
-        user_id = continuation["user_id"]
-        api = self._api
-        query = api.timeline_query(handle, user_id, continuation["cursor"]) if user_id else api.user_query(handle)
-        return self.for_page(query.page, api.request(query, ""))
+        if user_id := continuation["user_id"]:
+            return self.for_page(TimelinePage, self._api.timeline_request(handle, user_id, continuation["cursor"]))
+        return self.for_page(UserPage, self._api.user_request(handle))
 
     def on_lane(self, request: Request) -> None:
         """Add the current guest token to a scheduled API request.
@@ -200,17 +199,18 @@ class MicroblogSpider(PlatformSpider):
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
     def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
-        """Warn if the timeline stops with fewer posts than the profile states, and the platform did not mark its end.
+        """Warn if the timeline stops although the platform did not mark its end, unless it has all posts that the
+        profile states.
 
         ``earlier``: number of posts on earlier pages, None if this number is unknown. The platform marks the end of a
         timeline with the instruction ``TimelineTerminateTimeline`` and the direction "TopAndBottom" (capture
         15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not mark the end.
         """
-        part, stated = parts.get("timeline"), profile_of(parts)["statuses_count"]
-        if part is None or part["next_cursor"] != "" or part["is_terminated"] or None in {earlier, stated}:
+        part, profile = parts.get("timeline"), profile_of(parts)
+        if part is None or part["next_cursor"] != "" or part["is_terminated"] or profile["protected"] is True:
             return
-        collected = (earlier or 0) + len(part["posts"])
-        if collected < stated:
+        stated, collected = profile["statuses_count"], (earlier or 0) + len(part["posts"])
+        if earlier is not None and (stated is None or collected < stated):
             coverage = Coverage(stated, collected, (NO_END,))
             self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
@@ -276,7 +276,7 @@ class MicroblogSpider(PlatformSpider):
         return part
 
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
-        """Fetch a page of the timeline.
+        """Fetch a page of the timeline. An empty page that is not marked as the end is fetched once more.
 
         If a rate limit has opened the timeline's circuit breaker, and the target has no deadline, wait until the
         breaker permits a download, and fetch the page once more.
@@ -285,12 +285,15 @@ class MicroblogSpider(PlatformSpider):
             ScrapeError: the timeline could not be fetched.
         """
         try:
-            return await self._api.timeline(target, user_id, cursor, first, optional=False)
+            part = await self._api.timeline(target, user_id, cursor, first, optional=False)
+            if not cursor or part["posts"] or part["is_terminated"]:
+                return part
+            logger.info("empty_page_repeated", id=target.id)
         except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
             if has_deadline or self.lanes.of(target, TimelinePage.source).breakers.closed([TimelinePage.source]):
                 raise
-        logger.info("rate_limit_waited_for", id=target.id)
+            logger.info("rate_limit_waited_for", id=target.id)
         return await self._api.timeline(target, user_id, cursor, optional=False)
 
     # The sources

@@ -1,4 +1,4 @@
-"""Microblog: reads users and timelines of the three API generations, independently of the page objects."""
+"""Microblog: reads users and timelines of the two API generations, independently of the page objects."""
 
 from __future__ import annotations
 

@@ -104,11 +104,11 @@ def key_paths(value: Any) -> Iterator[str]:
     ("name", "source", "handle"),
     [
         ("e992000b9ff4", "timeline", "quiet_harbor"),
-        ("c367f8c5ac7c", "timeline", "old_lantern"),
-        ("62d44ffe2538", "timeline", "old_lantern"),
+        ("d3ee9f8bd024", "timeline", "old_lantern"),
+        ("a19ca69f7529", "timeline", "old_lantern"),
         ("be9dfa1b596b", "user", "quiet_harbor"),
         ("ef88cf9f1b4d", "user", "iron_meadow"),
-        ("251bd89a84fc", "user", "old_lantern"),
+        ("38331a9b3159", "user", "old_lantern"),
     ],
 )
 def test_responses_have_the_key_paths_of_real_ones(name: str, source: str, handle: str) -> None:

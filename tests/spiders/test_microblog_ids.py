@@ -15,7 +15,8 @@ import pytest
 
 from crawler.platforms import cursors
 from crawler.platforms.ids import shipped_ids
-from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, QueryForm
+from crawler.platforms.microblog.guest import CurrentQueries
+from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
@@ -198,10 +199,7 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
         ('{"retail": "/x"}', "retail has no ids that a file can replace; use microblog, videosite."),
         ('{"microbolg": "/x"}', "microbolg has no ids that a file can replace; use microblog, videosite."),
         ('{"microblog": 3}', "the value for microblog must be the path of a JSON file, not 3."),
-        (
-            "/path/file.json",
-            'expected a JSON object such as {"microblog": "/path/file.json"}, not \'/path/file.json\'.',
-        ),
+        ("/path/file.json", "Input should be a valid dictionary."),
     ],
     ids=["no ids", "no platform", "no path", "no object"],
 )
@@ -217,9 +215,9 @@ def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], se
 def test_mb_2_the_page_object_reads_ids_and_variables_from_streams() -> None:
     _, _, body = answer(SITE, "page", HANDLE_OF_FAULT)
     named = page_of("page", body, username=HANDLE_OF_FAULT).queries  # type: ignore[attr-defined]
-    relay = {"screenName": HANDLE, "__relay_internal__pv__appviewerisloggedinprovider": False}
     assert {each.name: each.query_id for each in named} == NEW_IDS
-    assert {each.name: dict(each.variables) for each in named}["UserByScreenName"] == relay
+    relay = {"screenName": HANDLE, "__relay_internal__pv__appviewerisloggedinprovider": False}
+    assert {each.name: each.variables for each in named}["UserByScreenName"] == relay
 
 
 @pytest.mark.parametrize(
@@ -235,13 +233,39 @@ def test_mb_2_an_id_with_other_characters_is_ignored(key: str | None) -> None:
     assert page.queries == []  # type: ignore[attr-defined]
 
 
-def test_mb_2_the_form_follows_the_variables() -> None:
-    usual = {key: value for key, value in IDS.timeline.variables.items() if value != CURSOR}
-    form = IDS.form_on_page(IDS.timeline, QueryForm("UserTweets", "NewId_12345", usual))
-    assert (form.variables, form.features) == (IDS.timeline.variables, IDS.features)
-    relay = {"screenName": HANDLE, "count": 40, "cursor": None}
-    form = IDS.form_on_page(IDS.timeline, QueryForm("UserTweets", "NewId_12345", relay))
-    assert (form.filled({HANDLE: "x", CURSOR: ""}), form.features) == ({"screenName": "x", "count": 40}, {})
-    assert form.filled({HANDLE: "x", CURSOR: "abc"})["cursor"] == "abc"
-    other = QueryForm("UserTweets", "NewId_12345", {"who": "a name that is not the profile's"})
-    assert IDS.form_on_page(IDS.timeline, other).variables == IDS.timeline.variables
+USUAL = {key: value for key, value in IDS.timeline.variables.items() if value != CURSOR}
+
+
+@pytest.mark.parametrize(
+    ("variables", "sent"),
+    [
+        (USUAL, IDS.timeline.variables),
+        (USUAL | {"cursor": "abc"}, IDS.timeline.variables),
+        ({"screenName": HANDLE, "count": 40, "cursor": None}, {"screenName": HANDLE, "count": 40, "cursor": CURSOR}),
+        ({"who": "a name that is not the profile's"}, IDS.timeline.variables),
+    ],
+    ids=["usual", "a cursor", "others", "of nobody"],
+)
+def test_mb_2_the_id_on_a_page_is_sent_with_the_variables_that_it_needs(
+    variables: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    queries = CurrentQueries(IDS)
+    outdated = queries.learn(
+        [NamedQuery("UserTweets", "NewId_12345", variables), NamedQuery("Trends", "Other_12345", {})]
+    )
+    form, query_id = queries.form_of(IDS.timeline)
+    assert (query_id, form.variables, form.field_toggles) == ("NewId_12345", sent, IDS.timeline.field_toggles)
+    assert [each for _, each in outdated] == ["NewId_12345"] * len(IDS.timeline.ids)
+    assert queries.form_of(IDS.user) == (IDS.user, IDS.user.ids[0])
+
+
+def test_mb_2_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
+    queries = CurrentQueries(IDS)
+    assert queries.page_is_useful
+    queries.learn([NamedQuery("UserTweets", "NewId_12345", USUAL)])
+    assert not queries.page_is_useful
+    for expected in ("NewId_12345", *IDS.timeline.ids):
+        assert queries.form_of(IDS.timeline)[1] == expected
+        queries.mark_stale(IDS.timeline, expected)
+    assert queries.page_is_useful, "the id in the last page is out of date"
+    assert queries.form_of(IDS.timeline)[1] == "NewId_12345"

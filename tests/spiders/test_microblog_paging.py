@@ -41,6 +41,7 @@ WITHOUT_TIMELINE = {
     "calls-limited": "UPSTREAM_RATE_LIMITED",
     "calls-off": "UPSTREAM_BLOCKED",
     "calls-overloaded": "UPSTREAM_ERROR",
+    "missing-flag": "EXTRACTION_FAILED",
     "only-embed": "UPSTREAM_BLOCKED",
     "only-page": "UPSTREAM_BLOCKED",
     "stale-ids": "EXTRACTION_FAILED",

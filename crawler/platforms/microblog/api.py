@@ -9,20 +9,26 @@ from typing import ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import TargetRestricted, UpstreamBlocked
-from crawler.platforms.microblog.base import TOKEN_REFUSED, ApiPage, rate_limited
+from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked
+from crawler.platforms.microblog.base import (
+    TOKEN_REFUSED,
+    USER_KEYS,
+    ApiPage,
+    quoted,
+    rate_limited,
+    unavailable_error,
+)
 from crawler.platforms.microblog.payload import Instruction, TimelineResponse, UserResponse
 from crawler.platforms.microblog.payload_user import UnavailableUser, User
 from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.reading.contract import values
 from crawler.reading.json import all_dicts, decode, dicts, dig
-from crawler.reading.paths import join, steps
+from crawler.reading.paths import join
 from crawler.reading.values import text
 
-TIMELINE_KEYS = frozenset({"timeline", "timeline_v2", "profile_timeline_v2"})
 USER_PATH = ("data", "user", "result")
+EMPTY_TIMELINES: tuple[object, ...] = ({}, {"timeline": {}})
 
 
 @attrs.define(slots=False)
@@ -35,20 +41,21 @@ class UserPage(ApiPage):
         """Raise an error unless the response contains the requested user.
 
         Raises:
-            TargetNotFound: the handle does not exist.
+            TargetNotFound: the handle does not exist: the query's data is ``{}``.
             TargetRestricted: the account is suspended, withheld or protected.
             UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
             UpstreamRateLimited: the platform's rate limit is reached.
             UpstreamError: the request failed.
             ExtractionFailed: the query id or the feature flags in the request are out of date, or the user object is
-                not recognised, or is another user's.
+                null, not recognised, or another user's.
         """
         self.raise_for_failures()
         if isinstance(self._result, UnavailableUser):
-            self._raise_for_unavailable(self._result.reason)
+            raise unavailable_error(self._result.reason, *USER_PATH)
         if not self.users or not self.users[0].screen_name:
-            self._raise_without_data()
-            self._raise_for_unread("The response contains no user with a handle.", USER_PATH, "blind")
+            if not self._errors and (dig(self._plain, "data") == {} or dig(self._plain, "data", "user") == {}):
+                raise TargetNotFound("The profile does not exist.", details=quoted("{}", "data"), reason="not_found")
+            self._raise_without_user("The response contains no user with a handle.", "blind")
         self.raise_for_other_profile(self.users[0].screen_name or "")
 
     @cached_property
@@ -80,31 +87,34 @@ class TimelinePage(ApiPage):
 
         An empty page is valid: such a page follows the last post, and protected accounts have only empty pages.
 
-        Raises: TargetNotFound: the user does not exist. TargetRestricted: the user is suspended or withheld, or all
-        posts on the page are withheld. UpstreamBlocked: guests may not use the query, or the platform rejected the
-        guest token. UpstreamRateLimited: the platform's rate limit is reached. UpstreamError: the request failed.
-        ExtractionFailed: the query id or the feature flags in the request are out of date, the timeline is missing or
-        another user's, or no post can be read.
+        Raises:
+            TargetNotFound: the user does not exist.
+            TargetRestricted: the user is suspended or withheld, or all posts on the page have placeholders.
+            UpstreamBlocked: guests may not use the query, or the platform rejected the guest token.
+            UpstreamRateLimited: the platform's rate limit is reached.
+            UpstreamError: the request failed.
+            ExtractionFailed: the query id or the feature flags in the request are out of date, the user is null, the
+                timeline is missing or another user's, or no post can be read.
         """
         self.raise_for_failures()
         result = self._result
         if isinstance(result, UnavailableUser) or (
             isinstance(result, TimelineResponse) and result.kind == "UserUnavailable"
         ):
-            self._raise_for_unavailable(result.reason)
-        if not self._instructions:
-            self._raise_without_data()
-            self._raise_for_missing_timeline()
+            raise unavailable_error(result.reason, *USER_PATH)
+        if not self._instructions and (self._errors or not self._is_empty):
+            self._raise_without_user("The response contains no timeline.", "no_timeline")
         self.raise_for_other_profile(self._profile.screen_name or "" if self._profile else "")
         unread = self._timeline.unread
         if self._timeline.has_empty_parts:
             listed = (each["instructions"] for each in all_dicts(self._plain) if "instructions" in each)
             unread += lacking_parts(dicts(next((each for each in listed if isinstance(each, list)), [])))
-        if unread:
-            self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
+        self.unread += [each._replace(path=join(self._root, each.path)) for each in unread]
         self.raise_if_no_row_is_understood()
         if self.rows and not any(row.post for row in self.rows):
-            raise TargetRestricted("All posts on the page are withheld.", reason="tombstone")
+            kinds = sorted({row.placeholder for row in self.rows})
+            details = quoted(", ".join(kinds), *self._root.split("."), "instructions")
+            raise TargetRestricted("All posts on the page are withheld.", details=details, reason="tombstone")
         handles = {handle.casefold(): handle for row in self.rows if (handle := row.handle)}
         if self.requested_handle.casefold() not in handles:
             self.raise_for_other_profile(next(iter(handles.values()), ""))
@@ -148,9 +158,7 @@ class TimelinePage(ApiPage):
     @property
     def _root(self) -> str:
         """The path of the object that contains the timeline's instructions."""
-        paths = next(each.paths for each in values(TimelineResponse) if each.name == "instructions")
-        roots = [path.removesuffix(".instructions[]") for path in paths]
-        return next((root for root in roots if dig(self._plain, *steps(root))), "timeline")
+        return "timeline" if self._is_web else "data.user.result.timeline.timeline"
 
     @property
     def _instructions(self) -> Sequence[Instruction | WebInstruction]:
@@ -167,18 +175,18 @@ class TimelinePage(ApiPage):
             return self.payload(WebResponse, self.response.body, what="response").profile
         return self.payload(TimelineResponse, self.response.body, what="response")
 
-    def _raise_for_missing_timeline(self) -> None:
-        """Raise an error unless the platform left out the timeline on purpose, as for a protected account."""
-        user = dig(self._plain, "data", "user_result_by_screen_name" if self._is_web else "user", "result")
-        if not isinstance(user, dict):
-            self._raise_for_unread("The response contains no user.", USER_PATH, "no_user")
-        present = TIMELINE_KEYS & user.keys()
-        path = [*USER_PATH, "timeline", "timeline", "instructions"]
-        if user and not present:
-            self._raise_for_unread("The response contains no timeline.", path, "no_timeline")
-        empty: tuple[object, ...] = (None, {}, {"timeline": {}})
-        if any(user[key] not in empty and dig(user[key], "timeline", "instructions") != [] for key in present):
-            self._raise_for_unread("The timeline contains no instructions.", path, "no_timeline")
+    @property
+    def _is_empty(self) -> bool:
+        """Whether the platform sent the empty page of an account without posts, or of a protected one.
+
+        The user or its timeline is ``{}``, or the timeline has an empty list of instructions.
+        """
+        users = (dig(self._plain, "data", key, "result") for key in USER_KEYS)
+        user = next((each for each in users if each is not None), None)
+        held = [value for key, value in user.items() if "timeline" in key] if isinstance(user, dict) else []
+        return user == {} or any(
+            each in EMPTY_TIMELINES or dig(each, "timeline", "instructions") == [] for each in held
+        )
 
 
 @attrs.define(slots=False)

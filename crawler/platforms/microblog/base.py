@@ -6,12 +6,13 @@ import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import attrs
 from web_poet import field
 
 from crawler.errors import (
+    OTHER_FORM_REASONS,
     Detail,
     ExtractionFailed,
     ScrapeError,
@@ -24,8 +25,9 @@ from crawler.errors import (
 from crawler.platforms.microblog.convert import Contradictions, merged, profile
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
-from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
+from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.reading.json import decode, dicts, dig
+from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, retry_after_seconds, text
 
 LOGIN_PATH = "/i/flow/login"
@@ -132,12 +134,14 @@ class MicroblogPage(PlatformPage):
         """Raise an error if no post can be read, although the response has rows.
 
         Raises:
-            ExtractionFailed: rows were left out because they could not be read, and no post is left.
+            ExtractionFailed: rows were left out because they could not be read, and no post is left. The reason is
+                ``null_rows`` if all of them are null, else ``blind``.
         """
         if not self.records:
-            lost = [[each.path] for each in self.unread if each.loses_rows]
+            lost = [each for each in self.unread if each.loses_rows and each.cause != "limit"]
             if lost:
-                raise missing_error("No post in the timeline could be read.", *lost[:10], reason="blind")
+                reason = "null_rows" if all(each.cause == "null" for each in lost) else "blind"
+                raise unread_error("No post in the timeline could be read.", lost[:10], reason=reason)
 
     def raise_for_other_profile(self, handle: str) -> None:
         """Raise ``ExtractionFailed`` if the handle is not the requested handle. An empty handle is accepted."""
@@ -153,7 +157,8 @@ _WEB_ROOT = re.compile(rb'"user_result_by_screen_name"|"data"\s*:\s*\{\s*"user_r
 ROOT_BYTES = 2_000
 """The keys that identify the kind of response are within this number of bytes from its start."""
 STALE_MESSAGE = "query not found"
-SINGLE_POST_PATHS = (("data", "tweetResult", "result"), ("data", "tweet_result", "result"))
+USER_KEYS = ("user", "user_result_by_screen_name", "user_results")
+"""The keys under which the responses to the project's queries contain the user."""
 
 TOKEN_REFUSED = "token_refused"  # noqa: S105  # the reason of an error, not a secret
 STALE_QUERY = "stale_query_id"
@@ -161,7 +166,7 @@ MISSING_FLAGS = "missing_flags"
 BAD_REQUEST = "bad_request"
 WRONG_VARIABLES = "wrong_variables"
 REFUSED_QUERY = "refused_query"
-PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, BAD_REQUEST, WRONG_VARIABLES})
+PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, WRONG_VARIABLES}) | OTHER_FORM_REASONS
 """Error reasons after which the same query would fail again if it were sent unchanged."""
 
 _NOT_SPACE = re.compile(rb"\S")
@@ -183,6 +188,20 @@ _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
 }
 """The error's class and reason for each known error code of the platform, except the codes for rate limits and for
 missing flags."""
+
+
+def quoted(mark: str, *place: str | int) -> list[Detail]:
+    """Return the details of an error that is a statement about the target. ``mark``: what the platform says."""
+    return [{"loc": list(place), "msg": mark, "type": "mark"}]
+
+
+def unavailable_error(reason: str | None, *place: str | int) -> TargetNotFound | TargetRestricted:
+    """Return the error for the placeholder of a user that is not shown. ``reason``: what the placeholder states."""
+    reason = reason or "unavailable"
+    details, message = quoted(f"UserUnavailable: {reason}", *place), f"The account is unavailable: {reason}."
+    if reason in {"NotFound", "Deactivated", "Deleted"}:
+        return TargetNotFound(message, details=details, reason="not_found")
+    return TargetRestricted(message, details=details, reason=reason.lower())
 
 
 def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
@@ -300,48 +319,32 @@ class ApiPage(MicroblogPage):
             return missing_error(message, *flags, reason=MISSING_FLAGS)
         if code in _REPORTED:
             kind, reason = _REPORTED[code]
-            detail: Detail = {"loc": ["errors", 0], "msg": message, "type": "query_error"}
-            return kind(
-                f"The platform returned error {code}: {message}",
-                details=[detail] if kind is ExtractionFailed else None,
-                reason=reason,
-            )
+            details = quoted(message, "errors", 0)
+            return kind(f"The platform returned error {code}: {message}", details=details, reason=reason)
         if status in {401, 403}:
             return UpstreamBlocked(f"The platform returned an error: {message}", reason=TOKEN_REFUSED)
         return UpstreamError(f"The platform returned an error: {message}", reason="server_error")
 
-    def _raise_for_unavailable(self, reason: str | None, what: str = "account") -> None:
-        """Raise the error for a placeholder that states why a user or post is not shown."""
-        reason = reason or "unavailable"
-        if reason in {"NotFound", "Deactivated", "Deleted"}:
-            raise TargetNotFound(f"The {what} is unavailable: {reason}.", reason="not_found")
-        raise TargetRestricted(f"The {what} is unavailable: {reason}.", reason=reason.lower())
+    def _raise_without_user(self, message: str, reason: str) -> NoReturn:
+        """Raise the error for a response in which the contract finds no user or no timeline.
 
-    def _raise_without_data(self) -> None:
-        """Raise an error for a response without the requested data, if it states why.
+        ``message``, ``reason``: of the error for a response with a user that cannot be read.
 
-        For an unknown handle, the platform responds with an empty object as ``data``.
+        Raises:
+            ExtractionFailed: ``null_user``: the user is null, and nothing says why. ``unknown_form``: the response is
+                for another query. Otherwise ``reason``, with up to ten paths that could not be read.
+            ScrapeError: the response has a list of errors.
         """
-        if self._errors and not self._has_data:
+        if self._errors:
             raise self._reported_error()
         data = dig(self._plain, "data")
         if not isinstance(data, dict):
             raise missing_error("The response contains no data object.", ["data"], reason="no_data_block")
-        if not self._has_data:
-            raise TargetNotFound("The profile does not exist.", reason="not_found")
-        for path in SINGLE_POST_PATHS:
-            post = dig(self._plain, *path)
-            if text(dig(post, "__typename")) in {"TweetUnavailable", "TweetTombstone"}:
-                self._raise_for_unavailable(text(dig(post, "reason")), "post")
-            if post is not None:
-                raise missing_error("The response is for a single post, not for a profile.", path, reason="no_user")
-        if self._errors:
-            raise self._reported_error()
-
-    def _raise_for_unread(self, message: str, path: Sequence[str], reason: str) -> None:
-        """Raise ``ExtractionFailed`` for missing data.
-
-        The error's details list up to ten paths of the contract that could not be read, or ``path`` if there are none.
-        """
+        key = next((key for key in USER_KEYS if key in data), None)
+        if key is None and data:
+            raise missing_error("The response is not for a user.", ["data", "user"], reason="unknown_form")
+        path = ["data", key or "user", "result"]
+        if key is None or data[key] is None or data[key].get("result", "") is None:
+            raise invalid_error("The platform sent no user.", path, "Input is null", "null", reason="null_user")
         paths = [[each.path] for each in self.unread[:10]]
-        raise missing_error(message, *(paths or [list(path)]), reason=reason)
+        raise missing_error(message, *(paths or [path]), reason=reason)

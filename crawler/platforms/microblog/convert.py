@@ -34,7 +34,7 @@ FIELDS = tuple(Demographics.model_fields)
 """The data model's profile fields. The fields have the names of the keys in the platform's oldest format, which embeds
 still have."""
 COUNTS = Demographics.entity.history
-OMITTED_WHEN_EMPTY = ("profile_banner_url", "url", "verified_type")
+OMITTED_WHEN_EMPTY = ("profile_banner_url", "url")
 
 REPOST_MARK = "RT @"
 CUT_MARK = "…"
@@ -118,8 +118,7 @@ def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
         found["url"] = user.listed_urls[0]
     if user.omits_empty:
         found.update({name: "" for name in OMITTED_WHEN_EMPTY if found[name] is None})
-        found["protected"] = bool(user.protected)
-    elif user.verified_type is None and (user.verified, user.is_blue_verified) != (None, None):
+    if user.verified_type is None and (user.verified, user.is_blue_verified) != (None, None):
         found["verified_type"] = ""
     for name in ("name", "description"):
         found[name] = None if found[name] is None else html.unescape(found[name])

@@ -147,8 +147,7 @@ class EmbedPage(MicroblogPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        as_json = body.lstrip().startswith("{") and '"pageProps"' in body and '"entries"' in body
-        return as_json or bool(_DATA_SCRIPT.search(body)) or is_rate_limit_text(body)
+        return bool(_DATA_SCRIPT.search(body)) or is_rate_limit_text(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response is the embeddable timeline of the requested profile.
@@ -177,8 +176,7 @@ class EmbedPage(MicroblogPage):
 
     @cached_property
     def _block(self) -> bytes | None:
-        body = self.response.body
-        return body if body.lstrip().startswith(b"{") else script_block(body, DATA_SCRIPT)
+        return script_block(self.response.body, DATA_SCRIPT)
 
     @cached_property
     def _embed(self) -> Embed:

@@ -12,7 +12,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
+from urllib.parse import urlsplit
 
 import structlog
 from scrapy import Request
@@ -20,8 +21,8 @@ from scrapy import Request
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.ids import platform_ids
 from crawler.platforms.microblog.api import GuestTokenPage, TimelinePage, UserPage
-from crawler.platforms.microblog.base import MISSING_FLAGS, PERMANENT_REASONS, STALE_QUERY, TOKEN_REFUSED, ApiPage
-from crawler.platforms.microblog.ids import Ids, QueryForm
+from crawler.platforms.microblog.base import PERMANENT_REASONS, STALE_QUERY, TOKEN_REFUSED, ApiPage
+from crawler.platforms.microblog.ids import Ids, NamedQuery, Query
 from crawler.platforms.microblog.merge import Part
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import query_request, token_request
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from crawler.spiders.base import First, PlatformSpider
     from crawler.targets.target import Target
 
+
+P = TypeVar("P", bound=ApiPage)
 
 LIMIT_WINDOW_SECONDS = 900.0
 """Seconds for which a rate limit is assumed to last if the response does not state its end: the platform's window."""
@@ -92,88 +95,47 @@ class SharedToken:
 
 
 class CurrentQueries:
-    """The forms (``QueryForm``) in which the guest API's queries are sent. All crawlers in a process share one object.
+    """The ids with which the guest API's queries are sent. All crawlers in a process share one object.
 
-    The id in the profile page that was read last is tried first, then the ids in the data file. Ids that the platform
-    did not find are tried last.
+    The id in the profile page that was read last is preferred to the ids in the data file. An id that the platform did
+    not find is used only if there is no other: then the one that was not found the longest ago.
     """
 
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
         self.page_is_useful = True
         """Whether a profile page may contain new ids: no page was read yet, or an id in the last page became stale."""
-        self._named: dict[str, QueryForm] = {}
-        self.stale_ids: set[str] = set()
-        """The ids that the platform did not find."""
+        self._named: dict[str, Query] = {}
+        self.stale_ids: list[str] = []
+        """The ids that the platform did not find, the last one at the end."""
 
-    def forms(self, page: type[ApiPage]) -> list[QueryForm]:
-        """Return the forms of the query that a page object reads, in the order in which they are to be tried."""
-        query = self.ids.user if page is UserPage else self.ids.timeline
-        named = self._named.get(query.name)
-        forms = [self.ids.form_on_page(query, named)] if named else []
-        forms += [form for form in self.ids.forms(query) if named is None or form.query_id != named.query_id]
-        return sorted(forms, key=lambda form: form.query_id in self.stale_ids)
+    def form_of(self, query: Query) -> tuple[Query, str]:
+        """Return the query as it is to be sent, and its id."""
+        forms = [(form, each) for form in (self._named.get(query.name), query) if form for each in form.ids]
+        return min(forms, key=lambda form: self.stale_ids.index(form[1]) if form[1] in self.stale_ids else -1)
 
-    def learn(self, queries: Sequence[QueryForm]) -> list[tuple[str, str]]:
+    def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
         """From now on, use the query ids that a profile page contains.
 
         Return the ids in the data file that differ: the name and id of each such query, and the id on the page.
         """
         self.page_is_useful = False
+        outdated = []
         own = {query.name: query for query in (self.ids.user, self.ids.timeline)}
-        named = {query.name: query for query in queries if query.name in own}
-        self._named |= named
-        return [
-            (f"{name} {query_id}", current.query_id)
-            for name, current in named.items()
-            for query_id in own[name].ids
-            if query_id != current.query_id
-        ]
+        for named in queries:
+            if query := own.get(named.name):
+                self._named[named.name] = query.as_on_page(named)
+                others = (each for each in query.ids if each != named.query_id)
+                outdated += [(f"{query.name} {each}", named.query_id) for each in others]
+        return outdated
 
-    def mark_stale(self, form: QueryForm) -> None:
+    def mark_stale(self, query: Query, query_id: str) -> None:
         """Record that the platform did not find a query's id."""
-        if form.query_id not in self.stale_ids:
-            self.stale_ids.add(form.query_id)
-            named = self._named.get(form.name)
-            self.page_is_useful |= named is not None and named.query_id == form.query_id
-
-
-@dataclass
-class GuestQuery:
-    """A query to the guest API. After an error, ``apply_remedy`` changes the query if it may then succeed."""
-
-    page: type[ApiPage]
-    """The class of the page object that reads the response."""
-    page_params: dict[str, str]
-    forms: list[QueryForm]
-    """The forms that the platform may accept, in the order in which they are tried. The first form is in use."""
-    user_id: str = ""
-    missing_flags: list[str] = field(default_factory=list)
-    """Flags that the platform required; they are sent as false."""
-    _tried: set[str | None] = field(default_factory=set)
-
-    @property
-    def form(self) -> QueryForm:
-        """The form in use."""
-        return self.forms[0]
-
-    def apply_remedy(self, error: UpstreamBlocked | ExtractionFailed) -> bool:
-        """Change the query to avoid its last error, and return whether to send it again.
-
-        If the platform did not find the query's id, the next form is used. If flags are missing, they are added. If the
-        token was rejected, a new token is needed. If the response was not recognised, the same query is sent again.
-        Each remedy is applied once, but the next form is used until no form is left.
-        """
-        decided = isinstance(error, UpstreamBlocked) or error.reason in PERMANENT_REASONS
-        reason = error.reason if decided else "unrecognised"
-        if reason == STALE_QUERY and len(self.forms) > 1:
-            self.forms.pop(0)
-        elif reason in self._tried or reason not in {TOKEN_REFUSED, MISSING_FLAGS, "unrecognised"}:
-            return False
-        self._tried.add(reason)
-        if reason == MISSING_FLAGS:
-            self.missing_flags = [str(detail["loc"][-1]) for detail in error.details]
-        return True
+        if query_id in self.stale_ids:
+            self.stale_ids.remove(query_id)
+        else:
+            self.page_is_useful |= query.name in self._named and self._named[query.name].ids == [query_id]
+        self.stale_ids.append(query_id)
 
 
 logger = structlog.get_logger(__name__)
@@ -204,7 +166,9 @@ class GuestClient:
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        page = await self._send(self.user_query(handle_of(target)), target, first, optional=first is None)
+        page = await self._send(
+            UserPage, lambda: self.user_request(handle_of(target)), target, first, optional=first is None
+        )
         return await page.to_item()
 
     async def timeline(
@@ -220,84 +184,89 @@ class GuestClient:
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        query = self.timeline_query(handle_of(target), user_id, cursor)
-        page = cast("TimelinePage", await self._send(query, target, first, optional=optional))
+        page = await self._send(
+            TimelinePage,
+            lambda: self.timeline_request(handle_of(target), user_id, cursor),
+            target,
+            first,
+            optional=optional,
+        )
         return {**await page.to_item(), "is_terminated": page.is_terminated}
 
-    def user_query(self, handle: str) -> GuestQuery:
-        """Return the query for a user."""
-        return GuestQuery(UserPage, {"username": handle}, self.queries.forms(UserPage))
+    def user_request(self, handle: str) -> Request:
+        """Return the request for a user, with the current id of the query, and without a token."""
+        return self._request(self._ids.user, {"username": handle})
 
-    def timeline_query(self, handle: str, user_id: str, cursor: str) -> GuestQuery:
-        """Return the query for a page of a user's posts."""
-        params = {"username": handle, "cursor": cursor}
-        return GuestQuery(TimelinePage, params, self.queries.forms(TimelinePage), user_id)
+    def timeline_request(self, handle: str, user_id: str, cursor: str) -> Request:
+        """Return the request for a page of a user's posts, with the current id of the query, and without a token."""
+        return self._request(self._ids.timeline, {"username": handle, "cursor": cursor}, user_id)
 
-    def request(self, query: GuestQuery, token: str) -> Request:
-        """Return the request for a query in its current form, with the additional flags that the platform required."""
-        return query_request(
-            self._origin,
-            query.form,
-            query.page_params,
-            bearer=self._ids.bearer,
-            token=token,
-            user_id=query.user_id,
-            missing=query.missing_flags,
-        )
+    def _request(self, query: Query, page_params: dict[str, str], user_id: str = "") -> Request:
+        form, query_id = self.queries.form_of(query)
+        return query_request(self._origin, self._ids, form, query_id, page_params, user_id=user_id)
 
-    async def _send(self, query: GuestQuery, target: Target, first: First | None, *, optional: bool) -> ApiPage:
-        """Send a query. After an error with a remedy, apply the remedy and send the query again.
+    async def _send(
+        self, page: type[P], make: Callable[[], Request], target: Target, first: First | None, *, optional: bool
+    ) -> P:
+        """Send a query, and return the page object of the response.
 
-        ``first``: the response, if the query was the scheduled request. ``optional``: fail at once if a circuit breaker
-        is open, instead of waiting.
+        The query is sent once more after each of these errors: the platform rejected the token, the platform did not
+        find the query's id and there is another one, or the response was not recognised.
+
+        ``make``: makes the request. ``first``: the response, if the query was the scheduled request. ``optional``: fail
+        at once if a circuit breaker is open, instead of waiting.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        shared = self.token(target, query.page.source)
+        shared, remedied, request = self.token(target, page.source), set[str](), make()
         while True:
+            sent = request.copy() if first is None else first.request
             if first is None:
-                token = await shared.get(lambda: self._new_token(target, optional=optional))
-            else:
-                token = token_of(first.request)
+                sent.headers[GUEST_TOKEN] = await shared.get(lambda: self._new_token(target, optional=optional))
+            token = token_of(sent)
             try:
                 if first is not None:
-                    return await first.page(query.page, retry=False)
-                request = self.limited(self.request(query, token))
-                return await self.spider.get(query.page, request, target, retry=False, optional=optional)
+                    return await first.page(page, retry=False)
+                return await self.spider.get(page, self.limited(sent), target, retry=False, optional=optional)
             except UpstreamRateLimited as limit:
                 shared.keep(token, limit)
                 raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
-                if error.reason == STALE_QUERY:
-                    self.queries.mark_stale(query.form)
-                    self.spider.report_stale_id(f"{query.form.name} {query.form.query_id}", "not found by the platform")
-                if not query.apply_remedy(error) and not await self._refreshed(query, error, target):
+                has_remedy = await self._has_remedy(error, page, sent, target)
+                if not has_remedy or error.reason in remedied:
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
-                        await self.spider.lanes.count(target, query.page.source, error)
+                        await self.spider.lanes.count(target, page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
                     shared.invalidate(token)
+                elif error.reason == STALE_QUERY:
+                    request = make()
+                remedied.add(error.reason)
                 logger.info("retried", id=target.id, reason=error.reason)
 
-    async def _refreshed(self, query: GuestQuery, error: ScrapeError, target: Target) -> bool:
-        """If all ids of a query are out of date, load the profile's page, and return whether it contains a new id.
+    async def _has_remedy(self, error: ScrapeError, page: type[ApiPage], sent: Request, target: Target) -> bool:
+        """Whether a query that failed may succeed if it is sent again. If its id is out of date, get another one."""
+        if error.reason == STALE_QUERY:
+            return await self._has_other_id(self._ids.user if page is UserPage else self._ids.timeline, sent, target)
+        is_unclear = isinstance(error, ExtractionFailed) and error.reason not in PERMANENT_REASONS
+        return error.reason == TOKEN_REFUSED or is_unclear
 
-        Targets for the first page of posts rarely need this, because they have already loaded the profile's page.
+    async def _has_other_id(self, query: Query, sent: Request, target: Target) -> bool:
+        """Whether another id of a query is known after the platform did not find the id that was sent.
+
+        A profile's page may name the new id. Targets for the first page of posts have read this page already.
         """
-        if error.reason != STALE_QUERY or not self.queries.page_is_useful:
-            return False
-        try:
-            await self._load_page(target)
-        except ScrapeError as failed:
-            logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
-            return False
-        newest = self.queries.forms(query.page)[0]
-        is_new = newest.query_id != query.form.query_id and newest.query_id not in self.queries.stale_ids
-        if is_new:
-            query.forms = [newest]
-        return is_new
+        stale = urlsplit(sent.url).path.split("/")[2]
+        self.queries.mark_stale(query, stale)
+        self.spider.report_stale_id(f"{query.name} {stale}", "not found by the platform")
+        if self.queries.page_is_useful:
+            try:
+                await self._load_page(target)
+            except ScrapeError as failed:
+                logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
+        return self.queries.form_of(query)[1] != stale
 
     @property
     def queries(self) -> CurrentQueries:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -23,29 +22,13 @@ _STREAM_KEY = re.compile(rf"({QUERY_ID})(\{{.*\}})", re.DOTALL)
 QueryId = Annotated[str, StringConstraints(pattern=f"^{QUERY_ID}$")]
 
 
-@dataclass(frozen=True)
-class QueryForm:
-    """One way to send a query: an id, and the arguments that the platform accepts with this id."""
+class NamedQuery(NamedTuple):
+    """A query that the script of a profile's page sends."""
 
     name: str
-    """The platform's name of the query, which is part of the URL."""
     query_id: str
-    variables: Mapping[str, Any]
-    """The query's variables. Values may be placeholders."""
-    features: Mapping[str, bool] = field(default_factory=dict)
-    field_toggles: Mapping[str, bool] = field(default_factory=dict)
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether a variable contains the profile's handle or id, so that the query can be sent for other profiles."""
-        return any(isinstance(each, str) and each in {HANDLE, USER_ID} for each in self.variables.values())
-
-    def filled(self, values: Mapping[str, str]) -> dict[str, Any]:
-        """Return the variables with the placeholders replaced by values."""
-        placed = {
-            key: values.get(each, each) if isinstance(each, str) else each for key, each in self.variables.items()
-        }
-        return {key: each for key, each in placed.items() if each != "" or self.variables[key] == ""}
+    variables: dict[str, Any]
+    """The query's variables, with placeholders for the profile's handle and id."""
 
 
 class Query(IdsModel):
@@ -69,6 +52,24 @@ class Query(IdsModel):
             raise ValueError(f"one variable must be {HANDLE} or {USER_ID}")
         return self
 
+    def filled(self, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return the variables with the placeholders replaced by values."""
+        placed = {
+            key: values.get(each, each) if isinstance(each, str) else each for key, each in self.variables.items()
+        }
+        return {key: each for key, each in placed.items() if each != "" or self.variables[key] == ""}
+
+    def as_on_page(self, named: NamedQuery) -> Query:
+        """Return this query with the id that a page names, and with the page's variables if these have other names.
+
+        The variables of this query are also kept if no variable on the page has the profile's handle or id.
+        """
+        cursor = {key: value for key, value in self.variables.items() if value == CURSOR}
+        is_usual = named.variables.keys() - cursor.keys() == self.variables.keys() - cursor.keys()
+        is_usable = any(each in (HANDLE, USER_ID) for each in named.variables.values())
+        variables = self.variables if is_usual or not is_usable else {**named.variables, **cursor}
+        return self.model_copy(update={"ids": [named.query_id], "variables": variables})
+
 
 class Ids(IdsModel):
     """The platform's data file."""
@@ -82,7 +83,8 @@ class Ids(IdsModel):
     timeline: Query
     """The query for a user's posts. This query must have a variable for the cursor."""
     features: dict[str, bool]
-    """The feature flags that are sent with both queries."""
+    """The feature flags that are sent with both queries, also with an id from a page: without them, the texts of long
+    posts are cut."""
 
     @model_validator(mode="after")
     def _has_cursor(self) -> Ids:
@@ -90,42 +92,27 @@ class Ids(IdsModel):
             raise ValueError(f"one variable of the timeline must be {CURSOR}")
         return self
 
-    def forms(self, query: Query) -> list[QueryForm]:
-        """Return the forms of one of the two queries, in the order in which they are tried."""
-        return [
-            QueryForm(query.name, query_id, query.variables, self.features, query.field_toggles)
-            for query_id in query.ids
-        ]
 
-    def form_on_page(self, query: Query, named: QueryForm) -> QueryForm:
-        """Return a query's form with the id that a profile page contains.
+def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[NamedQuery]:
+    """Return the queries in a profile page's streams. The key of a stream consists of a query's id and its variables.
 
-        If the query on the page has variables with the same names as in the data file, or has no variable with the
-        profile's handle or id, the file's variables and flags are used. Otherwise the page's variables are used without
-        flags, because the newer web client sends no flags.
-        """
-        usual = {key for key, value in query.variables.items() if value != CURSOR}
-        if named.variables.keys() - {"cursor"} == usual or not named.is_usable:
-            return replace(self.forms(query)[0], query_id=named.query_id)
-        cursor = {"cursor": CURSOR} if query is self.timeline else {}
-        return replace(named, variables={**named.variables, **cursor})
-
-
-def named_queries(streams: list[dict[str, Any]], handle: str, user_id: str) -> list[QueryForm]:
-    """Return the queries in a profile page's streams, without flags: the page's own script sends no flags.
-
-    The key of a stream consists of a query's id and its variables. In the variables, the profile's handle and id are
-    replaced by placeholders.
+    >>> named_queries([{"name": "UserTweets", "key": 'Q-1234567890{"userId":"7"}'}], "harbor", "7")
+    [NamedQuery(name='UserTweets', query_id='Q-1234567890', variables={'userId': '$user_id'})]
     """
-    found = []
-    for stream in streams:
-        key = _STREAM_KEY.fullmatch(text(stream.get("key")))
-        if key is None or not text(stream.get("name")):
-            continue
-        variables = _decoded(key[2])
-        placed = {name: _placeholder(value, handle, user_id) for name, value in variables.items()}
-        found.append(QueryForm(text(stream["name"]), key[1], placed))
-    return found
+    placed = {handle.casefold(): HANDLE, user_id: USER_ID}
+    keys = ((text(each.get("name")), _STREAM_KEY.fullmatch(text(each.get("key")))) for each in streams)
+    found = ((name, key[1], _decoded(key[2])) for name, key in keys if name and key)
+    return [
+        NamedQuery(
+            name,
+            query_id,
+            {
+                key: placed.get(each.casefold(), each) if isinstance(each, str) and each else each
+                for key, each in variables.items()
+            },
+        )
+        for name, query_id, variables in found
+    ]
 
 
 def _decoded(variables: str) -> dict[str, Any]:
@@ -134,12 +121,3 @@ def _decoded(variables: str) -> dict[str, Any]:
     except ExtractionFailed:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _placeholder(value: Any, handle: str, user_id: str) -> Any:
-    if isinstance(value, str) and value:
-        if value.casefold() == handle.casefold():
-            return HANDLE
-        if value == user_id:
-            return USER_ID
-    return value

@@ -14,9 +14,10 @@ import orjson
 from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted
-from crawler.platforms.microblog.base import MicroblogPage
+from crawler.platforms.microblog.base import MicroblogPage, quoted, unavailable_error
 from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
-from crawler.platforms.microblog.ids import QueryForm, named_queries
+from crawler.platforms.microblog.embed import DATA_SCRIPT
+from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
@@ -25,7 +26,7 @@ from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, values
-from crawler.reading.json import decode, dicts, dig, linked_data, nonempty_strings
+from crawler.reading.json import dicts, dig, linked_data, nonempty_strings
 from crawler.reading.paths import steps
 from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, text
@@ -50,13 +51,17 @@ _SCRIPT = re.compile(
     re.DOTALL,
 )
 _LINKED_TYPE = re.compile(r"""\btype\s*=\s*["']?application/ld\+json""")
-_FIRST_SLOT = re.compile(r":\$R\[\d+\]=")
 
-RECORD_KEYS = (
-    *("article", "counts", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results"),
-    *("reply_to_user_results", "url_entities", "views"),
-)
-"""Keys that each of the six recorded records of posts has (capture 15e277c749c3)."""
+RECORD_KEYS = {
+    "Tweet": (
+        *("article", "counts", "media_entities2", "note_tweet", "quoted_tweet_results", "reply_to_results"),
+        *("reply_to_user_results", "url_entities", "views"),
+    ),
+    "ApiCounts": ("bookmark_count",),
+    "UserPrivacy": ("protected",),
+    "ViewCountInfo": ("count",),
+}
+"""Keys of records by type. Each of the six recorded posts has the first ones (capture 15e277c749c3)."""
 _KEYS = frozenset(
     step
     for root in (WebTimeline, WebUsers)
@@ -78,13 +83,7 @@ class ProfilePage(MicroblogPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        start = body.lstrip()[:200].lower()
-        data_alone = start.startswith("{") and '"__id"' in body and '"__typename"' in body
-        return (
-            data_alone
-            or (not start.startswith(("{", "[")) and "__NEXT_DATA__" not in body and "<" in body)
-            or (SLOT in body and not start.startswith("{"))
-        )
+        return body.lstrip().startswith("<") and DATA_SCRIPT not in body
 
     def validate_input(self) -> None:
         """Raise an error unless the response is the page of the requested profile.
@@ -167,7 +166,7 @@ class ProfilePage(MicroblogPage):
     # The script literals
 
     @cached_property
-    def queries(self) -> list[QueryForm]:
+    def queries(self) -> list[NamedQuery]:
         """The queries that the page's own script sends, with the ids that are valid now."""
         return named_queries(self._streams, self.owner, next((each.id for each in self.users if each.id), ""))
 
@@ -179,10 +178,6 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _objects(self) -> list[dict[str, Any]]:
         """All objects in the page's scripts, in page order."""
-        body = self.response.text.strip()
-        if body.startswith("{"):
-            saved = decode(body, what="records")
-            return dicts(list(saved.values())) if isinstance(saved, dict) else []
         return self._literals.dicts
 
     @cached_property
@@ -192,13 +187,10 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _literals(self) -> Literals:
-        body, literals = self.response.text, Literals()
-        if "<script" in body:
-            for _, script in self._scripts:
-                if SLOT in script:
-                    literals.read(script)
-        elif first := _FIRST_SLOT.search(body):  # a saved excerpt may begin in the middle of a value: skip this part
-            literals.read(body[first.start() :])
+        literals = Literals()
+        for _, script in self._scripts:
+            if SLOT in script:
+                literals.read(script)
         return literals
 
     @cached_property
@@ -327,18 +319,18 @@ class ProfilePage(MicroblogPage):
         The challenge is checked last, because every page has a challenge script.
         """
         words = html.unescape(markup)
-        if any(mark in words for mark in GONE_MARKS):
-            raise TargetNotFound("The profile does not exist.", reason="not_found")
+        if mark := next((mark for mark in GONE_MARKS if mark in words), None):
+            raise TargetNotFound("The profile does not exist.", details=quoted(mark), reason="not_found")
         if SUSPENDED_MARK in words:
-            raise TargetRestricted("The account is suspended.", reason="suspended")
+            raise TargetRestricted("The account is suspended.", details=quoted(SUSPENDED_MARK), reason="suspended")
         self.raise_for_blocks()
 
     def _raise_for_unavailable_users(self) -> None:
         if self.users or self._linked:
             return
         for each in self._by_type.get("UserUnavailable", []):
-            reason = text(each.get("reason")) or text(each.get("unavailable_reason")) or "unavailable"
-            raise TargetRestricted(f"The account is unavailable: {reason}.", reason=reason.lower())
+            reason = text(each.get("reason")) or text(each.get("unavailable_reason"))
+            raise unavailable_error(reason, "UserUnavailable")
         self._raise_for_messages(_SCRIPT.sub("", self.response.text))
         seen = [user.screen_name for user in self._users if user.screen_name]
         if seen:
@@ -346,8 +338,8 @@ class ProfilePage(MicroblogPage):
         raise missing_error("The page contains no user object.", HANDLE_PATH, reason="no_user")
 
     def _raise_for_broken_literals(self) -> None:
-        """Raise an error if the page ends in the middle of its data. A saved excerpt without script tags is valid."""
-        if "<script" in self.response.text and not self._literals.complete:
+        """Raise an error if the page ends in the middle of its data."""
+        if not self._literals.complete:
             message, place = "The page's data ends in the middle of a value.", [f"script {SLOT}"]
             raise invalid_error(message, place, "Unclosed value", "literal_invalid", reason="broken_data_block")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from crawler.platforms.microblog.payload_user import ApiUser, Number, UnavailableUser, User
-from crawler.reading.contract import Contract, always, identity, often, sometimes
+from crawler.reading.contract import Contract, always, filled, identity, often, sometimes
 
 _ARTICLE_PAGE = re.compile(r"http://(?:x|twitter)\.com/i/article/\d+", re.ASCII)
 """Matches the destination of the link that is the text of an article's post."""
@@ -19,12 +19,12 @@ _SHORT_LINK = re.compile(r"https?://t\.co/[A-Za-z0-9]+")
 # Parts of a post
 
 
-class Link(Contract):
+class Link(Contract, nulls=False):
     """A link in a post's text."""
 
-    short: str | None = always("url")
+    short: str | None = filled("url")
     destination: str | None = often("expanded_url")
-    start: int | None = always("indices[0]")
+    start: int | None = filled("indices[0]")
     """The link's position in the text, in code points."""
 
     @property
@@ -38,12 +38,12 @@ class Link(Contract):
         return ["destination"] if has_code and not self.destination else []
 
 
-class VideoFile(Contract):
+class VideoFile(Contract, nulls=False):
     """One of a video's files: the video itself, or a playlist of its segments, which has no bitrate."""
 
-    url: str | None = always("url")
-    mime_type: str | None = always("content_type")
-    bitrate: int | None = sometimes("bitrate")
+    url: str | None = filled("url")
+    mime_type: str | None = filled("content_type")
+    bitrate: int | None = sometimes("bitrate", nulls=True)
 
     @property
     def is_video(self) -> bool:
@@ -51,16 +51,16 @@ class VideoFile(Contract):
         return self.mime_type == "video/mp4"
 
 
-class Media(Contract):
+class Media(Contract, nulls=False):
     """A photo, a video or an animation."""
 
     short: str | None = sometimes("url")
     """The shortened link to the media, at the end of the post's text. None in the web client's payloads."""
-    image: str | None = always("media_url_https")
+    image: str | None = filled("media_url_https")
     """The URL of the photo, or of the video's cover."""
-    kind: str | None = always("type")
+    kind: str | None = filled("type")
     status: str | None = sometimes("ext_media_availability.status")
-    files: list[VideoFile] = sometimes("video_info.variants[]")
+    files: list[VideoFile] = sometimes("video_info.variants[]", nulls=True)
 
     @property
     def contradictions(self) -> Sequence[str]:
@@ -77,10 +77,10 @@ class Media(Contract):
 class MediaList(Contract, nulls=False):
     """The media of a post. All 710 recorded objects of this kind have media (captures 8bf3576c7485, a19ca69f7529)."""
 
-    media: list[Media] = always("media[]")
+    media: list[Media] = filled("media[]")
 
 
-class Note(Contract):
+class Note(Contract, nulls=False):
     """The whole text of a long post. The text is not HTML-escaped."""
 
     text: str = identity("text")
@@ -88,17 +88,17 @@ class Note(Contract):
     hashtags: list[str] = always("entity_set.hashtags[].text")
 
 
-class Cover(Contract):
+class Cover(Contract, nulls=False):
     """The picture of an article."""
 
-    url: str | None = always("media_info.original_img_url")
+    url: str | None = filled("media_info.original_img_url")
 
 
-class Article(Contract):
+class Article(Contract, nulls=False):
     """The article that a post consists of."""
 
-    title: str | None = always("title")
-    text: str | None = always("plain_text", "preview_text")
+    title: str | None = filled("title")
+    text: str | None = filled("plain_text", "preview_text")
     cover: Cover | None = sometimes("cover_media")
 
 
@@ -189,9 +189,8 @@ class Post(Holder):
 
         All 95 recorded posts with a value for ``is_expandable`` have a note. All 16 recorded posts whose text is only a
         link to an article contain the article (captures 8bf3576c7485, d8fcad0db39f). A response contains articles only
-        if the query had the flag for them. Clients send this flag since 2024-05: a response of 2024-04 lacks the
-        article of such a post (capture 1b79172838f5). In responses of that time, the authors have no ``core``, so posts
-        by such authors are not checked.
+        if the query has the flag for them, which is in the data file: a response of 2024-04, when clients did not send
+        the flag, lacks the article of such a post (capture 1b79172838f5).
         """
         lacks_note = self.is_expandable is not None and self.note is None
         return [*(["note"] if lacks_note else []), *(["article"] if self._lacks_article else [])]
@@ -200,8 +199,6 @@ class Post(Holder):
     def _lacks_article(self) -> bool:
         link = self.links[0] if len(self.links) == 1 else None
         if link is None or self.article is not None or link.short != self.text.strip():
-            return False
-        if isinstance(self.author, ApiUser) and self.author.current_name is None:
             return False
         return _ARTICLE_PAGE.fullmatch(link.destination or "") is not None
 
@@ -212,26 +209,28 @@ class ApiPost(Post):
     id: str = identity("rest_id")
     author: ApiUser | UnavailableUser = identity("core.user_results.result")
     text: str = identity("legacy.full_text")
-    shown_end: int | None = always("legacy.display_text_range[1]")
-    created_at: str | None = always("legacy.created_at")
-    likes: Number | None = always("legacy.favorite_count", often=True)
-    replies: Number | None = always("legacy.reply_count", often=True)
-    reposts: Number | None = always("legacy.retweet_count", often=True)
-    bookmarks: Number | None = sometimes("legacy.bookmark_count")
-    is_bookmarked: bool | None = sometimes("legacy.bookmarked")
-    views_state: str | None = always("views.state")
+    shown_end: int | None = filled("legacy.display_text_range[1]")
+    created_at: str | None = filled("legacy.created_at")
+    likes: Number | None = filled("legacy.favorite_count")
+    replies: Number | None = filled("legacy.reply_count")
+    reposts: Number | None = filled("legacy.retweet_count")
+    bookmarks: Number | None = sometimes("legacy.bookmark_count", nulls=False)
+    is_bookmarked: bool | None = sometimes("legacy.bookmarked", nulls=False)
+    views_state: str | None = filled("views.state")
     links: list[Link] = sometimes("legacy.entities.urls[]")
     hashtags: list[str] = sometimes("legacy.entities.hashtags[].text")
     media_list: MediaList | None = sometimes("legacy.extended_entities")
     first_media: str | None = sometimes("legacy.entities.media[0].id_str")
-    conversation_id: str | None = always("legacy.conversation_id_str")
+    note: Note | None = sometimes("note_tweet.note_tweet_results.result", nulls=False)
+    article: Article | None = sometimes("article.article_results.result", nulls=False)
+    conversation_id: str | None = filled("legacy.conversation_id_str")
     reply_id: str | None = sometimes("legacy.in_reply_to_status_id_str")
     reply_handle: str | None = sometimes("legacy.in_reply_to_screen_name")
     reply_user_id: str | None = sometimes("legacy.in_reply_to_user_id_str")
     quoted_id: str | None = sometimes("legacy.quoted_status_id_str")
-    marked_as_quote: bool | None = always("legacy.is_quote_status")
+    marked_as_quote: bool | None = filled("legacy.is_quote_status")
     quoted_result: PostResult | None = sometimes("quoted_status_result", "quotedPostResults")
-    inner_quoted_id: str | None = sometimes("quotedRefResult.result.rest_id")
+    inner_quoted_id: str | None = sometimes("quotedRefResult.result.rest_id", nulls=False)
     """The id of the post that a quoted or reposted post quotes. Such a post has this id in place of the post."""
     reposted_result: PostResult | None = sometimes(
         "legacy.retweeted_status_result", "legacy.repostedStatusResults", "repostedStatusResults"
@@ -282,10 +281,13 @@ class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
     post: ApiPost = identity("tweet")
 
 
-class PostResult(Holder, one_of=True):
-    """The object that contains a post. The object is empty if the post was deleted."""
+AnyPost = Tweet | LimitedTweet | AnyWithheld
 
-    result: Tweet | LimitedTweet | AnyWithheld | None = sometimes("result")
+
+class PostResult(Holder, one_of=True):
+    """The object that contains a quoted or reposted post. The object is empty if the post was deleted."""
+
+    result: AnyPost | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:
@@ -300,10 +302,15 @@ class Advert(Contract):
 
 
 class PostItem(Contract, tag=("itemType", "TimelineTweet")):
-    """A post in a timeline."""
+    """A post in a timeline. All 1,516 recorded items of this kind have a result."""
 
-    results: PostResult = identity("tweet_results")
+    result: AnyPost = identity("tweet_results.result")
     advert: Advert | None = sometimes("promotedMetadata")
+
+    @property
+    def post(self) -> Post | Withheld:
+        """The post, or its placeholder."""
+        return self.result.post if isinstance(self.result, LimitedTweet) else self.result
 
 
 class TombstoneItem(Contract, tag=("itemType", "TimelineTombstone")):
@@ -311,10 +318,7 @@ class TombstoneItem(Contract, tag=("itemType", "TimelineTombstone")):
 
 
 class CursorItem(Contract, tag=("itemType", "TimelineTimelineCursor")):
-    """A cursor between or after the posts of a thread."""
-
-    kind: str | None = always("cursorType")
-    value: str | None = always("value", often=True)
+    """A link to more posts of a conversation."""
 
 
 class UserItem(Contract, tag=("itemType", "TimelineUser")):
@@ -352,17 +356,17 @@ class Item(Contract, tag=("entryType", "TimelineTimelineItem")):
     content: AnyItem = identity("itemContent")
 
 
-class Module(Contract, tag=("entryType", "TimelineTimelineModule")):
+class Module(Contract, tag=("entryType", "TimelineTimelineModule"), nulls=False):
     """An entry with several items, such as a conversation."""
 
-    items: list[ModuleItem] = always("items[]")
+    items: list[ModuleItem] = filled("items[]")
 
 
-class Cursor(Contract, tag=("entryType", "TimelineTimelineCursor")):
+class Cursor(Contract, tag=("entryType", "TimelineTimelineCursor"), nulls=False):
     """An entry with a cursor."""
 
-    kind: str | None = always("cursorType")
-    value: str | None = always("value")
+    kind: str | None = filled("cursorType")
+    value: str | None = filled("value")
 
 
 class Entry(Contract):
@@ -372,36 +376,29 @@ class Entry(Contract):
     content: Item | Module | Cursor = identity("content")
 
 
-class Instruction(Contract):
+class Instruction(Contract, nulls=False):
     """A change to a timeline, such as new entries."""
 
     kind: str = identity("type")
     entries: list[Entry] = sometimes("entries[]")
     entry: Entry | None = sometimes("entry")
-    module_items: list[ModuleItem] = sometimes("moduleItems[]")
-    module_id: str | None = sometimes("moduleEntryId")
+    module_items: list[ModuleItem] = sometimes("moduleItems[]", nulls=True)
+    module_id: str | None = sometimes("moduleEntryId", nulls=True)
     direction: str | None = sometimes("direction")
 
 
 # Responses
 
 
-class UserResponse(Contract):
-    """The response to a query for a user. The path of the user depends on the query."""
+class UserResponse(Contract, nulls=False):
+    """The response to the query for a user."""
 
-    user: ApiUser | UnavailableUser | None = sometimes("data.user.result", "data.user_result_by_rest_id.result")
+    user: ApiUser | UnavailableUser | None = sometimes("data.user.result")
 
 
-class TimelineResponse(Contract):
-    """A response with posts: a user's, or those of a thread, list, search or community. Each has a path of its own."""
+class TimelineResponse(Contract, nulls=False):
+    """The response to the query for a user's posts."""
 
     kind: str | None = sometimes("data.user.result.__typename")
-    reason: str | None = sometimes("data.user.result.reason", "data.user.result.unavailable_reason")
-    instructions: list[Instruction] = sometimes(
-        "data.user.result.timeline.timeline.instructions[]",
-        "data.user.result.timeline_v2.timeline.instructions[]",
-        "data.threaded_conversation_with_injections_v2.instructions[]",
-        "data.list.tweets_timeline.timeline.instructions[]",
-        "data.search_by_raw_query.search_timeline.timeline.instructions[]",
-        "data.communityResults.result.ranked_community_timeline.timeline.instructions[]",
-    )
+    reason: str | None = sometimes("data.user.result.reason", "data.user.result.unavailable_reason", nulls=True)
+    instructions: list[Instruction] = sometimes("data.user.result.timeline.timeline.instructions[]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crawler.reading.contract import Contract, always, identity, sometimes
+from crawler.reading.contract import Contract, always, filled, identity, sometimes
 
 Number = int | float | str
 """A count. The API sends counts of views as texts."""
@@ -47,7 +47,7 @@ class User(Contract):
 
     @property
     def omits_empty(self) -> bool:
-        """Whether the format omits empty texts, and for public accounts also the key ``protected``."""
+        """Whether the format omits empty texts."""
         return False
 
     @property
@@ -60,50 +60,51 @@ class User(Contract):
         return ["verified_type"] if self.shape == "Square" and not self.verified_type else []
 
 
-class ApiUser(User, tag=("__typename", "User")):
-    """A user in the API's responses."""
+class ApiUser(User, tag=("__typename", "User"), nulls=False):
+    """A user in the API's responses.
 
-    id: str | None = always("rest_id")
-    screen_name: str = identity("core.screen_name", "legacy.screen_name")
-    name: str | None = always("core.name", "legacy.name")
-    profile_image_url_https: str | None = always("avatar.image_url", "legacy.profile_image_url_https")
-    created_at: str | None = always("core.created_at", "legacy.created_at")
+    The values are in two formats. Until 2026-07, the counts, the banner and the website are in ``legacy``. Since
+    2026-08, there is no ``legacy``. No other key shows the format, so a value that has moved has both paths.
+    """
+
+    id: str | None = filled("rest_id")
+    screen_name: str = identity("core.screen_name")
+    name: str | None = always("core.name")
+    profile_image_url_https: str | None = always("avatar.image_url")
+    created_at: str | None = always("core.created_at")
     description: str | None = always("profile_bio.description", "legacy.description")
-    location: str | None = always("location.location", "legacy.location")
+    location: str | None = always("location.location")
     profile_banner_url: str | None = sometimes("banner.image_url", "legacy.profile_banner_url")
     url: str | None = sometimes("website.url", "legacy.url")
     listed_urls: list[str] = sometimes("profile_bio.entities.url.urls[].url", "legacy.entities.url.urls[].url")
-    verified_type: str | None = sometimes("verification.verified_type", "legacy.verified_type")
-    verified: bool | None = always("verification.verified", "legacy.verified")
-    is_blue_verified: bool | None = always("is_blue_verified")
-    protected: bool | None = sometimes("privacy.protected", "legacy.protected")
-    favourites_count: Number | None = always("action_counts.favorites_count", "legacy.favourites_count")
-    followers_count: Number | None = always("relationship_counts.followers", "legacy.followers_count")
-    friends_count: Number | None = always("relationship_counts.following", "legacy.friends_count")
+    verified: bool | None = always("verification.verified")
+    is_blue_verified: bool | None = filled("is_blue_verified")
+    protected: bool | None = always("privacy.protected")
+    favourites_count: Number | None = filled("action_counts.favorites_count", "legacy.favourites_count")
+    followers_count: Number | None = filled("relationship_counts.followers", "legacy.followers_count")
+    friends_count: Number | None = filled("relationship_counts.following", "legacy.friends_count")
     listed_count: Number | None = sometimes("legacy.listed_count")
-    media_count: Number | None = always("tweet_counts.media_tweets", "legacy.media_count")
-    statuses_count: Number | None = always("tweet_counts.tweets", "legacy.statuses_count")
+    media_count: Number | None = filled("tweet_counts.media_tweets", "legacy.media_count")
+    statuses_count: Number | None = filled("tweet_counts.tweets", "legacy.statuses_count")
 
-    current_name: str | None = sometimes("core.screen_name")
     old_followers: Number | None = sometimes("legacy.followers_count")
     withheld_in: list[Any] | None = sometimes("legacy.withheld_in_countries")
     """Only users in responses until 2026-03 have this key. Without a banner or website, they lack its key, too."""
 
     @property
     def omits_empty(self) -> bool:
-        return self.old_followers is not None
+        return self.withheld_in is not None
 
     @property
     def contradictions(self) -> Sequence[str]:
         """Find missing values that all users in the object's format have.
 
-        All 468 recorded authors with counts in ``legacy`` have ``listed_count`` there. All 515 recorded authors with
-        ``core`` have the values for privacy, banner and website, which may be "" (captures 8bf3576c7485, d3ee9f8bd024,
-        e992000b9ff4). A user of 2026-03 lacks the last two (capture 791f9ce4911c).
+        All 1,400 recorded users with counts in ``legacy`` have ``listed_count`` there. All 1,864 recorded users without
+        ``withheld_in`` have a banner and a website, which may be "" (captures d3ee9f8bd024, e992000b9ff4). 29 users of
+        2025-12 and 2026-03 have ``withheld_in``, of whom some lack a banner or a website (capture 791f9ce4911c).
         """
-        expected = ["listed_count"] if self.omits_empty else []
-        expected += ["protected"] if self.current_name is not None else []
-        expected += ["profile_banner_url", "url"] if self.current_name is not None and self.withheld_in is None else []
+        expected = [] if self.old_followers is None else ["listed_count"]
+        expected += [] if self.omits_empty else ["profile_banner_url", "url"]
         return [*super().contradictions, *(name for name in expected if getattr(self, name) is None)]
 
 

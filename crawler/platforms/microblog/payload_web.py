@@ -106,10 +106,13 @@ class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")
     post: WebPost = identity("tweet")
 
 
-class WebResult(Holder, one_of=True):
-    """The object that contains a post. Its ``result`` is null if the post was deleted."""
+AnyWebPost = WebTweet | LimitedWebTweet | AnyWithheld
 
-    result: WebTweet | LimitedWebTweet | AnyWithheld | None = sometimes("result")
+
+class WebResult(Holder, one_of=True):
+    """The object that contains a quoted or reposted post. Its ``result`` is null if the post was deleted."""
+
+    result: AnyWebPost | None = sometimes("result")
 
     @property
     def post(self) -> Post | Withheld | None:
@@ -119,8 +122,13 @@ class WebResult(Holder, one_of=True):
 class WebPostItem(Contract, tag=("__typename", "TimelineTweet")):
     """A post in a timeline."""
 
-    results: WebResult = identity("tweet_results")
+    result: AnyWebPost = identity("tweet_results.result")
     advert: Advert | None = sometimes("promoted_metadata")
+
+    @property
+    def post(self) -> Post | Withheld:
+        """The post, or its placeholder."""
+        return self.result.post if isinstance(self.result, LimitedWebTweet) else self.result
 
 
 class WebTombstoneItem(Contract, tag=("__typename", "TimelineTombstone")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -70,14 +70,23 @@ class Records:
         found = self.by_id.get(record_id)
         return found if found is not None else self._rebuilt(record_id)
 
-    def lacking(self, keys: Sequence[str]) -> list[Unread]:
-        """Return the keys that all records of posts lack. A record has each key that its query selects, null if empty.
+    def lacking(self, keys: Mapping[str, Sequence[str]]) -> list[Unread]:
+        """Return the keys that all records of a type lack. ``keys``: the keys by type.
 
-        Fewer keys may be selected for a quoted post than for a post in the timeline.
+        A record has each key that its query selects, null if empty. Fewer keys may be selected for a quoted post than
+        for a post in the timeline.
         """
-        posts = [each for each in self.by_id.values() if each.get("__typename") == "Tweet" and "details" in each]
-        found = set().union(*posts)
-        return [Unread(f"Tweet.{key}", "missing", len(posts), len(posts)) for key in keys if posts and key not in found]
+        by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for each in self.by_id.values():
+            if isinstance(kind := each.get("__typename"), str):
+                by_type[kind].append(each)
+        return [
+            Unread(f"{kind}.{key}", "missing", len(records), len(records))
+            for kind, expected in keys.items()
+            if (records := [each for each in by_type[kind] if kind != "Tweet" or "details" in each])
+            for key in expected
+            if not any(key in each for each in records)
+        ]
 
     @cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:

@@ -6,13 +6,13 @@ needs a token, which the platform issues to every visitor. Only the guest API re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
 import orjson
 from scrapy import Request
 
-from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, QueryForm
+from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, Query
 
 PUBLIC_SITE = "https://x.com"
 """Value of the ``Origin`` header, and start of the ``Referer`` header, in API requests."""
@@ -36,42 +36,33 @@ def token_request(origin: str, *, bearer: str) -> Request:
 
 
 def query_request(  # noqa: PLR0913  # the parts of a query
-    origin: str,
-    form: QueryForm,
-    page_params: Mapping[str, str],
-    *,
-    bearer: str,
-    token: str,
-    user_id: str = "",
-    missing: Iterable[str] = (),
+    origin: str, ids: Ids, query: Query, query_id: str, page_params: Mapping[str, str], *, user_id: str = ""
 ) -> Request:
-    """Build the API request for a user, or for a page of a user's posts.
+    """Build the API request for a user, or for a page of a user's posts. The request lacks the guest token.
 
     Args:
         origin: the origin of the API.
-        form: the query's id and arguments.
+        ids: the platform's data file, which has the key and the flags.
+        query: the query for the user or for the posts.
+        query_id: the id with which the query is sent.
         page_params: the profile's ``username``; for posts, also the ``cursor`` of the page, "" for the first page.
-        bearer: the key of the platform's web client.
-        token: the guest token, "" if there is none.
         user_id: the profile's id, which the query for posts needs.
-        missing: feature flags that the platform required in an earlier response; they are sent as false.
     """
     values = {HANDLE: page_params["username"], USER_ID: user_id, CURSOR: page_params.get("cursor", "")}
     arguments = {
-        "variables": form.filled(values),
-        "features": {**form.features, **dict.fromkeys(missing, False)},
-        "fieldToggles": dict(form.field_toggles),
+        "variables": query.filled(values),
+        "features": ids.features,
+        "fieldToggles": query.field_toggles,
     }
-    query = urlencode({name: orjson.dumps(each).decode() for name, each in arguments.items() if each}, quote_via=quote)
+    sent = urlencode({name: orjson.dumps(each).decode() for name, each in arguments.items() if each}, quote_via=quote)
     headers = {
         "Accept": "*/*",
-        "Authorization": f"Bearer {bearer}",
+        "Authorization": f"Bearer {ids.bearer}",
         "Content-Type": "application/json",
         "Origin": PUBLIC_SITE,
         "Referer": f"{PUBLIC_SITE}/",
-        **({"X-Guest-Token": token} if token else {}),
         "X-Twitter-Active-User": "yes",
         "X-Twitter-Client-Language": "en",
     }
-    url = f"{origin}/graphql/{form.query_id}/{form.name}?{query}"
+    url = f"{origin}/graphql/{query_id}/{query.name}?{sent}"
     return Request(url, headers=headers, meta={"page_params": dict(page_params)})

@@ -180,7 +180,8 @@ class Post(Model):
     share_count: int | None
     """Number of reposts, not counting quotes; null if no source exposes it. On a repost, it is the reposted post's."""
     view_count: int | None
-    """Number of views; null if no source exposes it, as for posts that only the embed contains, and for old posts."""
+    """Number of views; null if no source exposes it, as for posts that only the embed contains, and for old posts. On a
+    repost, it is the repost's own."""
     creator_handle: str = Field(min_length=1)
     """Handle of the post's author, without @. The author is not always the profile. Never empty."""
     hashtags: list[str]

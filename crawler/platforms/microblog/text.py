@@ -130,7 +130,7 @@ def unlisted_links(text: str, links: Sequence[Link], media: Sequence[Media]) -> 
     >>> unlisted_links("RT @harbor: The boats are back https://t.co/a…", [], [])
     []
     """
-    known = {each.short for each in (*links, *media)}
+    known = {each.short for each in links} | {each.short for each in media}
     found = [each for each in _LINK.finditer(text) if each[0] not in known]
     return found[1:] if None in known else found
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from crawler.platforms.microblog.convert import Contradictions, handle_of, readable, record
 from crawler.platforms.microblog.payload import (
     Cursor,
-    CursorItem,
     Entry,
     Instruction,
     Item,
@@ -18,6 +17,7 @@ from crawler.platforms.microblog.payload import (
     Post,
     PostItem,
     TombstoneItem,
+    Withheld,
 )
 from crawler.platforms.microblog.payload_web import (
     WebCursor,
@@ -30,8 +30,8 @@ from crawler.platforms.microblog.payload_web import (
 from crawler.reading.contract import Contract
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
-CONVERSATION = ("profile-conversation", "conversationthread")
-"""Id prefixes of the entries that contain a post together with the posts that it replies to.
+CONVERSATION = "profile-conversation"
+"""Id prefix of the entries that contain a post together with the posts that it replies to.
 
 Posts by other authors in such an entry are only context.
 """
@@ -39,6 +39,9 @@ ADVERT = "promoted"
 """Id prefix of the entries that are advertisements. Such entries also contain a mark."""
 BOTTOM = "cursor-bottom"
 """Id prefix of the entries with the cursor for the next page. All 16 recorded entries with such a cursor have it."""
+
+SUBSCRIBERS_ONLY = "TweetPreviewDisplay"
+"""The type of the placeholder for a post that only subscribers can see, as other projects describe it."""
 
 PARTS = {"TimelineAddEntries": "entries", "TimelinePinEntry": "entry"}
 """The types of the instructions that add posts, each with the key that contains the posts."""
@@ -65,6 +68,8 @@ class Row(NamedTuple):
     post: Post | None
     """The post. None if the platform withholds it."""
     pinned: bool = False
+    placeholder: str = ""
+    """The platform's name for the type of the placeholder, "" if there is a post."""
 
     @property
     def handle(self) -> str:
@@ -84,7 +89,7 @@ class Timeline:
     has_empty_parts: bool = False
     """Whether an instruction that adds posts has no entry. Such an instruction is valid only if its list is present."""
     unread: list[Unread] = field(default_factory=list)
-    """The instructions of unknown types, and the modules without items."""
+    """The instructions of unknown types, the modules without items, and the posts that only subscribers can see."""
 
 
 def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timeline:
@@ -109,6 +114,9 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
             plain += _rows_of_items(each.module_id or "", [item.content for item in each.module_items])
         found.is_terminated |= "Bottom" in (each.direction or "")
     found.rows += plain
+    if hidden := sum(row.placeholder == SUBSCRIBERS_ONLY for row in found.rows):
+        path = "instructions[].entries[].content.itemContent.tweet_results.result"
+        found.unread.append(Unread(path, "limit", hidden, len(found.rows), loses_rows=True, names=(SUBSCRIBERS_ONLY,)))
     if empty := sum(not each.items for each in modules):  # all 63 recorded modules have items (capture a7bbdceb49fa)
         path = "instructions[].entries[].content.items"
         found.unread.append(Unread(path, "contradiction", empty, len(modules), loses_rows=True))
@@ -123,7 +131,7 @@ def timeline_of(instructions: Sequence[Instruction | WebInstruction]) -> Timelin
 def lacking_parts(instructions: Sequence[dict[str, Any]]) -> list[Unread]:
     """Return the keys with posts that are missing in a payload's instructions. An empty list is not missing.
 
-    All 29 recorded instructions of the API that add posts have these keys (captures e992000b9ff4, 62d44ffe2538).
+    All 29 recorded instructions of the API that add posts have these keys (captures e992000b9ff4, d3ee9f8bd024).
     """
     keys = Counter(
         key
@@ -150,20 +158,27 @@ def rows_of(entry: Entry | WebEntry, *, pinned: bool = False) -> list[Row]:
 def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = False) -> list[Row]:
     if entry_id.startswith(ADVERT):
         return []
-    posts: list[Post | None] = []
+    rows: list[Row] = []
     for each in items:
         if isinstance(each, (PostItem, WebPostItem)) and each.advert is None:
-            posts.append(readable(each.results.post))
+            rows.append(_row(entry_id, each.post, pinned=pinned))
         elif isinstance(each, (TombstoneItem, WebTombstoneItem)):
-            posts.append(None)
-    return [Row(entry_id, post, pinned) for post in posts]
+            rows.append(Row(entry_id, None, pinned, "TimelineTombstone"))
+    return rows
 
 
-def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | CursorItem | WebCursor | None:
-    """Return the cursor for the next page if the entry contains it. In threads, the cursor is an item of an entry."""
-    content = entry.content.content if isinstance(entry.content, Item) else entry.content
-    if isinstance(content, (Cursor, CursorItem, WebCursor)):
-        return content if content.kind == "Bottom" or entry.id.startswith(BOTTOM) else None
+def _row(entry_id: str, post: Post | Withheld, *, pinned: bool) -> Row:
+    if found := readable(post):
+        return Row(entry_id, found, pinned)
+    withheld = post.author if isinstance(post, Post) else post
+    return Row(entry_id, None, pinned, withheld.tag[1] if withheld.tag else "")
+
+
+def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | WebCursor | None:
+    """Return the cursor for the next page if the entry contains it."""
+    content = entry.content
+    if isinstance(content, (Cursor, WebCursor)) and (content.kind == "Bottom" or entry.id.startswith(BOTTOM)):
+        return content
     return None
 
 

@@ -137,7 +137,7 @@ class Plan:
 
     posts: int
     shape: str = "C"
-    """The format of the API's responses for this account: A, B, C (older generations) or D (the newest client)."""
+    """The format of the API's responses for this account: B, C (older generations) or D (the newest client)."""
     flat: bool = True
     """Whether the data in the account's page consists of flat records. If not, it consists of nested objects."""
     popular: bool = False

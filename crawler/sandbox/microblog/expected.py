@@ -66,9 +66,7 @@ def _profile(exposed: Exposed) -> dict[str, Any]:
     user = exposed.account.user
     whole = fill("profile", user=user, created=date_text(user.created))
     newer = {
-        name: value
-        for name, value in whole.items()
-        if exposed.account.plan.shape in {"A", "B"} or name != "listed_count"
+        name: value for name, value in whole.items() if exposed.account.plan.shape == "B" or name != "listed_count"
     }
     fragment = {name: value for name, value in whole.items() if name in ON_FRAGMENTS}
     known: dict[str, dict[str, Any]] = {

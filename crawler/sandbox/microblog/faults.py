@@ -86,9 +86,7 @@ def _names_new_ids(call: Call) -> FakeResponse:
     return status, headers, with_streams(body, [(NEW_IDS[name], name, variables) for name, variables in queries])
 
 
-def _missing_flag(call: Call) -> FakeResponse:
-    if "a_brand_new_flag_enabled" in call.request.args.get("features", ""):
-        return call.honest()
+def _missing_flag(_: Call) -> FakeResponse:
     return error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 
 
@@ -260,7 +258,7 @@ WRONG_PROFILE_FAULTS = frozenset({"wrong-profile"})
 OTHER_HANDLE = "iron_meadow"
 
 _COMPLETE_AFTER_RETRY = {
-    "errors-beside", "missing-flag", "same-cursor", "stale-cursor", "stale-first-id",
+    "errors-beside", "same-cursor", "stale-cursor", "stale-first-id",
     "token-refused-once", "wrong-profile-once", "wrong-query-ids",
 }  # fmt: skip
 """Faults after which the record contains the data of all sources, because the failed requests are retried, or because

@@ -1,4 +1,4 @@
-"""The simulated microblog's users, posts and timelines in the formats of three API generations and of embeds."""
+"""The simulated microblog's users, posts and timelines in the formats of two API generations and of embeds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from crawler.sandbox.microblog.account import Media, Post, User, date_text
 from crawler.sandbox.skeletons import ABSENT, Skeletons
 
-OLDEST, NEW = "A", "C"
-"""The formats of the oldest and of the newest generation."""
+NEW = "C"
+"""The format of the newest generation."""
 
 fill = Skeletons(__file__)
 
@@ -33,8 +33,6 @@ def user_payload(user: User, shape: str) -> dict[str, Any]:
         business={"affiliates_count": 100} if user.kind else {},
         shape="Square" if user.kind else "Circle",
     )
-    if shape == OLDEST:
-        return common | {"legacy": oldest_user(user), "parody_commentary_fan_label": "None", "user_seed_tweet_count": 0}
     newer = common | fill("newer user", **_texts(user))
     if shape == NEW:
         return newer | fill("newest user", user=user)
@@ -208,7 +206,7 @@ def variants(each: Media, *, explicit: bool = False) -> list[dict[str, Any]]:
 # Timelines
 
 
-def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] | None, *, end: bool) -> dict[str, Any]:
+def timeline(entries: list[dict[str, Any]], pinned: dict[str, Any] | None, *, end: bool) -> dict[str, Any]:
     """Build the response to the query for a user's posts."""
     instructions: list[dict[str, Any]] = [{"type": "TimelineClearCache"}]
     if pinned:
@@ -216,9 +214,8 @@ def timeline(shape: str, entries: list[dict[str, Any]], pinned: dict[str, Any] |
     instructions.append({"entries": entries, "type": "TimelineAddEntries"})
     if end:
         instructions.append({"direction": "Bottom", "type": "TimelineTerminateTimeline"})
-    key = "timeline_v2" if shape == OLDEST else "timeline"
     held = fill("timeline", instructions=instructions)
-    return {"data": {"user": {"result": {"__typename": "User", key: held}}}}
+    return {"data": {"user": {"result": {"__typename": "User", "timeline": held}}}}
 
 
 def entry(post: Post, shape: str, *, pinned: bool = False, promoted: bool = False) -> dict[str, Any]:

@@ -27,7 +27,7 @@ PAGE_SIZE = 20
 
 PLANS = {
     "quiet_harbor": Plan(230),
-    "old_lantern": Plan(215, "A", flat=False),
+    "old_lantern": Plan(215, "B", flat=False),
     "iron_meadow": Plan(45, "B"),
     "relay_station": Plan(45, "D", flat=False),
     "popular_tide": Plan(65, popular=True),
@@ -43,7 +43,7 @@ contains all posts."""
 
 TARGETS = [
     target("230 posts", username="quiet_harbor"),
-    target("215 posts, in the oldest response formats of the API", username="old_lantern"),
+    target("215 posts, in older response formats", username="old_lantern"),
     target("45 posts, in older response formats", username="iron_meadow"),
     target("45 posts, in the newest response formats", username="relay_station"),
     target("65 posts, sorted by popularity", username="popular_tide"),
@@ -206,14 +206,14 @@ class Site:
             advert = microblog_old.entry(
                 Inventor(f"advert{self.seed}").post(account.others[0], NEWEST), shape, promoted=True
             )
-            if shape == "A":  # in the oldest format, advertisements are marked twice
+            if shape == "B":  # in the older format, advertisements are marked twice
                 advert["entryId"] = f"promoted-{advert['entryId']}"
             entries[3:3] = [advert]
             entries[5:5] = [microblog_old.who_to_follow(list(account.others), shape)]
             entries[6:6] = [microblog_old.tombstone("1")]
         entries += [microblog_old.cursor("Top", "DAAHtop"), microblog_old.cursor("Bottom", following or "DAAHsame")]
         first = microblog_old.entry(pinned, shape, pinned=True) if pinned else None
-        return as_json(microblog_old.timeline(shape, entries, first, end=last))
+        return as_json(microblog_old.timeline(entries, first, end=last))
 
     def _entry(self, account: Account, post: Post) -> dict[str, Any]:
         """Build a post's entry in the timeline. For a reply, this is the entry for the whole conversation."""

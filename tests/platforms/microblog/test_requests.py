@@ -12,7 +12,6 @@ from crawler.platforms.microblog.ids import Ids
 from crawler.platforms.microblog.requests import embed_request, profile_request, query_request, token_request
 
 IDS = shipped_ids(Ids)
-USER, TIMELINE = IDS.forms(IDS.user)[0], IDS.forms(IDS.timeline)[0]
 ORIGIN = "https://blog.example"
 
 
@@ -34,26 +33,23 @@ def test_the_token_request_has_the_public_key() -> None:
 
 
 def test_the_user_request() -> None:
-    request = query_request(ORIGIN, USER, {"username": "x"}, bearer="key", token="7", missing=["new_flag_enabled"])
-    assert urlsplit(request.url).path == f"/graphql/{IDS.user.ids[0]}/UserByScreenName"
+    request = query_request(ORIGIN, IDS, IDS.user, "AnId-1234567890", {"username": "x"})
+    assert urlsplit(request.url).path == "/graphql/AnId-1234567890/UserByScreenName"
     sent = arguments(request)
     assert sent["variables"] == {"screen_name": "x"}
-    assert sent["features"] == IDS.features | {"new_flag_enabled": False}
+    assert sent["features"] == IDS.features, "with any id: the flags make the texts of long posts whole"
     assert sent["fieldToggles"] == {"withAuxiliaryUserLabels": True}
-    assert (request.headers["X-Guest-Token"], request.headers["Authorization"]) == (b"7", b"Bearer key")
+    assert request.headers["Authorization"] == f"Bearer {IDS.bearer}".encode()
+    assert "X-Guest-Token" not in request.headers
 
 
 def test_the_timeline_request() -> None:
-    first = query_request(ORIGIN, TIMELINE, {"username": "x", "cursor": ""}, bearer="key", token="7", user_id="12")
+    first = query_request(ORIGIN, IDS, IDS.timeline, "AnId-1234567890", {"username": "x", "cursor": ""}, user_id="12")
     variables = arguments(first)["variables"]
     assert isinstance(variables, dict)
     assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
     page_params = {"username": "x", "cursor": "a&b=c+/%"}
-    followups = query_request(ORIGIN, TIMELINE, page_params, bearer="key", token="7", user_id="12")
+    followups = query_request(ORIGIN, IDS, IDS.timeline, "AnId-1234567890", page_params, user_id="12")
     assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
     assert "includePromotedContent" in variables, "without it the query is refused"
-
-
-def test_a_request_without_a_token_lacks_the_header() -> None:
-    assert "X-Guest-Token" not in query_request(ORIGIN, USER, {"username": "x"}, bearer="key", token="").headers

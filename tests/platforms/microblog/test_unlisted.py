@@ -117,15 +117,6 @@ def test_an_article_that_the_post_links_to_is_in_the_post(page: str, *, is_artic
     assert [path.endswith("article.article_results.result") for path in found] == [True] * is_article
 
 
-def test_a_response_from_before_articles_lacks_the_article() -> None:
-    """Until 2024-04, clients did not send the flag for articles. Authors had all values in ``legacy`` then."""
-    links = {"entities": {"urls": [LINK | {"expanded_url": "http://x.com/i/article/2075490569867161600"}]}}
-    user = {"__typename": "User", "rest_id": "7", "legacy": {"screen_name": "quiet_harbor", "name": "Harbor"}}
-    post = POST | {"core": {"user_results": {"result": user}}}
-    post["legacy"] = POST["legacy"] | {"full_text": SHORT} | links  # type: ignore[operator]
-    assert [path for path in unread(timeline_with(post)) if "article" in path] == []
-
-
 @pytest.mark.parametrize(
     ("parts", "paths"),
     [
@@ -167,7 +158,8 @@ def test_a_user_with_a_square_picture_is_a_business(shape: str, kind: str | None
     user["profile_image_shape"] = shape
     for holder in ("verification", "legacy"):
         user.get(holder, {}).pop("verified_type", None)
-    user.setdefault("verification", {})["verified_type"] = kind
+    if kind is not None:
+        user["verification"]["verified_type"] = kind
     page = page_of("user", orjson.dumps(response))
     profile = asyncio.run(page.to_item())["profile"]
     assert profile["verified_type"] == (None if expected else kind or "")

@@ -117,7 +117,7 @@ def test_replies(legacy: dict[str, Any], parent: str | None, *, is_reply: bool) 
 
 
 def test_a_user_without_verification_does_not_expose_its_kind() -> None:
-    old = {"__typename": "User", "legacy": {"screen_name": "x", "followers_count": 1, "verified_type": "Business"}}
+    old = AUTHOR | {"verification": {"verified": False, "verified_type": "Business"}}
     assert merged([profile_in(AUTHOR), profile_in(old)])["verified_type"] == "Business"
     assert profile_in(AUTHOR | {"verification": {"verified": False, "verified_type": None}})["verified_type"] == ""
 
@@ -226,6 +226,7 @@ def test_a_response_with_profile_and_posts() -> None:
 
 SCRIPT = '<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>'
 GONE = '<meta name="description" content="The user profile you&#x27;re looking for could not be found."/>'
+UNKNOWN_EMBED = '{"props":{"pageProps":{"timeline":{"entries":[{"type":"tweet","content":{"renamed":{}}}]}}}}'
 TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
 
 
@@ -247,6 +248,15 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         ("429 Too Many Requests", "UPSTREAM_RATE_LIMITED", "rate_limited"),
         ("A text that mentions __NEXT_DATA__", "EXTRACTION_FAILED", "unknown_response"),
         (TROUBLE | answer(), "EXTRACTION_FAILED", "no_user"),
+        ({"data": {"tweetResult": {"result": POST}}}, "EXTRACTION_FAILED", "unknown_form"),
+        ({"data": {"list": {"timeline": {"instructions": []}}}}, "EXTRACTION_FAILED", "unknown_form"),
+        ({"data": {"user": None}}, "EXTRACTION_FAILED", "null_user"),
+        ({"data": {"user": {"result": None}}}, "EXTRACTION_FAILED", "null_user"),
+        ({"data": {"user_results": {"result": None}}}, "EXTRACTION_FAILED", "null_user"),
+        (TROUBLE | {"data": {"user": None}}, "UPSTREAM_ERROR", "server_error"),
+        ({"data": {}}, "TARGET_NOT_FOUND", "not_found"),
+        ({"data": {"user": {}}}, "TARGET_NOT_FOUND", "not_found"),
+        ({"data": None}, "EXTRACTION_FAILED", "no_data_block"),
         (
             TROUBLE | {"data": {"user": {"result": {"timeline": {"timeline": {"instructions": []}}}}}},
             "UPSTREAM_ERROR",
@@ -255,7 +265,7 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         (TROUBLE | {"data": {"user": {"result": {"rest_id": "7"}}}}, "UPSTREAM_ERROR", "server_error"),
         (answer({"entry_id": "tweet-1", "content": {"renamed": ENTRY}}, **FULL), "EXTRACTION_FAILED", "blind"),
         (
-            {"props": {"pageProps": {"timeline": {"entries": [{"type": "tweet", "content": {"renamed": {}}}]}}}},
+            f'<script id="__NEXT_DATA__">{UNKNOWN_EMBED}</script>',
             "EXTRACTION_FAILED",
             "blind",
         ),
