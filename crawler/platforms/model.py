@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
@@ -84,10 +84,25 @@ class Model(Described):
         return described
 
 
+@dataclass(frozen=True)
+class Selects:
+    """Marks a param that selects what a response contains, and declares how a response proves the param.
+
+    ``echo``: the response repeats the value, which the page object compares. ``rows``: the values of the rows show it.
+    ``request``: the platform's own page has sent the request. ``here``: this project applies the param to the rows that
+    it received. None: nothing proves it.
+    """
+
+    proof: Literal["echo", "rows", "request", "here"] | None
+    reason: str = ""
+    """Why nothing proves the param, as the end of a sentence for callers."""
+
+
 class Params(Described):
     """Base class of all params models. A model refuses unknown keys, and does not convert values.
 
-    A caller must omit keys without a value: ``targets.check_params`` refuses null.
+    A caller must omit keys without a value: ``targets.check_params`` refuses null. Each param is either annotated with
+    ``Selects``, or named in ``further``: a model with any other param cannot be defined.
     """
 
     model_config = ConfigDict(
@@ -101,6 +116,29 @@ class Params(Described):
     """Optional params of which a target needs exactly one."""
     links: ClassVar[PlatformLinks | None] = None
     """The platform's links, by which the param ``url`` is read. None: the model does not have this param."""
+    further: ClassVar[frozenset[str]] = frozenset()
+    """The params that select nothing, but add to the record what further requests return."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        undeclared = cls.model_fields.keys() - cls.selects().keys() - cls.further
+        if undeclared:
+            raise TypeError(f"{cls.__name__}: annotate {', '.join(sorted(undeclared))} with Selects(), see Params")
+
+    @classmethod
+    def selects(cls) -> dict[str, Selects]:
+        """Return the params that select what a response contains, by name."""
+        found = ((name, each) for name, info in cls.model_fields.items() for each in info.metadata)
+        return {name: each for name, each in found if isinstance(each, Selects)}
+
+    def unproven(self) -> list[str]:
+        """Return a sentence for each given param that nothing in a response proves."""
+        return [
+            f"The platform does not confirm {name}: {each.reason}."
+            for name, each in self.selects().items()
+            if each.proof is None and name in self.model_fields_set
+        ]
 
     def identity(self) -> dict[str, Any]:
         """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""

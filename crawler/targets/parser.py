@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.model import LinkParams, first_problem, validation_details
+from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
 
 
@@ -40,9 +40,9 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         raise InvalidRequest(message, details=validation_details(error)) from error
 
 
-def limited_numbers(given: Mapping[str, Any], params: BaseModel) -> str:
-    """Return a sentence for each number in a request that was replaced by its limit."""
-    sentences = []
+def notes(given: Mapping[str, Any], params: BaseModel) -> str:
+    """Return a sentence for each number in a request that was replaced by its limit, and for each unproven param."""
+    sentences = params.unproven() if isinstance(params, Params) else []
     for name, value in given.items():
         used = getattr(params, name)
         if used != value and isinstance(used, int):

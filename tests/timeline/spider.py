@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from scrapy import Request
 from web_poet import field
 
 from crawler.errors import UpstreamError
-from crawler.platforms.model import Model, Params
+from crawler.platforms.model import Model, Params, Selects
 from crawler.platforms.page import PlatformPage
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
@@ -18,9 +18,9 @@ from crawler.targets.target import Entries, Scraper, Target
 class TimelineParams(Params):
     """Params: the user, and the cursor of a page."""
 
-    user: str
+    user: Annotated[str, Selects("echo")]
     """The user whose posts are returned."""
-    cursor: str = ""
+    cursor: Annotated[str, Selects("echo")] = ""
     """The cursor of the page, empty for the first page."""
 
 

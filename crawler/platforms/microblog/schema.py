@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms import cursors
 from crawler.platforms.microblog.link import LINKS
-from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
+from crawler.platforms.model import Entity, LinkParams, Model, Selects, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -25,11 +25,13 @@ class ProfileParams(LinkParams):
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: str | None = Field(default=None, pattern=HANDLE)
+    username: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=HANDLE)
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of the profile or of one of its tabs, also without ``https://``. Only the handle is used."""
-    cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
+    cursor: Annotated[str | None, Selects(None, "a page of further posts does not repeat it")] = Field(
+        default=None, min_length=1, max_length=cursors.MAX_LENGTH
+    )
     """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
 
     @model_validator(mode="after")

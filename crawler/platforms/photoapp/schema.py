@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from crawler.platforms.model import Model, Params
+from crawler.platforms.model import Model, Params, Selects
 from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
 
 
@@ -14,8 +14,9 @@ class PostParams(Params):
     """Params that name a post by any of the platform's links to it."""
 
     links: ClassVar = LINKS
+    further: ClassVar = frozenset({"include_play_counts"})
 
-    url: str = Field(max_length=2_000)
+    url: Annotated[str, Selects("echo")] = Field(max_length=2_000)
     """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
     include_play_counts: bool | None = None
     """Whether to read the play count of a reel, which takes one more request. By default, the server's setting

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from crawler.platforms import content
-from crawler.platforms.model import Entity, LinkParams, Model, Params
+from crawler.platforms.model import Entity, LinkParams, Model, Params, Selects
 from crawler.platforms.professional import schema_rows
 from crawler.platforms.professional.link import LINKS, slug_of_url, slug_of_username
 
@@ -19,7 +19,7 @@ class ProfileParams(Params):
 
     links: ClassVar = LINKS
 
-    url: str = Field(max_length=2_000)
+    url: Annotated[str, Selects("echo")] = Field(max_length=2_000)
     """URL of a member's public profile, on the main site, the mobile site or a country edition; the scheme is optional.
     Only the name after ``/in/`` is used."""
 
@@ -42,9 +42,9 @@ class MemberParams(LinkParams):
     kinds: ClassVar = ("profile",)
     exactly_one_of: ClassVar = ("username", "url")
 
-    username: str | None = Field(default=None, max_length=2_000)
+    username: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """The member's name: the part after ``/in/`` in the URL of the public profile. The whole URL is accepted, too."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of the member's public profile, as for ``professional-profile``."""
 
     @field_validator("username")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms.model import Entity, LinkParams, Model, refuse_link
+from crawler.platforms.model import Entity, LinkParams, Model, Selects, refuse_link
 from crawler.platforms.retail import link
 
 CATEGORY_ID = rf"^{link.CATEGORY_ID}$"
@@ -15,7 +15,7 @@ Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_h
 SORTS: tuple[Sort, ...] = get_args(Sort)
 """The platform's names for its sort orders, the default first."""
 DEFAULT_SORT: Sort = SORTS[0]
-Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False), Selects("rows")]
 
 
 class _ListingParams(LinkParams):
@@ -23,9 +23,9 @@ class _ListingParams(LinkParams):
 
     links: ClassVar = link.LINKS
 
-    page: int = Field(default=1, ge=1, le=10_000)
+    page: Annotated[int, Selects("echo")] = Field(default=1, ge=1, le=10_000)
     """Number of the page, from 1. A page after the last one has no products; it is not an error."""
-    sort: Sort = DEFAULT_SORT
+    sort: Annotated[Sort, Selects("echo")] = DEFAULT_SORT
     """Sort order of the products."""
     min_price: Amount = None
     """Lowest price in dollars, inclusive. The platform then omits products without a price. If the prices of a page
@@ -47,9 +47,9 @@ class CategoryParams(_ListingParams):
     exactly_one_of: ClassVar = ("cat_id", "url")
     _no_link = field_validator("cat_id", mode="before")(refuse_link)
 
-    cat_id: str | None = Field(default=None, pattern=CATEGORY_ID)
+    cat_id: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=CATEGORY_ID)
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a category page, also without ``https://``. The id at its end is used, and ``page``, ``sort``,
     ``min_price`` and ``max_price`` in it, unless these params are given."""
 
@@ -66,9 +66,9 @@ class SearchParams(_ListingParams):
     exactly_one_of: ClassVar = ("query", "url")
     _no_link = field_validator("query", mode="before")(refuse_link)
 
-    query: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    query: Annotated[str | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
     """Words to search for."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,
     ``min_price`` and ``max_price``, unless these params are given."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from crawler.platforms.model import LinkParams, Model, refuse_link
+from crawler.platforms.model import LinkParams, Model, Selects, refuse_link
 from crawler.platforms.shortvideo.link import LINKS
 
 MAX_ROWS = 30
@@ -21,14 +21,18 @@ class PhotoSearchParams(LinkParams):
     exactly_one_of: ClassVar = ("keywords", "url")
     _no_link = field_validator("keywords", mode="before")(refuse_link)
 
-    keywords: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    keywords: Annotated[str | None, Selects("request")] = Field(
+        default=None, min_length=1, max_length=200, pattern=r"\S"
+    )
     """The search text, as a visitor would type it. The text is sent unchanged."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("request")] = Field(default=None, max_length=2_000)
     """URL of a search, also without ``https://``: that of its photo tab or of its first tab. Only the words are
     used."""
-    cursor: str = Field(default="0", pattern=r"^[0-9]{1,6}$")
+    cursor: Annotated[str, Selects("here")] = Field(default="0", pattern=r"^[0-9]{1,6}$")
     """The ``cursor`` of the previous record, "0" to start. The cursor is the number of rows in all earlier records."""
-    count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS))] = Field(default=MAX_ROWS, ge=1)
+    count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS)), Selects("here")] = Field(
+        default=MAX_ROWS, ge=1
+    )
     """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note in ``status.message``.
 
     A record may have fewer rows even if more follow: see ``has_more``."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler.platforms import content, cursors
-from crawler.platforms.model import LinkParams, Model, refuse_link
+from crawler.platforms.model import LinkParams, Model, Selects, refuse_link
 from crawler.platforms.videosite import link
 
 CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
@@ -68,16 +68,18 @@ class ChannelParams(LinkParams):
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: str | None = Field(default=None, pattern=USERNAME)
+    username: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=USERNAME)
     """Handle (with or without "@"), channel id, or legacy name. A legacy name may have the prefix of its URL:
     ``c/name``, ``user/name``."""
-    url: str | None = Field(default=None, max_length=2_000)
+    url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of the channel, also without ``https://``: ``/@handle``, ``/channel/id``, ``/c/name`` or ``/user/name``. If
     the URL ends with a tab (``/videos``, ``/shorts``, ``/streams``, ``/about``), the tab sets ``type`` or
     ``include_about``, unless this param is given."""
-    type: Literal["all", "video", "short", "live"] = "video"
+    type: Annotated[Literal["all", "video", "short", "live"], Selects("echo")] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
-    cursor: str | None = Field(default=None, min_length=1, max_length=cursors.MAX_LENGTH)
+    cursor: Annotated[str | None, Selects(None, "a page of further items does not repeat it")] = Field(
+        default=None, min_length=1, max_length=cursors.MAX_LENGTH
+    )
     """``pagination.cursor`` from the previous record of the same channel and type."""
 
     @field_validator("cursor")
@@ -113,6 +115,8 @@ class ChannelParams(LinkParams):
 
 class ProfileParams(ChannelParams):
     """Params that name a channel by its name or URL, the page of its items to return, and the details to include."""
+
+    further: ClassVar = frozenset({"include_about", "details"})
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""

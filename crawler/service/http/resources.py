@@ -33,7 +33,7 @@ from crawler.service.http import call_routes, job_routes, tools_route, webhook_r
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
-from crawler.targets.parser import check_params, limited_numbers
+from crawler.targets.parser import check_params, notes
 from crawler.targets.target import Scraper, Target
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class Api(Resource):
         holder = await self._holder(request, call)
         given = read_object(request, call)
         params = check_params(scraper, given)
-        call.note = limited_numbers(given, params)
+        call.note = notes(given, params)
         if prefer := call.request_headers.get("prefer"):
             call.wait = wait_of(prefer)
             if RESPOND_ASYNC.search(prefer):
