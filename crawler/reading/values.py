@@ -211,34 +211,37 @@ _SCALES = {
 }
 # In a number without a unit, commas separate groups of digits. A number with a unit such as "M" must not contain a
 # comma, which would be the decimal point of another language: "1,2 M".
-_STATED = (
-    rf"(?:(?P<rounded>\d{{1,6}}(?:\.\d{{1,6}})?)\s?(?P<scale>{'|'.join(_SCALES)})"
-    r"|(?P<exact>\d{1,3}(?:,\d{2,3}){0,6},\d{3}|\d{1,20}))"
-)
+_ROUNDED = rf"(?P<rounded>[0-9]{{1,6}}(?:\.[0-9]{{1,6}})?)\s?(?P<scale>{'|'.join(_SCALES)})"
+_EXACT = r"(?P<exact>[0-9]{1,3}(?:,[0-9]{2,3}){0,6},[0-9]{3}|[0-9]{1,20})"
 
 
 @cache
 def _stating(things: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:{_STATED}|no)\s{things}" if things else _STATED, re.IGNORECASE)
+    return re.compile(rf"(?:{_ROUNDED}|{_EXACT}|no)\s{things}", re.IGNORECASE)
 
 
 def stated_count(text: str | None, things: str = "") -> int | None:
     """Return the number of things that a text states, such as 501000 for "501k views". For any other text, return None.
 
-    ``things`` is a regular expression for the name of the things; "" for a number alone. The number may be exact or
-    rounded. If the unit of a number is not English, the text is not read, so that "20 Tr" (20 million) does not become
-    20.
+    ``things`` is a regular expression for the English name of the things; "" for a number alone. The number may be
+    exact or rounded. Units such as "B" have other meanings in other languages (12 thousand in "12 B takipçi"), so a
+    rounded number is read only beside the English name.
 
     >>> stated_count("8.84k subscribers", "subscribers?"), stated_count("3,993,451 views", "views?")
     (8840, 3993451)
-    >>> stated_count("No views", "views?"), stated_count("2.4 thousand views", "views?"), stated_count("501k")
-    (0, 2400, 501000)
+    >>> stated_count("No views", "views?"), stated_count("2.4 thousand views", "views?"), stated_count("1,204")
+    (0, 2400, 1204)
+    >>> stated_count("12 B takipçi", "followers?"), stated_count("12 B"), stated_count("501k")
+    (None, None, None)
     >>> [stated_count(text, "views?") for text in ("1.7bn views", "2.5 lakh views", "1,2 M views")]
     [1700000000, 250000, None]
     >>> [stated_count(text, "views?") for text in ("8 watching", "20 Tr views", "5 reviews", "views", None)]
     [None, None, None, None, None]
     """
-    found = _stating(things).fullmatch((text or "").strip())
+    shown = (text or "").strip()
+    if not things:
+        return count(shown) if re.fullmatch(_EXACT, shown) else None
+    found = _stating(things).fullmatch(shown)
     if not found:
         return None
     if found["exact"] is not None:

@@ -39,6 +39,8 @@ _KINDS = frozenset({_COMPANY, "pastPositionsDetails", _SCHOOL, _WEBSITES})
 """The values of ``data-section`` in the right part of the top section: present and past company, school, websites."""
 _LABEL = ".top-card-link__description"
 _SCALES = {"K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+_ENGLISH = re.compile(r"\b(?:follower|connection)s?\b", re.IGNORECASE)
+"""The words beside which a letter such as "B" has its English meaning."""
 _NUMBER = re.compile(r"(\d+(?:[.,’'٬\s]\d{3})*|\d+)(?:[.,](\d{1,2})(?!\d))?(\s?[KMB]\b)?(\+)?(\S?)")
 
 
@@ -46,7 +48,7 @@ class Count(NamedTuple):
     """A number of people as the page shows it."""
 
     value: int | None
-    """None if the number is shortened with a word of the page's language: "1,2 mil"."""
+    """None if the number is shortened in another language than English: "1,2 mil", "12 B takipçi" (12 thousand)."""
     is_shortened: bool
     is_more: bool
     """Whether the number is followed by "+"."""
@@ -57,6 +59,8 @@ def shown_count(text: str) -> Count | None:
 
     >>> shown_count("41M followers"), shown_count("500+ Kontakte")
     (Count(value=41000000, is_shortened=True, is_more=False), Count(value=500, is_shortened=False, is_more=True))
+    >>> shown_count("12 B takipçi"), shown_count("3 M seguidores")
+    (Count(value=None, is_shortened=True, is_more=False), Count(value=None, is_shortened=True, is_more=False))
     >>> shown_count("12.345 Follower:innen"), shown_count("1.2万 关注者"), shown_count("Contact Info")
     (Count(value=12345, is_shortened=False, is_more=False), Count(value=None, is_shortened=True, is_more=False), None)
     """
@@ -66,9 +70,8 @@ def shown_count(text: str) -> Count | None:
     digits, decimals, scale, more, after = found.groups()
     whole = int(re.sub(r"\D", "", digits))
     if scale:
-        return Count(
-            round(float(f"{whole}.{decimals or 0}") * _SCALES[scale.strip()]), is_shortened=True, is_more=bool(more)
-        )
+        stated = round(float(f"{whole}.{decimals or 0}") * _SCALES[scale.strip()])
+        return Count(stated if _ENGLISH.search(text) else None, is_shortened=True, is_more=bool(more))
     words = text[found.end() - len(after) :].split()
     if decimals or (after.strip() and not more):
         return Count(None, is_shortened=True, is_more=bool(more))
