@@ -13,14 +13,7 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import (
-    CircuitOpen,
-    ExtractionFailed,
-    ScrapeError,
-    TargetNotFound,
-    UpstreamError,
-    UpstreamRateLimited,
-)
+from crawler.errors import ScrapeError, TargetNotFound, UpstreamError, UpstreamRateLimited
 from crawler.items import PhotoappPostV4Item
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
@@ -32,11 +25,10 @@ from crawler.targets.target import Scraper, Target
 
 logger = structlog.get_logger(__name__)
 
-EMBED_REASONS = frozenset({"login_wall", "circuit_open", "null_post"})
-"""Reasons of errors of the post's page after which the embed page is tried: the platform demands a login, the circuit
-breaker of the post's page is open after earlier blocks, or the page has null instead of the post."""
-DECIDING: dict[type[ScrapeError], type[ScrapeError]] = {CircuitOpen: UpstreamError, ExtractionFailed: TargetNotFound}
-"""Error of the post's page -> error of the embed page that replaces it."""
+EMBED_AFTER = {"login_wall": (), "circuit_open": (UpstreamError,), "null_post": (TargetNotFound,)}
+"""Reasons of errors of the post's page after which the embed page is tried, with the errors of the embed page that are
+then the outcome: the platform demands a login, the circuit breaker of the post's page is open after earlier blocks, or
+the page has null instead of the post."""
 FORMS = (PostPage, EmbedPage)
 """The classes of page objects that read a post, the class that reads the most fields first."""
 
@@ -110,7 +102,7 @@ class PhotoappSpider(PlatformSpider):
         return self.settings.getbool("PHOTOAPP_PLAY_COUNTS") if wanted is None else wanted
 
     async def _post_page(self, target: Target, first: First) -> PostPage:
-        """Return the post's page, or its embed page after an error with one of ``EMBED_REASONS``.
+        """Return the post's page, or its embed page after an error with one of ``EMBED_AFTER``.
 
         For a share link, request the shortcode of its post first.
 
@@ -131,7 +123,7 @@ class PhotoappSpider(PlatformSpider):
             await self.lanes.count(target, EmbedPage.source, error)
             raise
         except ScrapeError as error:
-            if error.reason not in EMBED_REASONS:
+            if error.reason not in EMBED_AFTER:
                 raise
             return await self._embed_page(target, shortcode, error)
 
@@ -152,7 +144,7 @@ class PhotoappSpider(PlatformSpider):
             page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
         except ScrapeError as error:
             logger.info("fallback_failed", source=EmbedPage.source, reason=error.reason, first=first.reason)
-            if isinstance(error, DECIDING.get(type(first), ())):
+            if isinstance(error, EMBED_AFTER[first.reason]):
                 raise
             raise first from error
         if not page.has_time:
