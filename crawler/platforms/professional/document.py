@@ -152,6 +152,8 @@ def _read_card(node: LexborNode, head: Head) -> None:
     found = node.css_first(".top-card-layout__headline")
     headline = line(found)
     head.headline = "" if is_masked(headline) else headline
+    if found is not None and not headline:
+        head.unread.append(Unread("headline", "null"))
     if found is None and node.css_first(".top-card-layout__entity-info > h2") is not None:
         head.unread.append(Unread("headline", "unknown"))
     cover = node.css_first("img.cover-img__image")
@@ -281,6 +283,8 @@ class Document:
     """The page's text with the number of followers above the activity. "" if the top section shows two counts."""
     nodes: dict[str, Any] = field(default_factory=dict)
     """The nodes of the linked data, by type."""
+    unknown_nodes: list[str] = field(default_factory=list)
+    """The types of the other nodes of the linked data."""
 
     @property
     def is_whole(self) -> bool:
@@ -296,12 +300,13 @@ def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
     """
     is_markup = response.body[:100].lstrip().startswith(b"<")  # found without decoding the page
     if not is_markup and response.text.lstrip().startswith(("{", "[")):
-        return Document(nodes=nodes_by_type([response.text]))
+        nodes, unknown = nodes_by_type([response.text])
+        return Document(nodes=nodes, unknown_nodes=unknown)
     return _read_tree(parse(response), table)
 
 
 def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
-    nodes = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
+    nodes, unknown = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
     canonical = tree.css_first(CANONICAL)
     meta: dict[str, str] = {}
     for each in tree.head.css("meta[content]") if tree.head else ():
@@ -317,4 +322,5 @@ def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
         sections=read_sections(tree, table),
         above_posts="" if are_counts_clear else line(tree.css_first(_ABOVE_POSTS)),
         nodes=nodes,
+        unknown_nodes=unknown,
     )

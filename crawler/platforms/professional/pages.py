@@ -19,6 +19,7 @@ from crawler.platforms.professional.country import country_of_host, country_of_l
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.platforms.professional.sections import TABLE
+from crawler.platforms.professional.table import unknown_names
 from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
 
@@ -279,7 +280,7 @@ class ProfilePage(PlatformPage):
         shown = "\n".join(row["text"] for row in self.cells.get("about", []))
         about = uncut(shown, linked) if shown else linked
         if about:
-            return about, is_cut(about) and (self._masked or not shown)
+            return about, is_cut(about) and self._masked
         # The description begins with the headline. It is not used if the headline on the page was not found, because
         # the headline would then be mistaken for the text. A masked page shows no headline.
         if self._head.name and (self._head.headline or self._masked):
@@ -360,8 +361,10 @@ class ProfilePage(PlatformPage):
             )
         parts = [*self._head.unread, *sections.unread] if self._document.is_whole else sections.unread
         self.unread += [each for each in parts if not self._is_filled(each.path)]
-        if self._document.is_whole and not self._meta("profile:first_name") and self._name.count(" ") > 1:
+        if self._document.is_whole and not self._meta("profile:first_name"):
             self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
+        if self._document.unknown_nodes:
+            self.unread.append(unknown_names("linked_data", self._document.unknown_nodes, of=1))
         wrong = sum(card["is_contradiction"] and not card["author"] for card in self.activity_cards)
         if wrong:
             self.unread.append(Unread("activity[].author", "contradiction", wrong, len(self.activity_cards)))

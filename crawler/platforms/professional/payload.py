@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from crawler.reading.contract import Contract, always, identity, sometimes
+from crawler.reading.contract import Contract, always, filled, identity, often, sometimes
 from crawler.reading.json import linked_data
+from crawler.reading.values import text
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"
 """The endings of the type names of statistics about followers and about likes."""
@@ -19,75 +20,77 @@ FOLLOW, LIKE = "FollowAction", "LikeAction"
 class Statistic(Contract):
     """A number of followers or of likes."""
 
-    kind: str | None = always("interactionType")
-    number: int | float | str | None = always("userInteractionCount")
+    kind: str | None = filled("interactionType")
+    number: int | float | str | None = filled("userInteractionCount")
 
 
-class Affiliation(Contract):
+class Affiliation(Contract, nulls=False):
     """An employer or a school, with dates."""
 
     name: str = identity("name")
     url: str | None = sometimes("url")
-    description: str | None = sometimes("member.description")
+    description: str | None = sometimes("member.description", nulls=True)
     start: int | str | None = sometimes("member.startDate")
     end: int | str | None = sometimes("member.endDate")
 
 
-class Employer(Affiliation, tag=("@type", "Organization")):
+class Employer(Affiliation, tag=("@type", "Organization"), nulls=False):
     """A present or past employer."""
 
     location: str | None = sometimes("location")
 
 
-class School(Affiliation, tag=("@type", "EducationalOrganization")):
+class School(Affiliation, tag=("@type", "EducationalOrganization"), nulls=False):
     """A school with years. Schools without years are not in the linked data."""
 
+    start: int | str | None = always("member.startDate")
 
-class Language(Contract):
+
+class Language(Contract, nulls=False):
     """A language that the member speaks."""
 
     name: str = identity("name")
 
 
-class Person(Contract):
+class Person(Contract, nulls=False):
     """The member whose profile the page shows."""
 
     name: str = identity("name")
     url: str | None = always("url")
     description: str | None = sometimes("description")
     image: str | None = sometimes("image.contentUrl")
-    country: str | None = sometimes("address.addressCountry")
+    country: str | None = always("address.addressCountry")
     locality: str | None = sometimes("address.addressLocality")
     statistics: list[Statistic] = sometimes("interactionStatistic[]")
     job_titles: list[str | None] = sometimes("jobTitle[]")
-    employers: list[Employer] = sometimes("worksFor[]")
-    past: list[Employer | School] = sometimes("alumniOf[]")
+    employers: list[Employer] = always("worksFor[]")
+    past: list[Employer | School] = always("alumniOf[]")
     awards: list[str] = sometimes("awards[]")
-    languages: list[Language] = sometimes("knowsLanguage[]")
+    languages: list[Language] = always("knowsLanguage[]")
 
 
-class Article(Contract):
+class Article(Contract, nulls=False):
     """An article by the member. Until 2024, its title was under ``name``."""
 
     url: str = identity("url")
-    title: str | None = always("headline", "name")
+    title: str | None = filled("headline", "name")
     image: str | None = sometimes("image.url")
-    published: str | None = sometimes("datePublished")
+    published: str | None = often("datePublished")
     statistics: list[Statistic] = sometimes("interactionStatistic[]")
 
 
-class Posting(Contract):
+class Posting(Contract, nulls=False):
     """A post by the member."""
 
     url: str = identity("url")
-    text: str | None = sometimes("text")
-    author: str | None = sometimes("author.name")
-    author_url: str | None = sometimes("author.url")
-    published: str | None = sometimes("datePublished")
+    text: str | None = filled("text")
+    author: str | None = filled("author.name")
+    author_url: str | None = filled("author.url")
+    published: str | None = filled("datePublished")
     statistics: list[Statistic] = sometimes("interactionStatistic[]")
 
 
-class LinkedData(Contract):
+class LinkedData(Contract, nulls=False):
     """The nodes in the page's linked data that are used for the record, by type."""
 
     person: Person | None = sometimes("Person")
@@ -99,17 +102,22 @@ _LISTS = ("interactionStatistic", "worksFor", "alumniOf", "jobTitle", "awards", 
 """Keys whose value is a list, or a single entry without a list around it."""
 
 
-def nodes_by_type(blocks: Iterable[str | bytes]) -> dict[str, Any]:
-    """Return the nodes in the page's linked data in the structure of ``LinkedData``. Broken blocks are skipped."""
+def nodes_by_type(blocks: Iterable[str | bytes]) -> tuple[dict[str, Any], list[str]]:
+    """Return the nodes in the page's linked data in the structure of ``LinkedData``, and the other nodes' types.
+
+    Broken blocks are skipped, and a description of the page itself, which all recorded pages have.
+    """
     found: dict[str, Any] = {"Article": [], "DiscussionForumPosting": []}
+    unknown = []
     for node in linked_data(blocks):
-        kind = node.get("@type")
+        kind = node["@type"]
         if kind == "Person":
-            if isinstance(node.get("name"), str) and node["name"]:
-                found.setdefault("Person", _with_lists(node))
+            found.setdefault("Person", _with_lists(node))
         elif kind in ("Article", "DiscussionForumPosting"):
             found[kind].append(_with_lists(node))
-    return found
+        elif kind != "WebPage":
+            unknown.append(text(kind))
+    return found, unknown
 
 
 def _with_lists(node: dict[str, Any]) -> dict[str, Any]:

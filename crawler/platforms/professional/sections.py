@@ -55,7 +55,7 @@ def _is_date(node: LexborNode) -> bool:
     return node.tag == "time" or (node.tag == "span" and node.css_first("time") is not None)
 
 
-def described(node: LexborNode) -> str | None:
+def described(node: LexborNode) -> Any:
     """Read a description. ``node``: the element with the description's versions, or one of these versions.
 
     If the page contains a shortened and a full version, the full version is read.
@@ -63,30 +63,36 @@ def described(node: LexborNode) -> str | None:
     if _is_version(node) and node.parent is not None:
         node = node.parent
     versions = [each for each in node.iter() if _is_version(each)]
-    return lines(versions[-1] if versions else node) or None
+    return lines(versions[-1] if versions else node) or UNREADABLE  # no recorded element is empty
 
 
 def _is_version(node: LexborNode) -> bool:
     return "show-more-less-text__text" in (node.attributes.get("class") or "")
 
 
-def places(node: LexborNode) -> tuple[str, ...] | None:
-    """Read the degree, the field of study and the grade of a school.
+def places(node: LexborNode) -> Any:
+    """Read the degree, the field of study and the grade of a school, each in an element.
 
-    The page has an empty HTML comment in place of a missing value. If the number of values and comments is not three,
-    and some values have the attribute ``data-section``, then the value without the attribute is the degree, and the
-    others follow in page order.
+    The page has an empty HTML comment in place of a missing value, and no empty element. If the number of values and
+    comments is not three, and some values have the attribute ``data-section``, then the value without the attribute is
+    the degree, and the others follow in page order.
     """
-    found = [each for each in node.iter(include_text=True) if each.tag == "span" or _is_empty_comment(each)]
-    spans = [each for each in found if each.tag == "span"]
-    if not spans:
+    found = [each for each in node.iter(include_text=True) if _is_element(each) or _is_empty_comment(each)]
+    values = [each for each in found if _is_element(each)]
+    if not values:
         text = shown(node)
         return None if text is None else (text,)
-    marked = [each for each in spans if "data-section" in each.attributes]
+    if not all(map(line, values)):
+        return UNREADABLE
+    marked = [each for each in values if "data-section" in each.attributes]
     if len(found) == 3 or not marked:
-        return tuple(line(each) if each.tag == "span" else "" for each in found)
-    degrees = [line(each) for each in spans if "data-section" not in each.attributes]
+        return tuple(line(each) if _is_element(each) else "" for each in found)
+    degrees = [line(each) for each in values if "data-section" not in each.attributes]
     return (degrees[0] if degrees else "", *map(line, marked))
+
+
+def _is_element(node: LexborNode) -> bool:
+    return not (node.tag or "").startswith("-")
 
 
 def _is_empty_comment(node: LexborNode) -> bool:
@@ -106,6 +112,11 @@ def shown_image(node: LexborNode) -> Any:
 def quoted(node: LexborNode) -> str | None:
     """Read a recommendation, without the quotation marks around it."""
     return paragraphs(node).strip(_QUOTES) or None
+
+
+def title(node: LexborNode) -> Any:
+    """Read the title of a link, which names a person."""
+    return collapsed(node.attributes.get("title") or "") or UNREADABLE
 
 
 def one_line(node: LexborNode) -> str | None:
@@ -151,8 +162,8 @@ DATED = Cell(".date-range", dates, empty=NO_DATES, often=3, fallback="time")
 DATE_RANGE = replace(DATED, read=date_range, empty="")
 DATE = Cell("time", shown, often=3)
 DESCRIPTION = Cell(":is(.show-more-less-text, .show-more-less-text__text--less)", described)
-LOGO = Cell("img", shown_image, empty=None)
-CONTRIBUTORS = Cell("a.face-pile__url", _attribute("title"), every=True)
+LOGO = Cell("img", shown_image, "always", None)
+CONTRIBUTORS = Cell("a.face-pile__url", title, every=True, fallback="a[title]")
 _PARAGRAPH = 'p:not([class*="show-more-less"]):not(:has(time))'
 _CONTENTS = ".core-section-container__content"
 FULL_LINK = "a.base-card__full-link"
@@ -272,7 +283,7 @@ TABLE = Table(
         _section(  # the positions and schools of a masked profile
             "masked_history",
             _rows(
-                filled=".blurred-content",
+                filled=".visible-list, .blurred-content",
                 needed=".visible-list",
                 name=Cell('h3:not([class*="blurred"])', shown, "identity"),
                 second=Cell("h4", shown, "always", fallback="h4 + p"),  # some HTML parsers move the text after the h4
@@ -287,7 +298,7 @@ TABLE = Table(
             name=TITLE,
             issuer=SUBTITLE,
             issued=DATE,
-            credential_url=Cell('a[data-tracking-control-name$="see-credential"]', link),
+            credential_url=Cell('a[data-tracking-control-name$="see-credential"]', link, fallback="a.btn-md[href]"),
             url=TITLE_URL,
         ),
         _section(

@@ -291,9 +291,9 @@ def _read_cell(section: LexborNode, name: str, cell: Cell, css: str, places: dic
             outside += cell.kind == "identity"
         elif cell.every or row.get(name) in (None, ""):
             value = cell.read(each)
-            if value is None:
+            if value is None or row.get(name) is UNREADABLE:
                 continue
-            if cell.every:
+            if cell.every and value is not UNREADABLE:
                 row.setdefault(name, []).append(value)
             else:
                 row[name] = value

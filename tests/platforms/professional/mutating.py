@@ -161,7 +161,8 @@ class Marked:
             if cell.kind == "sometimes":
                 continue
             found = [cells[0] for cells in ([*row.css(cell.css)] for row in rows) if cells]
-            for which, nodes in (("first", found[:1]), ("all", found)):
+            # Nothing tells that a list has a row less. A name of skills is the whole row.
+            for which, nodes in (("first", [] if cell.css == "li" else found[:1]), ("all", found)):
                 self._add_cell(f"{label}: {name} of {which}", nodes)
 
     def _add_head(self) -> None:

@@ -32,6 +32,19 @@ NETWORK = Site(light=True)
 MEMBER = "mara-lindqvist"
 HEAD = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">X</h1>'
 
+GHOST = "https://static.licdn.com/ghost"
+"""The URL of a picture that the platform shows if there is none."""
+MEMBER_NODE: dict[str, Any] = {
+    "@type": "Person",
+    "name": "X",
+    "url": f"{SITE}/in/x",
+    "address": {"addressCountry": "NL"},
+    "worksFor": [],
+    "alumniOf": [],
+    "knowsLanguage": [],
+}
+"""The node of a member in linked data, with the keys that each recorded node has."""
+
 
 def page_of(body: str, *, slug: str = "", url: str = f"{SITE}/in/x") -> ProfilePage:
     response = HttpResponse(url, body.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
@@ -347,7 +360,7 @@ def test_pr_7_the_request_has_a_browsers_headers() -> None:
 
 def test_pr_8_the_note_does_not_call_linked_data_complete() -> None:
     employer = {"@type": "Organization", "name": "Y"}
-    data = {"@type": "Person", "name": "X", "url": f"{SITE}/in/x", "worksFor": [employer]}
+    data = MEMBER_NODE | {"worksFor": [employer]}
     availability = read(json.dumps(data))["data_availability"]
     assert (availability["source"], availability["note"]) == (
         "json_ld",
@@ -362,10 +375,11 @@ def masked_page(rows: str, person: dict[str, Any], *, about: str = "") -> Profil
     """Return a page with a masked list, whose rows are "name|title|years"."""
     cells = [each.split("|") for each in rows.split("\n")]
     listed = "".join(
-        f"<li><h3>{name}</h3><h4>{second}</h4>{years and period_of(years)}</li>" for name, second, years in cells
+        f'<li><img src="{GHOST}"><h3>{name}</h3><h4>{second}</h4>{years and period_of(years)}</li>'
+        for name, second, years in cells
     )
     block = f'<section class="experience-education"><ul class="visible-list">{listed}</ul></section>'
-    linked = {"@type": "Person", "name": "X", "url": f"{SITE}/in/x", **person}
+    linked = MEMBER_NODE | person
     return page_of(f'{HEAD}<script type="application/ld+json">{json.dumps(linked)}</script>{about}{block}')
 
 
@@ -499,7 +513,7 @@ def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
     ],
 )
 def test_unreadable_rows_of_the_linked_data_are_reported(name: str, rows: dict[str, Any], unread: str) -> None:
-    person = {"@type": "Person", "name": "Mara Lindqvist", "url": f"{SITE}/in/{MEMBER}", **rows}
+    person = MEMBER_NODE | rows
     linked = json.dumps({"@context": "https://schema.org", "@graph": [person]})
     page = page_of(f'<html><script type="application/ld+json">{linked}</script></html>')
     assert asyncio.run(page.to_item())[name] == []

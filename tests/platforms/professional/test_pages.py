@@ -225,7 +225,7 @@ def test_a_page_nested_ten_thousand_deep(tag: str) -> None:
 @pytest.mark.parametrize(
     ("gone", "fields"),
     [
-        (r'<meta property="profile:(first|last)_name"[^>]*>', set()),
+        (r'<meta property="profile:last_name"[^>]*>', set()),
         (r'<meta property="og:(title|type|image|description)"[^>]*>', set()),
         (r'<h2 class="top-card-layout__headline.*?</h2>', {"headline"}),
         (
