@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from parsel import Selector
 
 from crawler.platforms.photoapp.blocks import missing_or_private, quoted
-from crawler.platforms.photoapp.link import link_of_path
+from crawler.platforms.photoapp.link import shortcode_in
 
 _BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')
 _POST = b"data-media-id="
-_LIKES = re.compile(r"(?P<count>[0-9][0-9,]*) likes?")
-_COMMENTS = re.compile(r"View (?:all )?(?P<count>[0-9][0-9,]*) comments?")
-_SIZE = re.compile(r"(?P<url>\S+) (?P<width>[0-9]{1,5})w")
+_LIKES = re.compile(r"(?P<count>[0-9][0-9,]{0,14}) likes?")
+_COMMENTS = re.compile(r"View (?:all )?(?P<count>[0-9][0-9,]{0,14}) comments?")
+_SIZE = re.compile(r"(?P<url>\S{1,4000}) (?P<width>[0-9]{1,5})w")
 
 
 def raise_for_broken(body: bytes) -> None:
@@ -41,11 +40,10 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
     page = Selector(body.decode(errors="replace"))
     post = page.css(".Embed[data-media-id]")
     kind = post.attrib.get("data-media-type", "")
-    link = link_of_path(urlsplit(post.attrib.get("data-permalink", "")).path)
     return {
         "__typename": kind,
         "id": post.attrib.get("data-media-id"),
-        "shortcode": link.shortcode if link else None,
+        "shortcode": shortcode_in(post.attrib.get("data-permalink", "")),
         "is_video": kind == "GraphVideo",
         "display_url": _picture(page),
         "dimensions": {"height": None, "width": None},
@@ -63,8 +61,8 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
 
 def _picture(page: Selector) -> str | None:
     image = page.css("img.EmbeddedMediaImage")
-    sizes = _SIZE.finditer(image.attrib.get("srcset", "").replace(",http", " , http"))
-    largest = max(sizes, key=lambda size: int(size["width"]), default=None)
+    sizes = [_SIZE.fullmatch(each.strip()) for each in re.split(",(?=http)", image.attrib.get("srcset", ""))]
+    largest = max((size for size in sizes if size), key=lambda size: int(size["width"]), default=None)
     return largest["url"] if largest else image.attrib.get("src")
 
 

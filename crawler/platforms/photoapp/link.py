@@ -6,6 +6,7 @@ import re
 from base64 import urlsafe_b64encode
 from binascii import a2b_base64
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from crawler.platforms.links import Found, PlatformLinks, Url, split_link
 from crawler.platforms.photoapp import PLATFORM
@@ -61,6 +62,20 @@ def link_of_path(path: str) -> PostLink | None:
     if share:
         return PostLink(share="/".join(part for part in ("share", share["kind"], share["token"]) if part))
     return None
+
+
+def shortcode_in(url: str) -> str | None:
+    """Return the shortcode in the URL of a post, with or without the platform's host. For any other text, return None.
+
+    >>> shortcode_in("https://www.instagram.com/a.b/p/DeAZ0uAgNuA/?igsh=x"), shortcode_in("http://[broken")
+    ('DeAZ0uAgNuA', None)
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # not a URL
+        return None
+    link = link_of_path(parts.path) if parts.netloc.lower() in {"", *HOSTS} else None
+    return link.shortcode if link else None
 
 
 def link_of_url(url: str) -> PostLink:

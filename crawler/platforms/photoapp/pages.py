@@ -53,14 +53,15 @@ class PhotoPage(PlatformPage):
 
     def raise_for_no_data(self, keys: Sequence[str], shortcode: str | None = None) -> NoReturn:
         """Raise the error for a response without data. ``keys``: the keys under which the data was expected."""
-        results = blocks.query_results(self.response.body, self.document)
+        body: bytes = self.response.body
+        results = blocks.query_results(body, self.document)
         for each in results:
             if not each.get("data") or any(key in each["data"] for key in keys):
                 blocks.raise_for_query_errors(each)
         found = [each for key in keys for each in self.objects(key)]
         if found or None in [each.get("data", {}) for each in results]:
             blocks.raise_for_null(keys[0])
-        has_results = bool(results) and self.document is None
+        has_results = self.document is None and (bool(results) or blocks.QUERY in body)
         blocks.raise_for_shell(self.response, shortcode, keys[0], has_results=has_results)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ ROUTE_BLOCK = 12
 
 fill, render = Skeletons(__file__), Fragments(__file__)
 
+_PRELOADERS = re.compile(rb'"expectedPreloaders":\[[^\]]*\]')
 _END = b"</body></html>"
 _WORDS = ("feed", "media", "clip", "pill", "overlay", "player", "caption", "sheet", "modal", "surface", "avatar", "row")
 
@@ -95,9 +97,10 @@ def previews_of(page: bytes) -> bytes:
 
 
 def without_block(page: bytes) -> bytes:
-    """Remove the results of the query from a page that ``document`` rendered."""
+    """Remove the results of the query, and the query's name, from a page that ``document`` rendered."""
     start, end = _block(page)
-    return page[: page.rindex(b"<script ", 0, start)] + page[end + len(b"</script>") :]
+    shell = page[: page.rindex(b"<script ", 0, start)] + page[end + len(b"</script>") :]
+    return _PRELOADERS.sub(b'"expectedPreloaders":null', shell)
 
 
 def with_block(page: bytes, change: Callable[[bytes], bytes]) -> bytes:

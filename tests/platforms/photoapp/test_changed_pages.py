@@ -97,6 +97,14 @@ def test_ph_1_a_result_under_an_unknown_key_is_not_a_throttled_page(post: dict[s
     assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
 
 
+@pytest.mark.parametrize("cut", [None, [], {"other": 1}])
+def test_a_page_that_names_a_query_without_its_result_is_not_a_throttled_page(cut: Any) -> None:
+    """The result is null or has moved: pages for throttled visitors name no query."""
+    adapter = "adp_PolarisLoggedOutDesktopWWWPostRootContentQueryRelayPreloader_1"
+    error = error_of(page_of(html({"require": [["x", [adapter, {"__bbox": {"result": cut}}]]]})))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "blind")
+
+
 @pytest.mark.parametrize(
     "scripts",
     [
@@ -216,6 +224,8 @@ def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
         owner.picture,
         None,
     ]
+    no_url = page_of(embed.simple(post).replace(b"https://www.instagram.com/p/", b"http://[broken"), kind=EmbedPage)
+    assert post_of(no_url)["shortcode"] == EXAMPLE
     rounded = page_of(embed.simple(post).replace(b"12,345 likes", b"12.3K likes"), kind=EmbedPage)
     assert post_of(rounded)["edge_media_preview_like"] == {"count": None}
 
