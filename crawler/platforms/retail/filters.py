@@ -1,8 +1,8 @@
-"""Retail: the price filter of a listing, and whether a page's products prove that the platform has applied it."""
+"""Retail: the price filter of a listing, which the prices of a page's products prove or contradict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from crawler.reading.values import number
@@ -10,8 +10,6 @@ from crawler.reading.values import number
 NEAR = 1.0
 """A price may be outside of the filter by this number of dollars, because the platform's own filter has whole dollars.
 """
-MAX_OUTSIDE = 0.2
-"""If a larger share of the prices is outside of the filter, the platform has ignored it."""
 
 
 class PriceFilter(NamedTuple):
@@ -45,32 +43,14 @@ class PriceFilter(NamedTuple):
             self.high is not None and lowest > self.high + NEAR
         )
 
-    def __str__(self) -> str:
-        low, high = ("" if limit is None else f"{limit:.2f}" for limit in self)
-        return f"{low}..{high}"
+    def outside(self, products: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+        """Return how many prices of products (in the contract's format) do not pass the filter, and of how many prices.
 
-
-class Proof(NamedTuple):
-    """What the prices of a page's products show about a filter. Advertisements may have any price."""
-
-    outside: int
-    """Number of prices that do not pass the filter."""
-    of: int
-    """Number of prices. 0: the page proves nothing."""
-
-    @classmethod
-    def of_products(cls, applied: PriceFilter, products: Sequence[Mapping[str, Any]]) -> Proof:
-        """Return what products in the contract's format show about a filter."""
+        Advertisements are left out, because they may have any price.
+        """
         prices = [each["price"] for each in products if not each["is_sponsored"]]
         priced = [each for each in prices if each["min_price"] is not None]
-        return cls(sum(map(applied.excludes, priced)), len(priced))
+        return sum(map(self.excludes, priced)), len(priced)
 
-    @property
-    def is_ignored(self) -> bool:
-        """Whether the platform has ignored the filter."""
-        return self.outside > MAX_OUTSIDE * self.of
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether there are prices, and all of them pass the filter."""
-        return self.of > 0 and self.outside == 0
+    def __str__(self) -> str:
+        return "..".join("" if limit is None else f"{limit:.2f}" for limit in self)

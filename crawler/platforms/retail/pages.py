@@ -15,7 +15,7 @@ from web_poet import field
 from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, UpstreamError
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.filters import PriceFilter, Proof
+from crawler.platforms.retail.filters import PriceFilter
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
@@ -54,6 +54,8 @@ ROOT_CATEGORY = "0"
 
 FACETS_PATH = (*PAGE_PATH[:-1], "contentLayout", "modules[]", "configs", "allSortAndFilterFacets[]", "selectedMin")
 """The path of the price filter that a page states."""
+MAX_OUTSIDE = 0.2
+"""If a larger share of the prices is outside of the requested range, the platform has ignored the price filter."""
 FILTER_IGNORED = "filter_ignored"
 """The reason of the error for a page with other prices than requested."""
 OWN_FACETS = frozenset({"sort", "cat_id"})
@@ -368,7 +370,7 @@ class ListingPage(PlatformPage):
         prices. So the prices of the products prove the filter. A page without prices proves nothing: ``unread`` then
         has the params, and also if a few prices do not pass the filter.
         """
-        if "min_price" not in self.page_params:
+        if not self.page_params.keys() & {"min_price", "max_price"}:
             return  # the request is unknown, or its prices are checked elsewhere
         selected = (facet.kind for facet in self._facets() if any(each.is_selected for each in facet.values))
         facet = (self.listing and self.listing.facet) or next((each for each in selected if each not in OWN_FACETS), "")
@@ -382,12 +384,12 @@ class ListingPage(PlatformPage):
             raise mismatch_error(message, FACETS_PATH, str(requested), reason=reason)
         if requested == PriceFilter():
             return
-        path, proof = f"{ROWS_PATH}.priceInfo", Proof.of_products(requested, self._products)
-        if proof.is_ignored:
-            message = f"The platform ignored the price filter {requested}: {proof.outside} of {proof.of} prices."
+        path, (outside, of) = f"{ROWS_PATH}.priceInfo", requested.outside(self._products)
+        if outside > MAX_OUTSIDE * of:
+            message = f"The platform ignored the price filter {requested}: {outside} of {of} prices are outside of it."
             raise mismatch_error(message, path.split("."), str(requested), reason=FILTER_IGNORED)
-        if not proof.is_complete:
-            self.unread.append(Unread(path, "unproven", *proof, names=requested.params))
+        if outside or not of:
+            self.unread.append(Unread(path, "unproven", outside, of, names=requested.params))
 
     def _raise_if_blind(self) -> None:
         """Raise an error if the page has products, but none can be read.

@@ -101,6 +101,11 @@ def test_the_price_filter_that_a_page_states_is_the_requested_one(
     assert result(page([INSIDE], facet("price", selectedMin=low, selectedMax=high), asked=asked)) == expected
 
 
+def test_a_saved_page_is_compared_with_a_single_limit_given_as_text() -> None:
+    assert result(page([OUTSIDE], asked={"max_price": "30"})) == IGNORED
+    assert result(page([OUTSIDE], asked={"min_price": "30"})) == PROVEN
+
+
 def test_rows_prove_a_filter_that_the_page_states() -> None:
     stated = facet("price", selectedMin=20, selectedMax=30)
     assert result(page([OUTSIDE], stated)) == IGNORED
