@@ -205,6 +205,10 @@ class VideoPage(VideositePage):
         if not is_video_id(self._video) or (requested and requested != self._video):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
             raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
+        if not count(self._metadata.seconds) and self._metadata.live is None:
+            # All 26 recorded videos state a length or a live broadcast; only those that are or were announced or live
+            # have a length of 0, or none.
+            self.unread.append(Unread("microformat.playerMicroformatRenderer.lengthSeconds", "missing"))
         if self._metadata.published and unix_time(self._metadata.published) is None:
             # In all recorded responses, the time has a UTC offset. Without an offset, the date is null.
             self.unread.append(Unread("microformat.playerMicroformatRenderer.publishDate", "type"))

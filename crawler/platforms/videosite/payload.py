@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.platforms.videosite.payload_rows import Answer, LeftOut, PanelHolder, Row, Text
-from crawler.reading.contract import always, often, sometimes
+from crawler.reading.contract import always, filled, sometimes
 from crawler.reading.unread import Unread
 
 _PANEL_REQUEST = (
@@ -24,8 +24,8 @@ BANNER_MARK = b'"imageBannerViewModel"'
 class Tracked(Answer):
     """A value from the request that the response repeats, such as the requested id."""
 
-    key: str | None = often("key")
-    value: str | int | float | bool | None = sometimes("value")
+    key: str | None = filled("key")
+    value: str | int | float | bool | None = always("value")
 
 
 class Alert(Answer):
@@ -193,9 +193,10 @@ class Page(Response, PanelHolder):
     def contradictions(self, block: bytes) -> list[Unread]:
         """Return what is missing, as other parts of the page show. ``block``: the JSON text of the page.
 
-        On all recorded pages since 2024-07: a page has metadata if it has a whole header, and a header if it has
-        metadata; exactly the channels with a badge have the text for screen readers (``spoken_title``). For channels
-        without a banner, both the key ``banner`` and the text ``imageBannerViewModel`` are absent.
+        On all recorded pages since 2024-07: a page has metadata if it has a whole header, or a topic's header and a
+        canonical URL, and a header if it has metadata; exactly the channels with a badge have the text for screen
+        readers (``spoken_title``). For channels without a banner, both the key ``banner`` and the text
+        ``imageBannerViewModel`` are absent.
         """
         header, is_channel = self.channel_header, self.metadata is not None
         is_whole = header is not None and bool(header.lines or header.about_token)
@@ -204,7 +205,7 @@ class Page(Response, PanelHolder):
             present["header"] = self.header and (self.header.channel or self.header.game or self.header.topics)
             present[f"{TABS_PATH}.tabRenderer.{URL_PATH}"] = all(tab.url for tab in self.tabs)
             present[f"{TABS_PATH}.tabRenderer.{PARAMS_PATH}"] = all(tab.params for tab in self.tabs)
-        if is_whole:
+        if is_whole or (self.header is not None and self.header.topics and self.canonical_url):
             present[METADATA_PATH] = is_channel
         if header is not None and (is_channel or is_whole):
             present[f"{HEADER_PATH}.{LINES_PATH}"] = header.lines
@@ -238,7 +239,7 @@ class Continuation(Response):
 
 
 class Metadata(Answer):
-    """A video's metadata. 6 of 6 recorded videos of 2026 have the keys that are declared ``always``.
+    """A video's metadata. 22 of 22 recorded videos of 2026 have the keys that are declared ``always``.
 
     Numbers are texts. ``viewCount`` is 0 before a stream starts, and ``lengthSeconds`` is 0 while a stream is live.
     """
@@ -250,7 +251,7 @@ class Metadata(Answer):
     channel_url: str | None = always("ownerProfileUrl")
     url: str | None = always("canonicalUrl")
     title: Text | None = always("title")
-    description: Text | None = sometimes("description")
+    description: Text | None = always("description")
     published: str | None = always("publishDate")
     uploaded: str | None = always("uploadDate")
     image: str | None = always("thumbnail.thumbnails[-1].url")

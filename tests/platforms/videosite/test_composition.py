@@ -11,11 +11,13 @@ import pytest
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.videosite.base import VideositePage
+from crawler.platforms.videosite.details import VideoPage
+from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.lists import PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.record import record
 from tests.platforms.videosite.test_findings import Change, lockups, page_of, rename, rows_of
-from tests.platforms.videosite.test_pages import HARBOR, error_of
+from tests.platforms.videosite.test_pages import BODIES, HARBOR, error_of
 from tests.videosite import page_with
 
 ID = HARBOR.id
@@ -33,6 +35,8 @@ TOPIC = {
 CAROUSEL = {
     "carouselHeaderRenderer": {"contents": [{"carouselItemRenderer": {}}, {"topicChannelDetailsRenderer": TOPIC}]}
 }
+SPORTS = {**CAROUSEL}
+"""The same header on a page without metadata and without a canonical URL."""
 GAME = {
     "interactiveTabbedHeaderRenderer": {
         "title": {"simpleText": "Chess"},
@@ -62,6 +66,8 @@ def composed(shown: dict[str, Any] | None, *, has_metadata: bool, has_tab_urls: 
             del data["header"]
         if not has_metadata:
             del data["metadata"]
+        if shown is SPORTS:
+            del data["microformat"]
         if not has_tab_urls:
             (tab,) = (each for each in data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"] if is_open(each))
             del tab["tabRenderer"]["endpoint"]
@@ -82,7 +88,8 @@ def is_open(entry: Any) -> bool:
         (CAROUSEL, True, {"display_name": HARBOR.name, "follower_count": 125_000_000, "verification_status": None}, []),
         (GAME, True, {"display_name": HARBOR.name, "banner_image": "https://yt3.example/banner"}, []),
         (TITLE_ONLY, False, {"display_name": "News", "verification_status": None, "follower_count": None}, []),
-        (CAROUSEL, False, {"display_name": "Songs", "profile_image": "https://yt3.example/a=s176"}, []),
+        (SPORTS, False, {"display_name": "Songs", "profile_image": "https://yt3.example/a=s176"}, []),
+        (CAROUSEL, False, {"display_name": "Songs"}, ["metadata.channelMetadataRenderer: missing"]),
         (GAME, False, {"display_name": "Chess", "biography": "A game.", "verification_status": None}, []),
         ({}, True, {"display_name": HARBOR.name, "follower_count": None}, ["header: missing"]),
         ({"newHeader": {}}, True, {"display_name": HARBOR.name}, ["header.…unknown: unknown (newHeader)"]),
@@ -99,7 +106,7 @@ def test_header_and_metadata_are_composed(
 
 
 @pytest.mark.parametrize("tab", ["", "videos"])
-@pytest.mark.parametrize("shown", [TITLE_ONLY, CAROUSEL, {}], ids=["title", "carousel", "none"])
+@pytest.mark.parametrize("shown", [TITLE_ONLY, SPORTS, {}], ids=["title", "carousel", "none"])
 def test_a_generated_destination_is_not_blind(shown: dict[str, Any], tab: str) -> None:
     change = composed(shown, has_metadata=False, has_tab_urls=False)
     body = page_with(change=change)
@@ -365,6 +372,31 @@ def test_a_row_of_several_owners_has_the_channel_as_its_author() -> None:
     item, problems = read(page_with(older(shortBylineText={"runs": [byline]})), tab="videos")
     (post,) = record(OWN, item["posts"], [])["posts"]
     assert (post["author_id"], post["author_name"], problems) == (ID, HARBOR.name, [])
+
+
+@pytest.mark.parametrize(
+    ("parts", "problems"),
+    [
+        ({}, []),
+        ({"lengthSeconds": None}, ["microformat.playerMicroformatRenderer.lengthSeconds: missing"]),
+        ({"lengthSeconds": "0"}, ["microformat.playerMicroformatRenderer.lengthSeconds: missing"]),
+        ({"lengthSeconds": "0", "liveBroadcastDetails": {"isLiveNow": True}}, []),
+        ({"lengthSeconds": None, "liveBroadcastDetails": {"isLiveNow": False}}, []),
+        ({"description": None}, ["microformat.playerMicroformatRenderer.description: missing"]),
+    ],
+)
+def test_a_video_states_its_length_or_its_broadcast(parts: dict[str, Any], problems: list[str]) -> None:
+    data = orjson.loads(BODIES[VideoPage])
+    metadata = data["microformat"]["playerMicroformatRenderer"] | parts
+    kept = {key: value for key, value in metadata.items() if value is not None}
+    data["microformat"]["playerMicroformatRenderer"] = kept
+    assert read(orjson.dumps(data), VideoPage)[1] == problems
+
+
+def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment_has() -> None:
+    listed, fed = (post("aaaaaaaaaaa", kind="video", caption="One #a", description=text) for text in ("", "@who #b #a"))
+    (found,) = record(OWN, [listed], [fed])["posts"]
+    assert (found["hashtags"], found["mentions"]) == (["a", "b"], ["who"])
 
 
 def test_a_playlist_with_an_unknown_alert_is_not_empty() -> None:
