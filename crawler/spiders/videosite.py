@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import structlog
 from scrapy import Request
 
 from crawler.errors import (
+    OTHER_FORM_REASONS,
     CircuitOpen,
     ExtractionFailed,
     ScrapeError,
@@ -160,8 +161,7 @@ class ChannelReader:
             ScrapeError: the channel's page and its fallbacks failed, or the page of the list failed.
         """
         if known := first.request.meta.get("channel"):
-            listing = dict(await (await first.page(ContinuationPage)).to_item())
-            return await self._record(known, await self._confirmed(listing, known["profile"]["profile_id"]))
+            return await self._record(known, dict(await (await first.page(ContinuationPage)).to_item()))
         return await self._record(await self._channel(first))
 
     # The channel
@@ -170,11 +170,11 @@ class ChannelReader:
         """Return the channel's page. If it is not found, try other URL paths; after most other errors, API calls."""
         try:
             return await self._redirected(dict(await (await first.page(ChannelPage)).to_item()))
-        except (UpstreamRateLimited, UpstreamTimeout):
-            raise
         except TargetNotFound as error:
             return await self._by_other_addresses(error)
         except UpstreamError as error:
+            if isinstance(error, UpstreamRateLimited | UpstreamTimeout) or error.reason in OTHER_FORM_REASONS:
+                raise
             return await self._by_api_calls(error)
 
     async def _by_other_addresses(self, not_found: TargetNotFound) -> Item:
@@ -203,9 +203,11 @@ class ChannelReader:
                 page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
         if not page["moved_to"]:
             return page
-        expected = "a channel that does not redirect"
+        raise self._moved_in_circles("onResponseReceivedActions")
+
+    def _moved_in_circles(self, part: str) -> ScrapeError:
         message = f"The channel redirected {MAX_REDIRECTS} times."
-        raise mismatch_error(message, ["onResponseReceivedActions"], expected, reason="moved_in_circles")
+        return mismatch_error(message, [part], "a channel that does not redirect", reason="moved_in_circles")
 
     async def _by_api_calls(self, failed: ScrapeError) -> Item:
         """Return the channel's page from the API calls that the page makes, because the page has ``failed``.
@@ -232,20 +234,16 @@ class ChannelReader:
         Raises:
             ScrapeError: a call failed.
         """
-        request = upstream.browse_request(self.origin, channel, self.tab, ids=self.ids)
+        browse = partial(upstream.browse_request, self.origin, channel, ids=self.ids)
         try:
-            return await self.item(ChannelPage, request, retry=False)
+            return await self.item(ChannelPage, browse(self.tab), retry=False)
         except ExtractionFailed as error:
             if error.reason != "wrong_tab":
                 raise
-            home = await self.item(
-                ChannelPage, upstream.browse_request(self.origin, channel, ids=self.ids), retry=False
-            )
-            params = home["tab_params"].get(self.tab)
-            if not params:
+            home = await self.item(ChannelPage, browse(), retry=False)
+            if not (params := home["tab_params"].get(self.tab)):
                 raise
-        request = upstream.browse_request(self.origin, channel, self.tab, params=params, ids=self.ids)
-        return await self.item(ChannelPage, request, retry=False)
+        return await self.item(ChannelPage, browse(self.tab, params=params), retry=False)
 
     async def _resolved(self) -> str:
         """Return the channel's id: from the target's params, or from an API call for each possible address."""
@@ -265,7 +263,7 @@ class ChannelReader:
             except TargetNotFound:
                 if address == addresses[-1]:
                     raise
-        raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
+        raise self._moved_in_circles("endpoint")
 
     # The record
 
@@ -279,10 +277,12 @@ class ChannelReader:
         if version and version != self.ids.client_version:
             self.spider.report_stale_id(f"client_version {self.ids.client_version}", f"the page has {version}")
         self.ids = self.ids.with_version(version)
-        profile, tabs = page["profile"], self._tabs(page)
-        channel = profile["profile_id"]
-        if listing is None:
-            listing = await self._list_page(page, channel, tabs[0])
+        tabs, profile, channel = self._tabs(page), page["profile"], page["profile"]["profile_id"]
+        listing = listing or await self._list_page(page, channel, tabs[0])
+        has_token = self.continuation is not None and bool(self.continuation.token)
+        if has_token and not (listing["posts"] or listing["continuation"] or listing["more"]):
+            listing = await self._list_page(page, channel, tabs[0])  # an empty page is requested once more
+            self.has_end = bool(listing["posts"])
         posts, token = listing["posts"], listing["continuation"]
         more = listing["more"] and not token
         seen = self.continuation.seen if self.continuation else []
@@ -309,21 +309,12 @@ class ChannelReader:
     async def _list_page(self, page: Item, channel: str, tab: str) -> Item:
         """Return this target's page of the list, as a dict with ``posts``, ``continuation`` and ``more``."""
         if self.continuation and self.continuation.token:
-            request = self._continuation_request(channel, tab, self.continuation.token)
-            return await self._confirmed(await self.item(ContinuationPage, request), channel)
+            return await self.item(ContinuationPage, self._continuation_request(channel, tab, self.continuation.token))
         if page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
         if page["tab"] != tab and tab in page["tabs"]:
             return await self.item(ChannelPage, upstream.channel_request(self.origin, f"channel/{channel}", tab))
         return page
-
-    async def _confirmed(self, listing: Item, channel: str) -> Item:
-        """Return the page of a list that the cursor's token leads to. If it is empty, request it once more."""
-        if self.continuation and not (listing["posts"] or listing["continuation"] or listing["more"]):
-            request = self._continuation_request(channel, self.tab, self.continuation.token)
-            listing = await self.item(ContinuationPage, request)
-            self.has_end = bool(listing["posts"])
-        return listing
 
     def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
         return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)

@@ -14,6 +14,7 @@ from scrapy.http import Response
 from crawler.errors import (
     BlockedByPolicy,
     CircuitOpen,
+    ExtractionFailed,
     InvalidRequest,
     Overloaded,
     ScrapeError,
@@ -233,6 +234,13 @@ def test_fallback_of_a_page_that_could_not_be_downloaded(error: ScrapeError, *, 
         return
     with pytest.raises(type(error)):
         asyncio.run(record)
+
+
+def test_an_alert_without_a_known_meaning_needs_no_further_request() -> None:
+    stub = Stub(site())
+    with pytest.raises(ExtractionFailed) as raised:
+        scrape(stub, username="@no-longer")
+    assert (raised.value.reason, stub.kinds()) == ("unknown_alert", ["page"])
 
 
 def test_repeated_token_ends_the_list() -> None:

@@ -58,13 +58,18 @@ NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
 
 
+def quoted(path: Path, mark: str) -> list[Detail]:
+    """Return the details of an error that quote its mark: the text or number by which the platform states the cause."""
+    return [{"loc": list(path), "msg": mark, "type": "mark"}]
+
+
 def alert_error(message: str) -> ScrapeError:
     """Return the error for an alert on a page without content. ``message``: the alert's text, which the details quote.
 
     The error is a ``TargetNotFound``, a ``TargetRestricted`` or an ``UpstreamError`` if the text is known, else an
     ``ExtractionFailed`` with the reason ``unknown_alert``.
     """
-    details: list[Detail] = [{"loc": ["alerts", 0, "alertRenderer", "text"], "msg": message, "type": "alert"}]
+    details = quoted(("alerts", 0, "alertRenderer", "text"), message)
     for pattern, kind, reason in ALERTS:
         if re.search(pattern, message, re.IGNORECASE):
             return kind(f"The platform reported: {message}", details=details, reason=reason)
@@ -95,9 +100,7 @@ class VideositePage(PlatformPage):
         """Return the error for a response with status 400. Only if the requested id is malformed, the id is wrong."""
         channel = text(self.page_params.get("channel"))
         if channel and not re.fullmatch(CHANNEL_ID, channel):
-            details: list[Detail] = [
-                {"loc": ["channel"], "msg": f"{channel} is not a channel id", "type": "bad_request"}
-            ]
+            details = quoted(("channel",), channel)
             return TargetNotFound("The platform rejected the channel id.", details=details, reason="invalid_id")
         message = "The platform rejected the request as invalid (400)."
         return missing_error(message, ("error", "code"), reason="bad_request")
@@ -140,7 +143,7 @@ class VideositePage(PlatformPage):
             message = "The platform returned a CAPTCHA page for unusual traffic."
             raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            details: list[Detail] = [{"loc": ["title"], "msg": "Error 404 (Not Found)", "type": "title"}]
+            details = quoted(("title",), NOT_FOUND_MARK.decode())
             raise TargetNotFound("The platform has no such page.", details=details, reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
@@ -153,7 +156,7 @@ class VideositePage(PlatformPage):
             **dict.fromkeys(map(str, BLOCK_STATUSES), (UpstreamBlocked, "refused")),
         }
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
-        details: list[Detail] = [{"loc": ["error", "code"], "msg": text(code), "type": "error_code"}]
+        details = quoted(("error", "code"), text(code))
         raise kind(f"The platform reported an error: {code}.", details=details, reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:

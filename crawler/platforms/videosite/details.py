@@ -12,18 +12,16 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import missing_error
-from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
+from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, quoted
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
-from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
+from crawler.platforms.videosite.item import Path, first, handle_in, is_video_id, post
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
 from crawler.platforms.videosite.profile import about_of, blank, creation
 from crawler.platforms.videosite.schema import CHANNEL_ID
-from crawler.reading.json import assigned_block
 from crawler.reading.unread import MAX_NAMES, Unread
 from crawler.reading.values import count, text, unix_time
 
-PLAYER = "ytInitialPlayerResponse"
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
 """Matches the player's message that the visitor must prove not to be a bot."""
 
@@ -177,14 +175,14 @@ class FeedPage(VideositePage):
 
 @attrs.define(slots=False)
 class VideoPage(VideositePage):
-    """A video's metadata, from the player's API call or the video's page. ``page_params`` contains ``video``."""
+    """A video's metadata, from the player's API call. ``page_params`` contains ``video``."""
 
     source: ClassVar[str] = "video"
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        player = '"playabilityStatus"' in body and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
-        return player or '"playerMicroformatRenderer"' in body or f"{PLAYER} = {{" in body
+        is_player = '"playabilityStatus"' in body or '"playerMicroformatRenderer"' in body
+        return is_player and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response contains the video's metadata.
@@ -224,14 +222,15 @@ class VideoPage(VideositePage):
         """
         status, message = self._player.status or "", self._player.reason or ""
         reported = f"The platform reported: {message or status}"
+        path: Path = ("playabilityStatus", "reason" if message else "status")
         if BOT.search(message):
             raise UpstreamBlocked(reported, reason="bot_check")
         if "try again later" in message:
             raise UpstreamRateLimited(reported, reason="rate_limited")
         if status == "ERROR":
-            raise TargetNotFound(reported, reason="unavailable")
+            raise TargetNotFound(reported, details=quoted(path, message or status), reason="unavailable")
         if status and status != "OK":
-            raise TargetRestricted(reported, reason=status.lower())
+            raise TargetRestricted(reported, details=quoted(path, message or status), reason=status.lower())
 
     @field
     def posts(self) -> list[dict[str, Any]]:
@@ -258,12 +257,6 @@ class VideoPage(VideositePage):
     def profile(self) -> dict[str, Any]:
         data = self._metadata
         return blank(data.channel or "", handle=handle_in(data.channel_url or ""), name=data.channel_name or "")
-
-    @cached_property
-    def _block(self) -> bytes | None:
-        """The JSON text of the player's data. A video's page contains the player's data and the page's own data."""
-        player = assigned_block(self._body, PLAYER)
-        return super()._block if player is None else player
 
     @cached_property
     def _player(self) -> Player:
@@ -300,7 +293,9 @@ class ResolvePage(VideositePage):
         if self._endpoint is None or self._endpoint.is_empty:
             raise missing_error("The response contains no endpoint of a known kind.", ("endpoint",), reason="blind")
         if not self.channel and not self.url:
-            raise TargetNotFound("The address does not lead to a channel.", reason="wrong_page_kind")
+            other = self._endpoint.video or self._endpoint.playlist or self._endpoint.channel or ""
+            message = f"The address leads to another page than a channel: {other}."
+            raise TargetNotFound(message, details=quoted(("endpoint",), other), reason="wrong_page_kind")
 
     @field
     def channel(self) -> str:
