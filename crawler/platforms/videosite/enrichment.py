@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -27,7 +27,13 @@ from crawler.reading.contract import OFTEN_ROWS
 from crawler.reading.unread import Unread
 
 if TYPE_CHECKING:
-    from crawler.spiders.videosite import ChannelReader
+    from scrapy import Request
+
+    from crawler.platforms.videosite.base import VideositePage
+    from crawler.platforms.videosite.ids import Ids
+    from crawler.platforms.videosite.schema import Continuation
+    from crawler.spiders.base import PlatformSpider
+    from crawler.targets.target import Target
 
 logger = structlog.get_logger(__name__)
 
@@ -41,10 +47,28 @@ the details found so far."""
 LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 
 
+class Reader(Protocol):
+    """The part of ``ChannelReader`` in ``spiders/videosite.py`` that ``Enrichment`` uses."""
+
+    spider: PlatformSpider
+    target: Target
+    origin: str
+    ids: Ids
+    continuation: Continuation | None
+
+    async def item(
+        self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
+    ) -> Item:
+        """Fetch a page and return its item."""
+
+    async def optional(self, kind: type[VideositePage], request: Request) -> Item | None:
+        """Fetch an optional page and return its item, or None if it fails."""
+
+
 class Enrichment:
     """Requests the Atom feed of a tab, and the metadata of the items that are not in the feed."""
 
-    def __init__(self, reader: ChannelReader, channel: str, tab: str) -> None:
+    def __init__(self, reader: Reader, channel: str, tab: str) -> None:
         self._reader = reader
         self._channel = channel
         self._tab = tab
