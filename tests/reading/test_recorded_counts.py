@@ -6,6 +6,8 @@ import re
 from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.platforms.professional.document import shown_count
 from crawler.reading.values import stated_count
@@ -86,3 +88,20 @@ def test_a_unit_beside_another_word_is_not_read(text: str) -> None:
     shown = shown_count(text)
     assert shown is not None
     assert (shown.value, shown.is_shortened) == (None, True)
+
+
+@given(st.integers(0, 10**15))
+def test_an_exact_count_is_read_as_it_is_written(number: int) -> None:
+    assert stated_count(f"{number:,} views", "views") == stated_count(f"{number:,}") == number
+
+
+@given(st.integers(0, 999), st.integers(0, 9), st.sampled_from(["K", "M", "B", "k", "bn"]))
+def test_a_rounded_count_is_its_number_times_its_unit(whole: int, tenth: int, unit: str) -> None:
+    scale = {"k": 10**3, "m": 10**6, "b": 10**9, "bn": 10**9}[unit.lower()]
+    assert stated_count(f"{whole}.{tenth}{unit} views", "views") == whole * scale + tenth * scale // 10
+
+
+@given(st.text(max_size=30))
+def test_any_text_gives_a_count_of_its_own_digits_or_none(text: str) -> None:
+    found = stated_count(text)
+    assert found is None or str(found) == text.strip().replace(",", "").lstrip("0").rjust(1, "0")
