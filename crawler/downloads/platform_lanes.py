@@ -217,7 +217,12 @@ class Lanes:
         lane = self.only or target.release.lane
         if self.on_completed is not None:
             self.on_completed(outcome)
-        if lane is not None and not self.only and isinstance(outcome.error, REFUSED):
+        self.remember(target, outcome.error)
+
+    def remember(self, target: Target, error: ScrapeError | None) -> None:
+        """If there are several lanes and the platform has refused the target, remember its egress."""
+        lane = target.release.lane
+        if lane is not None and not self.only and isinstance(error, REFUSED):
             storing = asyncio.ensure_future(self.refusals.remember(target_key(target), lane.egress.name))
             self._storing.add(storing)
             storing.add_done_callback(self._storing.discard)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NoReturn, Self
 
-from pydantic import Field, model_validator
+import structlog
+from pydantic import BaseModel, Field, model_validator
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from crawler.errors import ExtractionFailed, ScrapeError, ShuttingDown
+from crawler.errors import Detail, ExtractionFailed, ScrapeError, ServiceError, ShuttingDown
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.retail.exhaustive import ExhaustiveCrawl
+from crawler.platforms.retail.filters import PriceFilter, ignores
 from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, SearchPage
+from crawler.platforms.retail.plan import MAX_REQUESTS, Plan
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import DEFAULT_SORT, CategoryParams, Listing, SearchListing, SearchParams
-from crawler.platforms.retail.slices import PageRead, Row, Slice, Step, Taken
+from crawler.platforms.retail.slices import Fact, Page, Row, Slice, Step
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
 from crawler.targets.exceptions import LimitReached
 from crawler.targets.target import Outcome, Scraper, Target
 from crawler.targets.tracker import target_failing
 from crawler.targets.warning import OutcomeWarning
+
+logger = structlog.get_logger(__name__)
 
 
 class RetailArguments(CrawlArguments):
@@ -89,8 +92,8 @@ class RetailSpider(PlatformSpider):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._crawls: dict[str, ExhaustiveCrawl] = {}
-        """Id of the requested target -> its exhaustive crawl, while this is in progress."""
+        self._plans: dict[str, Plan] = {}
+        """Id of the requested target -> the plan of its exhaustive crawl, while this is in progress."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -117,69 +120,12 @@ class RetailSpider(PlatformSpider):
                 del request.meta["page_params"][name]
         return self.for_page(ListingPage, request)
 
-    def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
-        """Return the params of the page to request for a target of an exhaustive crawl.
-
-        For a requested target, begin its exhaustive crawl at the first page, in the default order.
-
-        Raises:
-            LimitReached: the target only reports the end of its crawl, which has reached ``max_requests``.
-            ExtractionFailed: the target only reports the end of its crawl, which has not found all products.
-        """
-        if target.parent is None:
-            root = replace(slice_of(params), sort=DEFAULT_SORT)
-            self._crawls[target.root or target.id] = new = self._new_crawl(root)
-            new.begin()
-            return params.model_copy(update={"page": 1, "sort": DEFAULT_SORT})
-        crawl = self._crawls.get(target.root or "")
-        if crawl and _is_report(target, crawl):
-            self._report(target, crawl)
-        return params
-
-    def _report(self, target: Target, crawl: ExhaustiveCrawl) -> NoReturn:
-        """Raise the error of a crawl that has ended without all products: see ``_begin``."""
-        coverage = crawl.coverage
-        self.tracker.warn(target, OutcomeWarning.of_coverage(ListingPage.source, coverage))
-        if crawl.left_out:
-            found = f"{coverage.collected:,} of about {coverage.expected or 0:,} products found"
-            raise LimitReached(f"max_requests={self.args.max_requests} reached: {found}.", reason="max_requests")
-        raise ExtractionFailed(
-            f"The category is incomplete: {coverage}.",
-            details=[{"loc": [*PAGE_PATH, "aggregatedCount"], "msg": str(coverage), "type": "incomplete"}],
-            reason="incomplete",
-        )
-
-    def _new_crawl(self, root: Slice) -> ExhaustiveCrawl:
-        return ExhaustiveCrawl(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
-
-    def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
-        if root is None or not notes:
-            return pending
-        crawl = self._crawls[root] = self._new_crawl(Slice(*notes[0][1]["slice"]))  # the slice of the first page
-        for code, note in notes:
-            crawl.restore(note, stored=code == "OK")
-        return self._resumed(crawl, root, pending)
-
-    def _resumed(self, crawl: ExhaustiveCrawl, root: str, pending: list[Target]) -> list[Target]:
-        """Return targets for a category's pending pages, and for the pages that ``max_requests`` excluded before.
-
-        If no page is left and products are missing, return the pending target that reports this.
-        """
-        mine = [(target, _step(target, crawl)) for target in pending]
-        steps = crawl.resume([step for _, step in mine])
-        requested = Target(root, self.scrapers[0], CategoryParams(cat_id=crawl.root.cat_id), batch=True, root=root)
-        pages = [target for target, step in mine if not crawl.is_report(step)]
-        pages += [_followup(requested, step) for step in steps]
-        reports = [target for target, step in mine if crawl.is_report(step)]
-        return pages + (reports[:1] if crawl.reported else [])
-
     async def scrape(self, target: Target, first: First) -> Data | None:
         """Return a page of a category or of search results. The next page becomes a follow-up (see ``follow``)."""
-        crawl = self._crawls.get(target.root or "")
-        if crawl and isinstance(target.params, CategoryParams):
-            return await self._scrape_slice(target, crawl, first)
         page = await first.page(ListingPage)
         data = await page.to_item()
+        if plan := self._plans.get(target.root or ""):
+            return self._new_products(target, plan, page, data)
         ids, is_first = page.own_ids, data["page"] == 1
         advertised, is_proven = data["returned"] - len(ids), not page.unproven
         self.count_rows(
@@ -192,105 +138,149 @@ class RetailSpider(PlatformSpider):
             self.close_listing(target, page.source, ended=None)
         return data
 
-    async def _scrape_slice(self, target: Target, crawl: ExhaustiveCrawl, first: First) -> Data | None:
+    # Exhaustive crawls
+
+    def _begin(self, target: Target, params: CategoryParams) -> CategoryParams:
+        """Return the params of the page to request for a target of an exhaustive crawl.
+
+        For a requested target, begin its exhaustive crawl at the first page, in the default order.
+
+        Raises:
+            LimitReached: the target only reports the end of its crawl, which has reached ``max_requests``.
+            ExtractionFailed: the target only reports the end of its crawl, which may lack products.
+        """
+        if target.parent is None:
+            params = params.model_copy(update={"page": 1, "sort": DEFAULT_SORT})
+            self._plans[target.root or target.id] = plan = self._new_plan(_step(params).part)
+            plan.next()
+        elif (running := self._plans.get(target.root or "")) and _is_report(target, running):
+            self._report(target, running)
+        return params
+
+    def _new_plan(self, root: Slice) -> Plan:
+        return Plan(root, self.settings.getint("LISTING_CEILING"), self.args.max_requests)
+
+    def _report(self, target: Target, plan: Plan) -> NoReturn:
+        """Raise the error of a crawl that may lack products: see ``_begin``."""
+        coverage = plan.coverage
+        self.tracker.warn(target, OutcomeWarning.of_coverage(ListingPage.source, coverage))
+        if coverage.reasons == (MAX_REQUESTS,):
+            found = f"{coverage.collected:,} of about {coverage.expected or 0:,} products found"
+            raise LimitReached(f"max_requests={self.args.max_requests} reached: {found}.", reason=MAX_REQUESTS)
+        details: list[Detail] = [{"loc": [*PAGE_PATH, "aggregatedCount"], "msg": str(coverage), "type": "incomplete"}]
+        details += [{"loc": ["pages", str(step)], "msg": code, "type": "page_failed"} for step, code in plan.failed]
+        raise ExtractionFailed(f"The category is incomplete: {coverage}.", details=details, reason="incomplete")
+
+    def _new_products(self, target: Target, plan: Plan, page: ListingPage, data: Data) -> Data | None:
         """Return the page with its new products only, and push the crawl's next pages as follow-up targets.
 
         Return None if no product is new, except for the requested target: an empty category has a record, too.
         """
-        part, number = _step(target, crawl)
-        try:
-            page = await first.page(ListingPage)
-            data = await page.to_item()
-        except ShuttingDown:
-            raise
-        except ScrapeError:
-            self._push(target, crawl.fail(part, number))
-            raise
-        taken = crawl.take(part, _read(page, data, number))
-        self._push(target, taken)
-        if not taken.fresh and target.parent is not None:
+        assert isinstance(target.params, CategoryParams)
+        fact = plan.take(_step(target.params), _facts(page, data, target.params))
+        self._push(target, plan, fact)
+        if not fact.ids and target.parent is not None:
             return None
         by_id = {each["item_id"]: each for each in reversed(data["products"])}
-        products = [by_id[item_id] for item_id in taken.fresh]
+        products = [by_id[item_id] for item_id in fact.ids]
         return {**data, "products": products, "returned": len(products)}
 
-    def _push(self, target: Target, taken: Taken) -> None:
-        self.tracker.note(target, taken.note)
-        for step in taken.steps:
+    def _push(self, target: Target, plan: Plan, fact: Fact) -> None:
+        """Push the pages to request after the result of a page. If the crawl has ended incomplete, push its report."""
+        self.tracker.note(target, fact.model_dump(mode="json"))
+        steps = plan.next()
+        if not plan.open and plan.coverage.reasons:
+            steps = [Step(plan.root)]
+        for step in steps:
             self.tracker.push(_followup(target, step))
 
-    @property
-    def status_lines(self) -> list[str]:
-        return [str(crawl) for crawl in self._crawls.values() if not crawl.finished]
+    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> bool:  # noqa: FBT001  # receives the signal
+        """Continue an exhaustive crawl without a page that failed. Return whether the outcome is left to the category.
 
-    def target_failing(self, target: Target, error: ScrapeError, has_note: bool) -> None:  # noqa: FBT001  # receives the signal
-        """Continue the exhaustive crawl without a target that failed outside ``scrape()``, by a deadline or a bug."""
-        crawl = self._crawls.get(target.root or "")
-        if crawl is None or has_note or isinstance(error, ShuttingDown):
-            return
-        if isinstance(target.params, CategoryParams) and not _is_report(target, crawl):
-            self._push(target, crawl.fail(*_step(target, crawl)))
+        The failures of the first page, of a report and of the product's own code remain the outcomes of their targets.
+        """
+        plan = self._plans.get(target.root or "")
+        if plan is None or has_note or isinstance(error, ShuttingDown) or _is_report(target, plan):
+            return False
+        step = _step(target.params)
+        logger.info("page_failed", page=str(step), code=error.code, reason=error.reason)
+        self.lanes.remember(target, error)
+        self._push(target, plan, plan.fail(step, error.code))
+        return target.parent is not None and type(error) is not ServiceError
 
     def target_completed(self, outcome: Outcome) -> None:
         super().target_completed(outcome)
         target = outcome.target
-        if not isinstance(target, Target) or target.root not in self._crawls:
+        if not isinstance(target, Target) or (plan := self._plans.get(target.root or "")) is None:
             return
-        crawl = self._crawls[target.root]
-        reported = isinstance(target.params, CategoryParams) and _is_report(target, crawl)
         if outcome.error is not None and outcome.note is not None:
-            crawl.release(outcome.note.get("ids", ()))
-        if crawl.finished and (reported or not crawl.reported):
-            crawl.log_end()
-            del self._crawls[target.root]
+            plan.release(outcome.note["ids"])
+        if not plan.open and (_is_report(target, plan) or not plan.coverage.reasons):
+            logger.info("exhaustive_done", category=str(plan.root), result=str(plan.coverage), requests=plan.requests)
+            del self._plans[target.root or ""]
+
+    def restore(self, root: str | None, notes: list[tuple[str, dict[str, Any]]], pending: list[Target]) -> list[Target]:
+        if root is None or not notes:
+            return pending
+        facts = [(code, Fact.model_validate(note)) for code, note in notes]
+        plan = self._plans[root] = self._new_plan(facts[0][1].step.part)
+        for code, fact in facts:
+            plan.add(fact, stored=code == "OK")
+        reports = [target for target in pending if _is_report(target, plan)]
+        pages = [target for target in pending if target not in reports]
+        plan.open.update(_step(target.params) for target in pages)
+        requested = Target(root, self.scrapers[0], CategoryParams(cat_id=plan.root.cat_id), batch=True, root=root)
+        pages += [_followup(requested, step) for step in plan.next()]
+        return pages + (reports[:1] if not plan.open and plan.coverage.reasons else [])
+
+    @property
+    def status_lines(self) -> list[str]:
+        return [str(plan) for plan in self._plans.values() if plan.open]
 
 
-def _is_report(target: Target, crawl: ExhaustiveCrawl) -> bool:
-    """Whether a target requests no page, and only reports that an exhaustive crawl has ended without all products."""
-    return target.parent is not None and crawl.is_report(_step(target, crawl))
+def _is_report(target: Target, plan: Plan) -> bool:
+    """Whether a follow-up requests no page, and only reports that an exhaustive crawl has ended without all products.
+
+    Such a follow-up has the params of the category's first page.
+    """
+    return target.parent is not None and _step(target.params) == Step(plan.root)
 
 
-def _step(target: Target, crawl: ExhaustiveCrawl) -> Step:
-    """Return the slice and the page number that a target of an exhaustive crawl requests."""
-    assert isinstance(target.params, CategoryParams)
-    return Step(crawl.root) if target.parent is None else Step(slice_of(target.params), target.params.page)
+def _step(params: BaseModel) -> Step:
+    """Return the slice and the page number that a target's params select."""
+    assert isinstance(params, CategoryParams)
+    low, high = (_cents(price) for price in (params.min_price, params.max_price))
+    return Step(Slice(params.category, low, high, params.sort), params.page)
 
 
-def _read(page: ListingPage, data: Data, number: int) -> PageRead:
-    """Return the values of a page that an exhaustive crawl needs."""
-    low, high = (_cents(price) for price in page.stated_prices)
-    return PageRead(
-        number=number,
-        total=data["total_results"] or 0,
-        has_more=data["has_more"],
+def _followup(target: Target, step: Step) -> Target:
+    """Return a follow-up target for a page of a slice."""
+    part, page = step
+    low, high = (None if cents is None else cents / 100 for cents in (part.low, part.high))
+    return target.followup(page=page, cat_id=part.cat_id, url=None, sort=part.sort, min_price=low, max_price=high)
+
+
+def _facts(page: ListingPage, data: Data, params: CategoryParams) -> Page:
+    """Return the facts of a page that a plan needs."""
+    requested = PriceFilter(params.min_price, params.max_price)
+    return Page(
         rows=[
-            Row(each["item_id"], _cents(each["price"]["current_price"]), each["is_sponsored"])
+            Row(
+                each["item_id"],
+                _cents(each["price"]["current_price"]),
+                each["category_path"].replace("/", "_"),
+                each["is_sponsored"],
+            )
             for each in data["products"]
         ],
+        has_more=data["has_more"],
+        total=data["total_results"],
         children=[cat_id for cat_id, _ in page.subcategories],
-        selected=(low, high),
+        ignores_filter=ignores(requested, page.stated_prices, data["products"]),
+        is_proven=not page.unproven,
         lost_rows=sum(each.rows for each in page.unread if each.loses_rows),
     )
 
 
 def _cents(dollars: float | None) -> int | None:
     return None if dollars is None else round(dollars * 100)
-
-
-def _followup(target: Target, step: Step) -> Target:
-    """Return a follow-up target for a page of a slice."""
-    part, page = step
-    return target.followup(
-        page=page,
-        cat_id=part.cat_id,
-        url=None,
-        sort=part.sort,
-        min_price=None if part.low is None else part.low / 100,
-        max_price=None if part.high is None else part.high / 100,
-    )
-
-
-def slice_of(params: CategoryParams) -> Slice:
-    """Return the slice that a target's params describe."""
-    low, high = (_cents(price) for price in (params.min_price, params.max_price))
-    return Slice(params.category, low, high, params.sort)

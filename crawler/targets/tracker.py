@@ -38,7 +38,8 @@ logger = structlog.get_logger(__name__)
 target_failing = object()
 """Signal: a target is about to get an error as its outcome. Arguments: ``target``, ``error``, ``has_note``, ``spider``.
 
-Receivers may push follow-ups and add a note, which become part of the outcome.
+Receivers may push follow-ups and add a note, which become part of the outcome. If a receiver returns True, the target
+ends without an error and without data, because the failure is part of another target's outcome.
 """
 
 
@@ -194,9 +195,10 @@ class TargetTracker:
         release = target.release
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": release.note is not None}
-            self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
+            answers = self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
             # The frames of its traceback refer to the page and to the error: only garbage collection would free them.
             error.with_traceback(None)
+            error = None if any(answer is True for _, answer in answers) else error
         self._end(target)
         if self.leave_unfinished and isinstance(error, ShuttingDown):
             self._interrupted += 1

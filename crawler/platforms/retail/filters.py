@@ -54,3 +54,12 @@ class PriceFilter(NamedTuple):
 
     def __str__(self) -> str:
         return "..".join("" if limit is None else f"{limit:.2f}" for limit in self)
+
+
+def ignores(requested: PriceFilter, stated: PriceFilter, products: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a page shows that the platform has not applied the requested filter, or has applied another one.
+
+    ``stated``: the filter that the page states. Both the statement and the products must agree with the request.
+    """
+    outside, prices = requested.outside(products)
+    return (stated != PriceFilter() and not stated.is_near(requested)) or outside > MAX_OUTSIDE * prices

@@ -1,394 +1,335 @@
-"""The plan of an exhaustive crawl: which pages to request next, so that every product of a category is on one of them.
+"""The plan of an exhaustive crawl: which pages to request, so that every product of a category is on one of them.
 
-A listing above the ceiling is split in one of two ways:
+A listing shows only about 500 products (the *ceiling*). A listing with more products is read in one of two ways:
 
-- by price: a *climb* reads the listing from the lowest price up, to the last page that is served completely. The next
-  climb begins at the highest price that was read. The pages of a climb are full, so this takes the fewest requests. But
-  with a price filter, the platform omits products without a price;
-- by sub-category, if there are products without a price, or if the platform ignores price filters.
+- *by price*: a climb reads the listing in ascending order of prices, up to the last full page. The next climb begins at
+  the highest price that was read. The pages of a climb are full, so this takes the fewest requests. But with a price
+  filter, the platform omits products without a price;
+- *by sub-category*, which comes first if the category has products without a price.
 
-When all slices are read, the numbers that the platform states are compared with the products that were read. If
-products are missing, the plan searches for them: by price where the sub-categories lack products, in slices that have
-grown since they were read, and in other sort orders.
+If the first way leaves more products unread than its parts explain, the listing is read in the other way, too.
+
+The plan is a function of facts: ``take`` and ``fail`` add the result of a page, and ``next`` computes the pages to
+request from all results. The order of the results does not matter, so a plan is restored from its facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import structlog
+from crawler.platforms.retail.schema import DEFAULT_SORT
+from crawler.platforms.retail.slices import (
+    DOLLAR,
+    Fact,
+    Page,
+    Reading,
+    Row,
+    Slice,
+    Step,
+    is_within,
+    repeats,
+    subcategories,
+)
+from crawler.targets.coverage import CEILING, FEWER, REPEATED, Coverage
 
-from crawler.platforms.retail.slices import DOLLAR, PageRead, Reading, Role, Slice, Step, Unit
-
-logger = structlog.get_logger(__name__)
-
-BY_PRICE = "price_low"
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the stated total excludes products without a price."""
-TWO_CLIMBS = 10
-"""A listing with at least this multiple of the ceiling's number of products is read by two simultaneous climbs."""
-MAX_UNCOVERED = 0.05
-"""If the sub-categories of a category lack more than this share of its products, the category is also read by price."""
-ORDERS = ("best_seller", "new", "rating_high", "price_low", "price_high")
-"""Sort orders in which missing products are searched for. The orders by price list products without a price last."""
-MAX_CHECKS = 3
-"""Maximum number of times that all slices are requested again, because they may have grown."""
-MOST = 0.9
-"""If more than this share of the parts had fewer products than stated, the stated totals count as too high."""
-MAX_IDLE_PAGES = 3
-"""A slice in another sort order ends after this number of consecutive pages without new products."""
-MAX_VAIN = 2
-"""After this number of searches in other sort orders without new products, parts that were read to their end are no
-longer searched, because their stated totals are then probably too high."""
+TRIES = 2
+"""A page that failed is requested again when no other page is left to request."""
+MAX_IGNORED = 2
+"""After this number of ignored price filters or sort orders, listings are no longer read by price."""
+MAX_OVERSTATED = 0.05
+"""If a listing was read to its end, this share of its stated products may be missing, because totals are estimates."""
+MAX_OUTSIDE = 0.01
+"""If a listing was split, this share of its stated products may be missing in addition to those that its parts lack."""
+ROWS_PER_PAGE = 40
+"""Number of rows that the platform states for a page, without advertisements."""
+MIN_REQUESTS, MAX_FACTOR = 20, 3
+"""A crawl ends after this number of requests, plus this multiple of the number of pages that its products need. If the
+platform behaves, a crawl needs at most 1.5 times as many requests as its products have pages."""
+MAX_REQUESTS = "max_requests"
+"""The reason of a crawl that has reached the user's limit, and the name of this limit."""
+MAX_SHOWN = 3
 
 
 @dataclass
 class Plan:
-    """Keeps what was read of a category's slices, and chooses the next pages to request. The class does no I/O."""
+    """Chooses the pages of one category's crawl, and compares the result with the stated number. No I/O."""
 
     root: Slice
+    """The listing to collect: the category, with the requested price range."""
     ceiling: int
+    """A listing for which the platform states or serves more products than this is split."""
+    max_requests: int | None = None
+    """The user's limit of requests. None: no limit."""
     readings: dict[Slice, Reading] = field(default_factory=dict)
-    confirms: bool = False
-    """Whether any page of a slice with a price filter has stated a price filter."""
-    unfilterable: bool = False
-    """Whether price filters are no longer used, because the platform ignores them."""
+    found: set[str] = field(default_factory=set)
+    """The item ids of the collected products."""
+    open: set[Step] = field(default_factory=set)
+    """The pages that were requested and have no result yet."""
+    totals: set[int] = field(default_factory=set)
+    """The numbers of products that the pages of the whole category have stated."""
+    failures: defaultdict[Step, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The codes of the errors of each page that has only failed so far, one for each try."""
+    results: int = 0
+    ignored: int = 0
+    """Number of readings by price whose price filter or sort order was ignored."""
+    lost_rows: int = 0
     has_unpriced: bool = False
-    """Whether the category has products without a price."""
-    checks: int = 0
-    """Number of times that all slices were requested again (at most ``MAX_CHECKS``)."""
+    has_repeats: bool = False
+    """Whether a page had only products of earlier pages of its listing."""
+    has_loop: bool = False
+    """Whether a department filter lists a category whose path contains a category twice."""
+    left_out: bool = False
+    """Whether further pages are not requested because of a limit."""
 
-    def open(self, part: Slice, role: Role = "whole", listing: Slice | None = None, **facts: Any) -> list[Step]:
-        """Add a slice to read, and return its first page. Return [] if the slice was added before."""
-        if part in self.readings:
-            return []
-        self.readings[part] = Reading(part, role, listing or part, **facts)
-        return [Step(part)]
+    # Facts
 
-    # After a page
+    def take(self, step: Step, page: Page) -> Fact:
+        """Add a page. Return the fact, with the ids of the category's products that no earlier page has returned."""
+        own = self._own(step.part, page)
+        fact = Fact(step=step, page=page, ids=[each for each in own if each not in self.found])
+        self.add(fact)
+        return fact
 
-    def after(self, reading: Reading, page: PageRead) -> list[Step]:
-        """Return the pages to request after a page of a slice."""
-        if page.number == 1:
-            steps = self._after_first(reading, page)
-            if steps is not None:
-                reading.abandoned = True
+    def fail(self, step: Step, code: str) -> Fact:
+        """Add a page that failed, whose products may still be found on other pages. ``code``: the code of its error."""
+        fact = Fact(step=step, failed=code)
+        self.add(fact)
+        return fact
+
+    def add(self, fact: Fact, *, stored: bool = True) -> None:
+        """Add the result of a page. ``stored``: whether its products count as collected."""
+        step, page = fact.step, fact.page
+        self.open.discard(step)
+        self.results += 1
+        if page is None:
+            self.failures[step].append(fact.failed)
+            return
+        self.failures.pop(step, None)
+        self.found.update(fact.ids if stored else ())
+        self.lost_rows += page.lost_rows
+        part, own = step.part, self._own(step.part, page)
+        reading = self.readings.get(part)
+        if reading is None:
+            children, has_prices = subcategories(part.cat_id, page.children), bool(page.prices)
+            reading = self.readings[part] = Reading(part, page.total, children, has_prices)
+        is_contradicted = page.contradicts(part)
+        self.ignored += is_contradicted
+        reading.add(page, own, is_contradicted=is_contradicted)
+        self.has_repeats |= reading.repeats
+        self.has_loop |= any(repeats(each) and is_within(each, part.cat_id) for each in page.children)
+        if part == self.root and page.total is not None:
+            self.totals.add(page.total)
+        self.has_unpriced |= any(row.cents is None and not row.is_sponsored for row in page.rows)
+        for listing in self.readings.values():
+            if listing.part.sort == DEFAULT_SORT and is_within(part.cat_id, listing.part.cat_id):
+                contained = listing.part.contains(part)
+                listing.known |= {
+                    each: cents for each, cents in own.items() if contained or listing.part.has_price(cents)
+                }
+
+    def _own(self, part: Slice, page: Page) -> dict[str, int | None]:
+        """Return the products of a page that belong to the category, with their prices.
+
+        An advertisement may be from another category. If the page's price filter was ignored, its rows may have prices
+        outside the requested range.
+        """
+        is_contradicted = page.contradicts(part)
+
+        def is_own(row: Row) -> bool:
+            if is_contradicted or row.is_sponsored:
+                in_category = not row.is_sponsored or is_within(row.category, self.root.cat_id)
+                return in_category and self.root.has_price(row.cents)
+            return True
+
+        return {row.item_id: row.cents for row in page.rows if is_own(row)}
+
+    def release(self, ids: Iterable[str]) -> None:
+        """Forget that products were found, because the record was not stored. Another page may return them."""
+        self.found.difference_update(ids)
+
+    # Pages
+
+    def next(self) -> list[Step]:
+        """Return the pages to request now, which are open from then on. If no page is open, the crawl has ended."""
+        wanted = [step for step in self._steps(self.root) if step not in self.open]
+        now = [step for step in wanted if step not in self.failures]
+        if not now and not self.open and self.readings:
+            now = wanted
+        room = max(0, min(self.max_requests or self.bound, self.bound) - self.requests)
+        self.left_out = len(now) > room
+        self.open.update(now[:room])
+        return now[:room]
+
+    @property
+    def requests(self) -> int:
+        """Number of pages requested so far."""
+        return self.results + len(self.open)
+
+    @property
+    def bound(self) -> int:
+        """The plan's own limit of requests, so that a platform that contradicts itself cannot keep a crawl running."""
+        return MIN_REQUESTS + MAX_FACTOR * -(-max(self.total or 0, len(self.found)) // ROWS_PER_PAGE)
+
+    def _page(self, part: Slice, number: int) -> list[Step]:
+        step = Step(part, number)
+        return [step] if step not in self.failures or len(self.failures[step]) < TRIES else []
+
+    def _steps(self, part: Slice) -> list[Step]:
+        """Return the next pages of a listing. []: it was read as far as possible."""
+        listing = self.readings.get(part)
+        if listing is None:
+            return self._page(part, 1)
+        listing.parts, listing.climbed = {}, False
+        ways = [self._by_price, self._by_category]
+        if self.has_unpriced or self._states_unpriced(listing):
+            ways.reverse()
+        if (listing.total or 0) < self.ceiling:
+            ways.insert(0, self._by_page)
+        for way in ways:
+            steps = way(listing)
+            if steps or not self._lacks_products(listing):
                 return steps
-        if self._goes_on(reading, page):
-            return [Step(reading.part, page.number + 1), *self._second_climb(reading, page)]
-        return self.closed(reading)
+        return self._page(part, listing.pages + 1) if listing.has_more and not listing.climbed else []
 
-    def _after_first(self, reading: Reading, page: PageRead) -> list[Step] | None:
-        """Return the pages to request instead of the slice's further pages. None: continue with the further pages."""
-        part = reading.part
-        if part.low is not None or part.high is not None:
-            self.confirms = self.confirms or page.selected != (None, None)
-            if page.ignores_filter_of(part, confirms=self.confirms):
-                reading.ignored = True
-                return self._without_filter(reading)
-        elif reading.has_unpriced:
-            self.has_unpriced = True
-        if reading.role == "whole" and page.has_more and page.total > self.ceiling:
-            return self._split(reading) or None
-        if reading.role == "climb":
-            return self._after_first_of_climb(reading, page)
-        if reading.role == "check":
-            missing = page.total - self._known_within(reading)
-            reading.wanted = missing if missing > reading.wanted else 0
-        return None
+    def _lacks_products(self, listing: Reading) -> bool:
+        """Whether a listing lacks so many products that it must be read in another way, too."""
+        if len(listing.rows) >= self.ceiling and not listing.parts:
+            return not listing.climbed
+        total, was_read = listing.total or 0, listing.ended or listing.climbed
+        missing = (
+            total - len(listing.known) - sum(self.readings[part].gap for part in listing.parts if part in self.readings)
+        )
+        is_split = listing.parts and not listing.climbed
+        return missing > total * (MAX_OUTSIDE if is_split else MAX_OVERSTATED if was_read else 0)
 
-    def _after_first_of_climb(self, reading: Reading, page: PageRead) -> list[Step] | None:
-        part, listing = reading.part, self.readings[reading.listing]
-        if part.low == _first_price(listing.part) and page.total < (listing.total or 0) and listing.children:
-            self.has_unpriced = True
-            return self._by_category(listing)
-        if page.total > self.ceiling and page.is_of_one_price(part.low):
-            return self._one_price(reading)
-        return None
+    def _by_page(self, listing: Reading) -> list[Step]:
+        """Return the next page of a listing, up to the ceiling."""
+        goes_on = listing.has_more and len(listing.rows) < self.ceiling
+        return self._page(listing.part, listing.pages + 1) if goes_on else []
 
-    def _second_climb(self, reading: Reading, page: PageRead) -> list[Step]:
-        """Begin a second climb in the middle of a large listing, so that two pages can be requested at a time."""
-        listing = self.readings[reading.listing]
-        if reading.role != "climb" or page.number > 1 or page.total < TWO_CLIMBS * self.ceiling:
+    def _by_category(self, listing: Reading) -> list[Step]:
+        """Return the next pages of a listing's sub-categories."""
+        parts = [replace(listing.part, cat_id=child) for child in listing.children]
+        listing.parts |= dict.fromkeys(parts)
+        return [step for part in parts for step in self._steps(part)]
+
+    # Climbs
+
+    def _by_price(self, listing: Reading) -> list[Step]:
+        """Return the next pages of a listing's climbs, from the lowest price up. Climbs do not depend on each other."""
+        part, low, steps = listing.part, _first_price(listing.part), list[Step]()
+        if not listing.has_prices or (part.low is not None and part.low == part.high):
             return []
-        if reading.part.low != _first_price(listing.part) or listing.middle is None:
-            return []
-        return self._climb(listing.part, listing.middle)
-
-    def _goes_on(self, reading: Reading, page: PageRead) -> bool:
-        """Whether to request the slice's next page."""
-        if not page.has_more:
-            return False
-        match reading.role:
-            case "climb":
-                return len(reading.rows) < self.ceiling and not reading.repeats and not self._is_joined(reading)
-            case "order":
-                return reading.idle < MAX_IDLE_PAGES
-            case "check":
-                return reading.gained < reading.wanted
-            case "recount":
-                return False
-        return True
-
-    def closed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request when a slice is not read any further."""
-        if reading.role == "whole" and reading.truncated:
-            return self._split(reading)
-        is_read = reading.ended and not (reading.failed or reading.repeats)
-        if reading.role != "climb" or reading.highest is None or is_read or self._is_joined(reading):
-            return []
-        if reading.highest <= (reading.part.low or 0):
-            return self._one_price(reading)
-        return self._climb(reading.listing, reading.highest)
-
-    def failed(self, reading: Reading) -> list[Step]:
-        """Return the pages to request after a failed page.
-
-        A climb continues from the prices that it has read. If it has read none, other slices replace it.
-        """
-        reading.failed = True
-        if reading.role == "climb" and not reading.pages:
-            low, listing = reading.part.low or 0, self.readings[reading.listing]
-            above = self._climb(listing.part, low + 1) if low == _first_price(listing.part) else []
-            return above or self._nudged(reading) or self._by_category(listing)
-        return self.closed(reading)
-
-    # Splitting a listing
-
-    def _split(self, reading: Reading) -> list[Step]:
-        """Split a listing above the ceiling. Return [] if it cannot be split."""
-        climbs = not self.unfilterable and reading.middle is not None and not reading.part.has_one_price
-        is_stuck = reading.parent is not None and reading.parent.cat_id == reading.part.cat_id
-        if reading.children and (self.has_unpriced or is_stuck or not climbs):
-            return self._by_category(reading)
-        return self._climb(reading.part, _first_price(reading.part)) if climbs else []
-
-    def _by_category(self, reading: Reading) -> list[Step]:
-        opened = (self.open(replace(reading.part, cat_id=child), parent=reading.part) for child in reading.children)
-        return [step for steps in opened for step in steps]
-
-    def _climb(self, listing: Slice, low: int) -> list[Step]:
-        """Begin a climb, or continue a climb that was left for sub-categories."""
-        part = listing.within(low, listing.high).by(BY_PRICE)
-        known = self.readings.get(part)
-        if known and _is_left(known):
-            known.abandoned = False
-            return [Step(part, 2)]
-        return self.open(part, "climb", listing)
-
-    def _is_joined(self, reading: Reading) -> bool:
-        """Whether a climb has reached the price at which the next climb begins."""
-        higher = [each for each in self._climbs(reading.listing) if (each.part.low or 0) > (reading.part.low or 0)]
-        return any((each.part.low or 0) <= (reading.highest or 0) for each in higher)
-
-    def _one_price(self, reading: Reading) -> list[Step]:
-        """Read a price that too many products share as a separate listing, and continue the climb above it.
-
-        If the platform rounds the filter to whole dollars, the separate listing has all prices of the same dollar.
-        """
-        low = high = reading.part.low or 0
-        if reading.lowest is not None and reading.lowest < low:
-            low, high = low // DOLLAR * DOLLAR, (low // DOLLAR + 1) * DOLLAR
-        listing = reading.listing
-        steps = self.open(listing.within(low, high), parent=listing)
-        above = high if high > (reading.part.low or 0) else high + 1
-        return steps + (self._climb(listing, above) if listing.high is None or above <= listing.high else [])
-
-    def _without_filter(self, reading: Reading) -> list[Step]:
-        """Continue after a page whose price filter was ignored: first with other prices, then without price filters."""
-        logger.warning("price_filter_without_effect", slice=str(reading.part))
-        if reading.role in {"order", "check"}:
-            return []
-        steps = [] if self.unfilterable else self._nudged(reading)
-        if steps or reading.role != "climb":
-            return steps
-        self.unfilterable = True
-        listing = self.readings[reading.listing]
-        steps = self._by_category(listing)
-        if not steps and listing.abandoned and not any(each.parent == listing.part for each in self.readings.values()):
-            listing.abandoned = False
-            return [Step(listing.part, listing.pages + 1)]
+        while part.high is None or low <= part.high:
+            climb = self.readings.get(start := self._start(listing, low))
+            if climb is None:
+                return steps + (self._page(start, 1) if self.ignored < MAX_IGNORED else [])
+            further = Step(start, climb.pages + 1)
+            is_stuck = climb.highest == low and (climb.total or 0) >= self.ceiling
+            if climb.has_more and len(climb.rows) < self.ceiling and not is_stuck and further not in self.failures:
+                return [*steps, further]
+            if climb.highest is None and (climb.total or climb.is_contradicted):
+                return steps
+            is_read = climb.ended and len(climb.rows) < self.ceiling and len(climb.rows) >= (climb.total or 0)
+            if climb.highest is None or is_read or (climb.ended and climb.highest <= low):
+                break
+            if climb.highest > low:
+                low = climb.highest
+                continue
+            alone, low = _around(part, low, climb.lowest or low)
+            if alone == part:
+                return steps
+            listing.parts[alone] = None
+            steps += self._steps(alone)
+        listing.climbed = True
         return steps
 
-    def _nudged(self, reading: Reading) -> list[Step]:
-        """Return the slice with its price range extended by a cent at each end.
+    def _start(self, listing: Reading, low: int) -> Slice:
+        """Return the slice of a climb. If the platform ignored its price filter, the filter is a cent lower."""
+        start = listing.part.by_price(low)
+        climb = self.readings.get(start)
+        is_ignored = climb is not None and climb.is_contradicted and climb.highest is None
+        return listing.part.by_price(low - 1) if is_ignored and low > _first_price(listing.part) else start
 
-        Return [] if this was tried before, or if the range does not begin above one cent.
+    def _states_unpriced(self, listing: Reading) -> bool:
+        """Whether the first climb states fewer products than the listing, because the others have no price."""
+        climb = self.readings.get(listing.part.by_price(_first_price(listing.part)))
+        return climb is not None and not climb.is_contradicted and (climb.total or 0) < (listing.total or 0)
+
+    # The result
+
+    @property
+    def total(self) -> int | None:
+        """The largest number of products that the platform has stated for the whole category."""
+        return max(self.totals, default=None)
+
+    @property
+    def coverage(self) -> Coverage:
+        """The number of products that the platform states, the number collected, and why the crawl may be incomplete.
+
+        A crawl is complete only if both numbers are equal, and if nothing shows that they agree by chance.
         """
-        part = reading.part
-        smaller = part.within((part.low or 0) + 1, None if part.high is None else part.high - 1)
-        before = self.readings.get(smaller)
-        if not part.low or part.low <= FIRST_PRICE or (before and (before.ignored or before.failed)):
-            return []
-        wider = part.within(part.low - 1, None if part.high is None else part.high + 1)
-        if reading.role == "whole":
-            return self.open(wider, parent=reading.parent)
-        return self.open(wider, reading.role, reading.listing)
+        return Coverage(self.total, len(self.found), tuple(self._reasons()))
 
-    # When all slices are read
-
-    def next_stage(self, found: int) -> list[Step]:
-        """Return pages that may contain missing products, after all slices were read. ``found``: products so far."""
-        stages = (self._uncovered(), self._grown(found), self._in_other_orders(), self._recounted(found))
-        return next((steps for steps in map(list, stages) if steps), [])
-
-    def _uncovered(self) -> Iterator[Step]:
-        """Climb in categories whose sub-categories lack products, and in listings whose pages repeat."""
-        if self.unfilterable:
-            return
-        for reading in self._wholes():
-            if self._climbs(reading.part):
-                continue
-            if reading.repeated and len(self.known(reading.part)) < (reading.total or 0):
-                yield from self._climb(reading.part, _first_price(reading.part))
-            parts = [each for each in self._wholes() if each.parent == reading.part]
-            if not parts or reading.middle is None or any(self._total(each) is None for each in parts):
-                continue
-            if self._residual(reading) > MAX_UNCOVERED * (reading.total or 0):
-                yield from self._climb(reading.part, _first_price(reading.part))
-
-    def _grown(self, found: int) -> Iterator[Step]:
-        """Request slices again that may have grown, because products have moved to them."""
-        units = list(self.units())
-        last = [each for each in self.readings.values() if each.role == "check" and each.part.sort == self._check_order]
-        given_up = self.checks == MAX_CHECKS or (self.checks and not any(each.gained for each in last))
-        is_unknown = any(self._total(each) is None for each in self._wholes())
-        if given_up or len(units) == 1 or self.is_overstated or is_unknown:
-            return
-        missing = (self.readings[self.root].total or 0) - found - self.unpriced_gap
-        if missing <= sum(unit.gap for unit in units if not unit.is_sound):
-            return
-        self.checks += 1
-        for unit in units:
-            yield from self.open(unit.part.by(self._check_order), "check", self._listing_of(unit.part), wanted=unit.gap)
+    def _reasons(self) -> list[str]:
+        if not self.readings:
+            return []  # the first page has failed, and its error is the outcome of the category
+        if self.left_out:
+            return [MAX_REQUESTS if self.max_requests and self.requests >= self.max_requests else "bound"]
+        listings = [each for each in self.readings.values() if each.part.sort == DEFAULT_SORT]
+        climbed = [
+            (each, self.readings[each.part.by_price(_first_price(each.part))]) for each in listings if each.climbed
+        ]
+        unpriced = [(each.unpriced, (each.total or 0) - (climb.total or 0)) for each, climb in climbed]
+        found, total = len(self.found), self.total
+        contradictions = {
+            "not_stated": total is None,
+            "more_than_stated": total is not None and found > total,
+            "filter_ignored": self.readings[self.root].is_contradicted,
+            "unread_rows": self.lost_rows > 0,
+            "no_price": any(0 < known > stated for known, stated in unpriced),
+            CEILING: any(len(each.rows) >= self.ceiling and not each.climbed for each in listings),
+        }
+        causes = {
+            "filter_ignored": self.ignored > 0,
+            "category_loop": self.has_loop,
+            REPEATED: self.has_repeats,
+            "page_failed": bool(self.failures),
+            "no_price": any(known < stated for known, stated in unpriced),
+            CEILING: any((each.total or 0) >= self.ceiling and not (each.climbed or each.parts) for each in listings),
+            "total_changed": len(self.totals) > 1,
+        }
+        named = [reason for reason, applies in contradictions.items() if applies]
+        if found != total:
+            named += [reason for reason, applies in causes.items() if applies and reason not in named]
+        return named or ([] if found == total else [FEWER])
 
     @property
-    def _check_order(self) -> str:
-        return ORDERS[self.checks - 1]
+    def failed(self) -> list[tuple[Step, str]]:
+        """The first pages that could not be read, with the codes of their errors."""
+        return [(step, codes[-1]) for step, codes in self.failures.items()][:MAX_SHOWN]
 
-    def _in_other_orders(self) -> Iterator[Step]:
-        """Search for a slice's missing products in the next sort order, unless the last order had none."""
-        vain = sum(not each.gained for each in self.readings.values() if each.role == "order")
-        for unit in sorted(self._lacking(), key=lambda unit: -unit.gap / (unit.total or 1)):
-            tried = [each for order in ORDERS if (each := self.readings.get(unit.part.by(order)))]
-            orders = [each for each in tried if each.role == "order"]
-            untried = [order for order in ORDERS if unit.part.by(order) not in self.readings]
-            if not untried or (orders and not orders[-1].gained):
-                continue
-            if unit.is_sound:
-                vain += 1
-                if vain > MAX_VAIN:
-                    continue
-            yield from self.open(unit.part.by(untried[0]), "order", self._listing_of(unit.part))
-
-    def _recounted(self, found: int) -> Iterator[Step]:
-        """Request the category's total again, to compare it with the total at the start."""
-        if found < (self.readings[self.root].total or 0):
-            yield from self.open(self.root.by(ORDERS[-1]), "recount", self.root)
-
-    # Missing products
-
-    @property
-    def is_overstated(self) -> bool:
-        """Whether nearly all parts that were read to their end had fewer products than the platform stated for them."""
-        sound = [unit for unit in self.units() if unit.is_sound]
-        return sum(unit.gap > 0 for unit in sound) > MOST * len(sound)
-
-    @property
-    def unpriced_gap(self) -> int:
-        """Number of products missing from listings that were read by price, because they have no price."""
-        return sum(self._unpriced_gap(each) for each in self._wholes() if self._climbs(each.part))
-
-    def _unpriced_gap(self, listing: Reading) -> int:
-        unpriced = (listing.total or 0) - (self._climbs(listing.part)[0].total or 0)
-        known = sum(cents is None for cents in self.known(listing.part).values())
-        return max(0, unpriced - known)
-
-    def units(self) -> Iterator[Unit]:
-        """Yield the parts of the category that were not split further, with their numbers of products."""
-        for reading in self._wholes():
-            if climbs := self._climbs(reading.part):
-                yield from self._segments(reading, climbs)
-            elif not any(each.parent == reading.part for each in self.readings.values()):
-                known, total = len(self.known(reading.part)), self._total(reading)
-                yield Unit(reading.part, known + 1 if total is None else total, known, reading.is_sound)
-
-    def _total(self, reading: Reading) -> int | None:
-        """Return the stated total of a slice. If its first page failed, return that stated in another sort order."""
-        others = (each.total for each in self.readings.values() if each.listing == reading.part)
-        return reading.total if reading.total is not None else next((each for each in others if each is not None), None)
-
-    def _segments(self, listing: Reading, climbs: list[Reading]) -> Iterator[Unit]:
-        """Yield each climb's price range as a part, whose total is the difference between two climbs' stated totals."""
-        prices = sorted(cents for cents in self.known(listing.part).values() if cents is not None)
-        for climb, above in zip(climbs, [*climbs[1:], None], strict=True):
-            low, high = climb.part.low or 0, listing.part.high if above is None else above.part.low
-            total = (climb.total or 0) - ((above.total or 0) if above else 0)
-            known = sum(low <= price and (above is None or price < (high or 0)) for price in prices)
-            joined = above is not None or climb.ended
-            sound = joined and not (climb.repeated or climb.failed or climb.lost_rows)
-            yield Unit(listing.part.within(low, high), total, known, sound)
-
-    def _lacking(self) -> Iterator[Unit]:
-        """Yield the parts with missing products, and the listings that lack more products than all their parts."""
-        yield from (unit for unit in self.units() if unit.gap)
-        for reading in self._wholes():
-            is_split = any(each.parent == reading.part for each in self.readings.values())
-            if (is_split or self._climbs(reading.part)) and (residual := self._residual(reading)) > 0:
-                known = len(self.known(reading.part))
-                yield Unit(reading.part, known + residual, known, is_sound=False)
-
-    def _residual(self, reading: Reading) -> int:
-        """Return how many products a split listing still lacks after the numbers that its parts lack are subtracted."""
-        missing = (reading.total or 0) - len(self.known(reading.part))
-        parts = [each for each in self._wholes() if each.parent == reading.part]
-        missing -= sum(max(0, (self._total(each) or 0) - len(self.known(each.part))) for each in parts)
-        if climbs := self._climbs(reading.part):
-            missing -= sum(unit.gap for unit in self._segments(reading, climbs))
-        return missing
-
-    def known(self, listing: Slice) -> dict[str, int | None]:
-        """Return the prices of all products that were read in a listing or in parts of it, by item id."""
-        rows: dict[str, int | None] = {}
-        for reading in self.readings.values():
-            if reading.role == "whole" and reading.parent == listing:
-                rows |= self.known(reading.part)
-            elif reading.listing == listing:
-                rows |= reading.rows
-        return rows
-
-    def _known_within(self, reading: Reading) -> int:
-        rows, part = self.known(reading.listing), reading.part
-        if (part.low, part.high) == (reading.listing.low, reading.listing.high):
-            return len(rows)
-        low, high = part.low or 0, part.high
-        return sum(cents is not None and low <= cents and (high is None or cents <= high) for cents in rows.values())
-
-    def _listing_of(self, part: Slice) -> Slice:
-        """Return the unsplit slice to which a unit's part belongs."""
-        if part in self.readings:
-            return part
-        fitting: Iterable[Slice] = (each.part for each in self._wholes() if each.part.cat_id == part.cat_id)
-        return max(fitting, key=lambda each: (each.low or 0, -(each.high or 0)) if each.contains(part) else (-1, 0))
-
-    def _wholes(self) -> list[Reading]:
-        return [each for each in self.readings.values() if each.role == "whole" and not each.ignored]
-
-    def _climbs(self, listing: Slice) -> list[Reading]:
-        """Return the climbs in a listing, by ascending price."""
-        climbs = (each for each in self.readings.values() if each.role == "climb" and each.listing == listing)
-        return sorted(
-            (each for each in climbs if each.total is not None and not each.ignored and not _is_left(each)),
-            key=lambda each: each.part.low or 0,
-        )
-
-
-def _is_left(climb: Reading) -> bool:
-    """Whether a climb was abandoned in favour of sub-categories after its first page."""
-    return climb.abandoned and climb.pages == 1 and climb.highest != climb.part.low
+    def __str__(self) -> str:
+        parts = ", ".join(str(step.part) for step in sorted(self.open, key=str)[:MAX_SHOWN])
+        found = Coverage(self.total, len(self.found))
+        return f"category {self.root}: {found}, {self.requests:,} requests, {len(self.open):,} open: {parts}"
 
 
 def _first_price(listing: Slice) -> int:
     return listing.low or FIRST_PRICE
+
+
+def _around(listing: Slice, price: int, lowest: int) -> tuple[Slice, int]:
+    """Return the slice of a price that too many products share, and the price at which the next climb begins.
+
+    If the platform rounds its filter to whole dollars, so that a climb begins below its price, the slice has all prices
+    of the same dollar.
+    """
+    if lowest >= price:
+        return replace(listing, low=price, high=price), price + 1
+    dollar = price // DOLLAR * DOLLAR
+    return replace(listing, low=dollar, high=dollar + DOLLAR), dollar + DOLLAR
