@@ -16,7 +16,7 @@ request from all results. The order of the results does not matter, so a plan is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from crawler.platforms.retail.schema import DEFAULT_SORT
@@ -25,7 +25,6 @@ from crawler.platforms.retail.slices import (
     Fact,
     Page,
     Reading,
-    Row,
     Slice,
     Step,
     is_within,
@@ -51,6 +50,8 @@ MIN_REQUESTS, MAX_FACTOR = 20, 3
 platform behaves, a crawl needs at most 1.5 times as many requests as its products have pages."""
 MAX_REQUESTS = "max_requests"
 """The reason of a crawl that has reached the user's limit, and the name of this limit."""
+MANY_PAGES = 25
+"""A spot check is one more request, which must not be more than 4 % of all requests."""
 MAX_SHOWN = 3
 
 
@@ -89,8 +90,7 @@ class Plan:
 
     def take(self, step: Step, page: Page) -> Fact:
         """Add a page. Return the fact, with the ids of the category's products that no earlier page has returned."""
-        own = self._own(step.part, page)
-        fact = Fact(step=step, page=page, ids=[each for each in own if each not in self.found])
+        fact = Fact(step=step, page=page, ids=[each for each in page.own(step.part) if each not in self.found])
         self.add(fact)
         return fact
 
@@ -111,7 +111,7 @@ class Plan:
         self.failures.pop(step, None)
         self.found.update(fact.ids if stored else ())
         self.lost_rows += page.lost_rows
-        part, own = step.part, self._own(step.part, page)
+        part, own = step.part, page.own(step.part)
         reading = self.readings.get(part)
         if reading is None:
             children, has_prices = subcategories(part.cat_id, page.children), bool(page.prices)
@@ -131,22 +131,6 @@ class Plan:
                     each: cents for each, cents in own.items() if contained or listing.part.has_price(cents)
                 }
 
-    def _own(self, part: Slice, page: Page) -> dict[str, int | None]:
-        """Return the products of a page that belong to the category, with their prices.
-
-        An advertisement may be from another category. If the page's price filter was ignored, its rows may have prices
-        outside the requested range.
-        """
-        is_contradicted = page.contradicts(part)
-
-        def is_own(row: Row) -> bool:
-            if is_contradicted or row.is_sponsored:
-                in_category = not row.is_sponsored or is_within(row.category, self.root.cat_id)
-                return in_category and self.root.has_price(row.cents)
-            return True
-
-        return {row.item_id: row.cents for row in page.rows if is_own(row)}
-
     def release(self, ids: Iterable[str]) -> None:
         """Forget that products were found, because the record was not stored. Another page may return them."""
         self.found.difference_update(ids)
@@ -155,7 +139,7 @@ class Plan:
 
     def next(self) -> list[Step]:
         """Return the pages to request now, which are open from then on. If no page is open, the crawl has ended."""
-        wanted = [step for step in self._steps(self.root) if step not in self.open]
+        wanted = [step for step in self._steps(self.root) or self._spot_check() if step not in self.open]
         now = [step for step in wanted if step not in self.failures]
         if not now and not self.open and self.readings:
             now = wanted
@@ -173,6 +157,19 @@ class Plan:
     def bound(self) -> int:
         """The plan's own limit of requests, so that a platform that contradicts itself cannot keep a crawl running."""
         return MIN_REQUESTS + MAX_FACTOR * -(-max(self.total or 0, len(self.found)) // ROWS_PER_PAGE)
+
+    def _spot_check(self) -> list[Step]:
+        """Return one more page, on which a category that seems to be complete must have no further products.
+
+        It is requested if the listing ended on a full page, or if many pages have led to this result.
+        """
+        root = self.readings.get(self.root)
+        if root is None or len(self.found) != self.total:
+            return []
+        if root.parts or root.climbed:
+            return self._page(self.root, 2) if root.pages == 1 and self.results >= MANY_PAGES else []
+        other = self.root.by_price(_first_price(self.root))
+        return self._page(other, 1) if root.latest >= ROWS_PER_PAGE and other not in self.readings else []
 
     def _page(self, part: Slice, number: int) -> list[Step]:
         step = Step(part, number)
@@ -197,14 +194,22 @@ class Plan:
 
     def _lacks_products(self, listing: Reading) -> bool:
         """Whether a listing lacks so many products that it must be read in another way, too."""
-        if len(listing.rows) >= self.ceiling and not listing.parts:
-            return not listing.climbed
-        total, was_read = listing.total or 0, listing.ended or listing.climbed
-        missing = (
-            total - len(listing.known) - sum(self.readings[part].gap for part in listing.parts if part in self.readings)
-        )
-        is_split = listing.parts and not listing.climbed
-        return missing > total * (MAX_OUTSIDE if is_split else MAX_OVERSTATED if was_read else 0)
+        is_split = bool(listing.parts) or listing.climbed
+        if not is_split and max(listing.total or 0, len(listing.rows)) >= self.ceiling:
+            return True
+        gaps = sum(self.readings[part].gap for part in listing.parts if part in self.readings)
+        missing = (listing.total or 0) - len(listing.known) - gaps
+        return missing > self._tolerance(listing) * (listing.total or 0)
+
+    def _tolerance(self, listing: Reading) -> float:
+        """Return the share of a listing's products that may be missing. If both ways have begun, both are completed."""
+        climb = self.readings.get(listing.part.by_price(_first_price(listing.part)))
+        has_categories = any(replace(listing.part, cat_id=child) in self.readings for child in listing.children)
+        if has_categories and climb is not None and climb.pages > 1:
+            return 0
+        if listing.climbed:
+            return MAX_OVERSTATED
+        return MAX_OUTSIDE if listing.parts else MAX_OVERSTATED if listing.ended else 0
 
     def _by_page(self, listing: Reading) -> list[Step]:
         """Return the next page of a listing, up to the ceiling."""
@@ -280,7 +285,7 @@ class Plan:
             return []  # the first page has failed, and its error is the outcome of the category
         if self.left_out:
             return [MAX_REQUESTS if self.max_requests and self.requests >= self.max_requests else "bound"]
-        listings = [each for each in self.readings.values() if each.part.sort == DEFAULT_SORT]
+        listings = list(self._used(self.root))
         climbed = [
             (each, self.readings[each.part.by_price(_first_price(each.part))]) for each in listings if each.climbed
         ]
@@ -289,6 +294,7 @@ class Plan:
         contradictions = {
             "not_stated": total is None,
             "more_than_stated": total is not None and found > total,
+            "totals_disagree": found == total and any(len(each.known) != each.total for each in listings),
             "filter_ignored": self.readings[self.root].is_contradicted,
             "unread_rows": self.lost_rows > 0,
             "no_price": any(0 < known > stated for known, stated in unpriced),
@@ -307,6 +313,13 @@ class Plan:
         if found != total:
             named += [reason for reason, applies in causes.items() if applies and reason not in named]
         return named or ([] if found == total else [FEWER])
+
+    def _used(self, part: Slice) -> Iterator[Reading]:
+        """Yield a listing and the listings into which it was split, as far as they were read."""
+        if listing := self.readings.get(part):
+            yield listing
+            for each in listing.parts:
+                yield from self._used(each)
 
     @property
     def failed(self) -> list[tuple[Step, str]]:

@@ -110,6 +110,22 @@ class Page(NamedTuple):
         descents = sum(after < before for before, after in pairwise(prices)) if part.sort == BY_PRICE else 0
         return max(outside, descents) > MAX_CONTRADICTING * len(prices)
 
+    def own(self, part: Slice) -> dict[str, int | None]:
+        """Return the page's products that belong to its slice, by item id, with their prices.
+
+        Advertisements may be from another category, and have any price. If the page contradicts the slice, only its
+        prices show which products belong to the slice.
+        """
+        is_contradicted = self.contradicts(part)
+
+        def belongs(row: Row) -> bool:
+            if not (row.is_sponsored or is_contradicted):
+                return True
+            in_category = not row.is_sponsored or is_within(row.category, part.cat_id)
+            return in_category and part.has_price(row.cents)
+
+        return {row.item_id: row.cents for row in self.rows if belongs(row)}
+
 
 def _is_near(requested: PriceRange, stated: PriceRange) -> bool:
     return all(abs((one or 0) - (other or 0)) <= DOLLAR for one, other in zip(requested, stated, strict=True))
@@ -146,6 +162,8 @@ class Reading:
     pages: int = 0
     has_more: bool = True
     """Whether the latest page has products that the earlier pages lack, and states that further pages follow."""
+    latest: int = 0
+    """Number of the slice's products on its last page with products."""
     ended: bool = False
     """Whether the platform has stated, on a page with products, that this page is the last one."""
     repeats: bool = False
@@ -164,6 +182,7 @@ class Reading:
         self.pages += 1
         self.is_contradicted |= is_contradicted
         self.repeats = bool(page.rows) and own.keys() <= self.rows
+        self.latest = len(own) or self.latest
         self.rows.update(own)
         self.has_more = page.has_more and not self.repeats and not is_contradicted
         self.ended = bool(page.rows) and not page.has_more
