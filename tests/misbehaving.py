@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from crawler.platforms.retail.filters import PriceFilter, ignores
 from crawler.platforms.retail.pages import ALWAYS_SERVED, MOST_ROWS
 from crawler.platforms.retail.slices import Page, Slice, Step
 from crawler.platforms.retail.slices import Row as Fact
@@ -135,6 +136,18 @@ def stock(size: int, modes: Sequence[str], leaves: Sequence[str]) -> tuple[list[
     return products, moved, foreign
 
 
+def ignores_filter(
+    low: float | None, high: float | None, stated: tuple[float | None, float | None], rows: Sequence[Fact]
+) -> bool:
+    """Return what the page object's facts say about the price filter of a page with these rows."""
+    prices = [None if row.cents is None else row.cents / 100 for row in rows]
+    products = [
+        {"is_sponsored": row.is_sponsored, "price": {"min_price": price, "current_price": price}}
+        for row, price in zip(rows, prices, strict=True)
+    ]
+    return ignores(PriceFilter(low, high), PriceFilter(*stated), products)
+
+
 class MisbehavingShop(Site):
     """A simulated shop with one category, whose pages have all of the given modes."""
 
@@ -190,7 +203,8 @@ class MisbehavingShop(Site):
         if "total-of-page" in self.modes:
             total = len(rows)
         rows = self._with_advertisements(rows, number) if rows else rows
-        return View(self.category(part.cat_id), None, number, part.sort, total, last, tuple(rows), self._stated(part))
+        listing = self.category(part.cat_id), None, number, part.sort
+        return View(*listing, total, last, tuple(rows), self._stated(part))  # type: ignore[arg-type]  # no total
 
     def _listing(self, part: Slice, number: int) -> list[Product]:
         """Return the products of a listing in its order."""
@@ -277,7 +291,7 @@ class MisbehavingShop(Site):
 
     def _served(self, found: list[Product]) -> list[list[Product]]:
         """Return the products of each page that the listing serves."""
-        sizes = SERVED
+        sizes: tuple[int, ...] = SERVED
         if self.modes & {"ceiling-300", "ceiling-300-marked"}:
             sizes = SERVED[:7]
         if "ceiling-1" in self.modes:
@@ -353,11 +367,13 @@ class MisbehavingShop(Site):
         ]
         lost = 2 if self._loses_rows() and len(rows) > 2 else 0
         has_more = bool(rows) and ("last-page-null" in self.modes or step.page < view.max_page)
-        selected = tuple(None if price is None else round(price * 100) for price in view.prices)
+        low, high = (None if cents is None else cents / 100 for cents in (step.part.low, step.part.high))
         children = list(view.category.children) if view.category else []
         if "tree-hidden" in self.modes:
             children = children[1:]
-        return Page(rows[lost:], has_more, total, children, (selected[0], selected[1]), lost)
+        return Page(
+            rows[lost:], has_more, total, children, ignores_filter(low, high, view.prices, rows), lost_rows=lost
+        )
 
     # As pages
 

@@ -214,7 +214,6 @@ class Lanes:
         target = outcome.target
         if isinstance(target, InvalidTarget):
             return
-        lane = self.only or target.release.lane
         if self.on_completed is not None:
             self.on_completed(outcome)
         self.remember(target, outcome.error)

@@ -31,7 +31,7 @@ from crawler.platforms.retail.slices import (
     repeats,
     subcategories,
 )
-from crawler.targets.coverage import CEILING, FEWER, REPEATED, Coverage
+from crawler.targets.coverage import CEILING, FEWER, MORE, REPEATED, UNPROVEN, Coverage
 
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the stated total excludes products without a price."""
@@ -78,6 +78,8 @@ class Plan:
     ignored: int = 0
     """Number of readings by price whose price filter or sort order was ignored."""
     lost_rows: int = 0
+    unproven: int = 0
+    """Number of pages that do not confirm the requested params."""
     has_unpriced: bool = False
     has_repeats: bool = False
     """Whether a page had only products of earlier pages of its listing."""
@@ -111,6 +113,7 @@ class Plan:
         self.failures.pop(step, None)
         self.found.update(fact.ids if stored else ())
         self.lost_rows += page.lost_rows
+        self.unproven += not page.is_proven
         part, own = step.part, page.own(step.part)
         reading = self.readings.get(part)
         if reading is None:
@@ -293,7 +296,8 @@ class Plan:
         found, total = len(self.found), self.total
         contradictions = {
             "not_stated": total is None,
-            "more_than_stated": total is not None and found > total,
+            UNPROVEN: self.unproven > 0,
+            MORE: total is not None and found > total,
             "totals_disagree": found == total and any(len(each.known) != each.total for each in listings),
             "filter_ignored": self.readings[self.root].is_contradicted,
             "unread_rows": self.lost_rows > 0,

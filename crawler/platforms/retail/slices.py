@@ -16,10 +16,8 @@ from crawler.platforms.retail.schema import DEFAULT_SORT
 
 BY_PRICE = "price_low"
 DOLLAR = 100
-MAX_CONTRADICTING = 0.2
-"""If a larger share of rows contradicts the requested price filter or sort order, the platform has ignored it."""
-
-PriceRange = tuple[int | None, int | None]
+MAX_DESCENTS = 0.2
+"""If a larger share of prices is below the price before, the platform has ignored the order by ascending price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,10 @@ class Page(NamedTuple):
     """Number of products in the whole listing."""
     children: list[str] = []  # noqa: RUF012  # the default of a named tuple, which nothing changes
     """Ids of the categories in the department filter."""
-    selected: PriceRange = (None, None)
-    """The limits of the price filter that the page states."""
+    ignores_filter: bool = False
+    """Whether the page shows that the platform has ignored the price range (``filters.ignores``)."""
+    is_proven: bool = True
+    """Whether the page confirms all requested params."""
     lost_rows: int = 0
     """Number of rows that could not be read."""
 
@@ -97,18 +97,9 @@ class Page(NamedTuple):
         return [row.cents for row in self.rows if row.cents is not None and not row.is_sponsored]
 
     def contradicts(self, part: Slice) -> bool:
-        """Whether the page shows that the platform has ignored the price range or the sort order of its slice.
-
-        The price range must fit the prices of the organic rows, and the price filter that the page states, if any. Both
-        may differ from it by up to a dollar, because the platform's own filter has whole dollars.
-        """
-        prices = self.prices
-        if self.selected != (None, None) and not _is_near((part.low, part.high), self.selected):
-            return True
-        low, high = (part.low or 0) - DOLLAR, None if part.high is None else part.high + DOLLAR
-        outside = sum(price < low or (high is not None and price > high) for price in prices)
-        descents = sum(after < before for before, after in pairwise(prices)) if part.sort == BY_PRICE else 0
-        return max(outside, descents) > MAX_CONTRADICTING * len(prices)
+        """Whether the page shows that the platform has ignored the price range or the sort order of its slice."""
+        descents = sum(after < before for before, after in pairwise(self.prices))
+        return self.ignores_filter or (part.sort == BY_PRICE and descents > MAX_DESCENTS * len(self.prices))
 
     def own(self, part: Slice) -> dict[str, int | None]:
         """Return the page's products that belong to its slice, by item id, with their prices.
@@ -125,10 +116,6 @@ class Page(NamedTuple):
             return in_category and part.has_price(row.cents)
 
         return {row.item_id: row.cents for row in self.rows if belongs(row)}
-
-
-def _is_near(requested: PriceRange, stated: PriceRange) -> bool:
-    return all(abs((one or 0) - (other or 0)) <= DOLLAR for one, other in zip(requested, stated, strict=True))
 
 
 class Fact(BaseModel):

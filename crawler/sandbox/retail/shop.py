@@ -131,7 +131,7 @@ class Shop:
         leaves, first = tree.leaves(department), int(department) * 100_000
         one_price = [ONE_PRICE] * tree.one_price + [None] * (tree.size - tree.one_price)
         self._stocks[department] = [
-            _product(rng, first + n, leaves[n // 8 % len(leaves)], ["Thing"], cents, tree=tree)
+            _product(rng, first + n, leaves[(n + n // len(leaves)) % len(leaves)], ["Thing"], cents, tree=tree)
             for n, cents in enumerate(one_price)
         ]
 

@@ -14,6 +14,7 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id
 from crawler.targets.coverage import Coverage
+from tests.misbehaving import ignores_filter
 from tests.platforms.retail.plans import run
 
 FEWEST = {"976759": 48, "4044": 144, "880001": 444}
@@ -50,10 +51,10 @@ def page_of(site: Site, step: Step) -> Page | None:
         return None
     view = site.view({**request.args, "cat_id": step.part.cat_id})
     assert view.category is not None
-    low, high = (None if price is None else round(price * 100) for price in view.prices)
     rows = [Row(row.product.item_id, row.product.cents, row.product.category, row.sponsored) for row in view.rows]
+    low, high = (None if cents is None else cents / 100 for cents in (step.part.low, step.part.high))
     has_more = bool(rows) and step.page < view.max_page
-    return Page(rows, has_more, view.total, list(view.category.children), (low, high))
+    return Page(rows, has_more, view.total, list(view.category.children), ignores_filter(low, high, view.prices, rows))
 
 
 def sweep(site: Site, cat_id: str) -> Sweep:
