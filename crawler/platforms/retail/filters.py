@@ -10,6 +10,8 @@ from crawler.reading.values import number
 NEAR = 1.0
 """A price may be outside of the filter by this number of dollars, because the platform's own filter has whole dollars.
 """
+MAX_OUTSIDE = 0.2
+"""If a larger share of the prices is outside of the requested range, the platform has ignored the price filter."""
 
 
 class PriceFilter(NamedTuple):

@@ -15,7 +15,7 @@ from web_poet import field
 from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, UpstreamError
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.filters import PriceFilter
+from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
@@ -54,8 +54,6 @@ ROOT_CATEGORY = "0"
 
 FACETS_PATH = (*PAGE_PATH[:-1], "contentLayout", "modules[]", "configs", "allSortAndFilterFacets[]", "selectedMin")
 """The path of the price filter that a page states."""
-MAX_OUTSIDE = 0.2
-"""If a larger share of the prices is outside of the requested range, the platform has ignored the price filter."""
 FILTER_IGNORED = "filter_ignored"
 """The reason of the error for a page with other prices than requested."""
 OWN_FACETS = frozenset({"sort", "cat_id"})

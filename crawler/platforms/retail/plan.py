@@ -41,7 +41,7 @@ MAX_IGNORED = 2
 """After this number of ignored price filters or sort orders, listings are no longer read by price."""
 MAX_OVERSTATED = 0.05
 """If a listing was read to its end, this share of its stated products may be missing, because totals are estimates."""
-MAX_OUTSIDE = 0.01
+MAX_UNCOVERED = 0.01
 """If a listing was split, this share of its stated products may be missing in addition to those that its parts lack."""
 ROWS_PER_PAGE = 40
 """Number of rows that the platform states for a page, without advertisements."""
@@ -212,7 +212,7 @@ class Plan:
             return 0
         if listing.climbed:
             return MAX_OVERSTATED
-        return MAX_OUTSIDE if listing.parts else MAX_OVERSTATED if listing.ended else 0
+        return MAX_UNCOVERED if listing.parts else MAX_OVERSTATED if listing.ended else 0
 
     def _by_page(self, listing: Reading) -> list[Step]:
         """Return the next page of a listing, up to the ceiling."""
