@@ -345,4 +345,5 @@ class SharePage(PhotoPage):
         if target.path in {"", "/"}:
             blocks.raise_for_login(blocks.quoted(target.path or "/", "Location"))
         if not self._shortcode:
-            raise TargetNotFound("The share link does not lead to a post.", reason="wrong_page_kind")
+            message, mark = "The share link does not lead to a post.", blocks.quoted(target.path, "Location")
+            raise TargetNotFound(message, reason="wrong_page_kind", details=mark)

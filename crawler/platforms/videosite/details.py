@@ -24,6 +24,9 @@ from crawler.reading.values import count, text, unix_time
 
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)
 """Matches the player's message that the visitor must prove not to be a bot."""
+LOGIN_REQUIRED = "LOGIN_REQUIRED"
+FOR_SOME = re.compile(r"\b(?:private|age|inappropriate)\b", re.IGNORECASE)
+"""Matches the player's message about a video that only some accounts may see (captures 4785bd7d669f, b1c27da93149)."""
 
 
 @attrs.define(slots=False)
@@ -215,22 +218,26 @@ class VideoPage(VideositePage):
         """Raise an error for the reason, stated by the player, why the video cannot be played.
 
         Raises:
-            UpstreamBlocked: the player demands proof that the visitor is not a bot.
+            UpstreamBlocked: the player demands a proof that the visitor is not a bot, or a login for an unknown reason.
             UpstreamRateLimited: the player's message contains "try again later".
             TargetNotFound: the video does not exist or was removed.
             TargetRestricted: the video is private, for adults or members, or not available in this region.
         """
-        status, message = self._player.status or "", self._player.reason or ""
+        status = self._player.status or ""
+        message = self._player.reason or " ".join(self._player.messages)
         reported = f"The platform reported: {message or status}"
         path: Path = ("playabilityStatus", "reason" if message else "status")
+        mark = quoted(path, message or status)
         if BOT.search(message):
-            raise UpstreamBlocked(reported, reason="bot_check")
+            raise UpstreamBlocked(reported, reason="bot_check", details=mark)
         if "try again later" in message:
-            raise UpstreamRateLimited(reported, reason="rate_limited")
+            raise UpstreamRateLimited(reported, reason="rate_limited", details=mark)
         if status == "ERROR":
-            raise TargetNotFound(reported, details=quoted(path, message or status), reason="unavailable")
+            raise TargetNotFound(reported, reason="unavailable", details=mark)
+        if status == LOGIN_REQUIRED and not FOR_SOME.search(message):
+            raise UpstreamBlocked(reported, reason="login_wall", details=mark)
         if status and status != "OK":
-            raise TargetRestricted(reported, details=quoted(path, message or status), reason=status.lower())
+            raise TargetRestricted(reported, reason=status.lower(), details=mark)
 
     @field
     def posts(self) -> list[dict[str, Any]]:

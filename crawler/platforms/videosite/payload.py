@@ -276,6 +276,7 @@ class Player(Answer):
     id: str | None = sometimes("videoDetails.videoId")
     status: str | None = sometimes("playabilityStatus.status")
     reason: str | None = sometimes("playabilityStatus.reason")
+    messages: list[str] = sometimes("playabilityStatus.messages[]")
     metadata: Metadata | None = sometimes("microformat.playerMicroformatRenderer")
 
 

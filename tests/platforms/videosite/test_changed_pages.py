@@ -125,6 +125,7 @@ def test_vs_7_a_renamed_handle_leads_to_the_same_channel() -> None:
     [
         ("LOGIN_REQUIRED", "This video is private", ("TARGET_RESTRICTED", "login_required")),
         ("LOGIN_REQUIRED", "Sign in to confirm your age", ("TARGET_RESTRICTED", "login_required")),
+        ("LOGIN_REQUIRED", "Please sign in", ("UPSTREAM_BLOCKED", "login_wall")),
         ("UNPLAYABLE", "Not available in your country", ("TARGET_RESTRICTED", "unplayable")),
         ("ERROR", "This video has been removed by the uploader", ("TARGET_NOT_FOUND", "unavailable")),
         ("ERROR", "Video both long and unavailable", ("TARGET_NOT_FOUND", "unavailable")),
