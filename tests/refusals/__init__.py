@@ -1,0 +1,1 @@
+"""Replays refusals through real crawls: recorded pages, and pages of the simulated platforms."""

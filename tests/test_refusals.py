@@ -1,0 +1,180 @@
+"""Each row of the tables *Refusals* in docs/platforms: what a crawl does with the recorded and simulated pages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crawler.commands.extract import extract
+from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.platforms import platforms
+from crawler.registry import scrapers
+from scripts import captures
+from scripts.golden.extracts import SCRAPERS
+from tests.browsers import require_chromium
+from tests.crawls import ROOT
+from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, replay, simulated
+from tests.transcribe import PATHS
+
+COLUMNS = ["code", "reason", "mark", "recorded page", "simulated", "breaker", "requests", "exit code", "alerts"]
+NEVER = "never recorded"
+PLATFORMS = sorted(platforms())
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table."""
+
+    code: str
+    reason: str
+    recorded: Mapping[str, int]
+    """Name of a recorded page -> its HTTP status."""
+    simulated: str
+    """The name of the fault of the simulated platform, or ""."""
+    breaker: str
+    requests: int
+    exit: int
+    alerts: frozenset[str]
+
+
+@cache
+def rows(platform: str) -> list[Row]:
+    """Read the table of a platform."""
+    page = (ROOT / f"docs/platforms/{platform}.md").read_text()
+    head, _, *lines = re.findall(r"^\|.*\|$", page.partition("### Refusals\n")[2].partition("\n### ")[0], re.MULTILINE)
+    assert cells(head) == COLUMNS
+    return [row(*cells(line)) for line in lines]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def row(code: str, reason: str, mark: str, pages: str, *rest: str) -> Row:
+    simulated_page, breaker, requests, exit_code, alerts = rest
+    named = re.findall(r"`([0-9a-f]{12}(?: #\d+)?)`(?: \((\d+)\))?", pages)
+    assert mark
+    assert named or pages == NEVER, (code, reason)
+    assert named or simulated_page, (code, reason)
+    return Row(
+        code.strip("`"),
+        reason.strip("`"),
+        {name: int(status or 200) for name, status in named},
+        simulated_page.strip("`"),
+        breaker,
+        1 + RETRY_TIMES if "RETRY_TIMES" in requests else int(requests),
+        int(exit_code),
+        frozenset(re.findall(r"\w+", alerts)),
+    )
+
+
+def given(platform: str) -> Iterator[tuple[Row, Refusal]]:
+    """Yield the refusals that are replayed, with their rows: recorded pages, where they are present, and faults."""
+    for each in rows(platform):
+        for name, status in each.recorded.items() if captures.captures() else ():
+            yield each, recorded(platform, name, status)
+        if each.simulated:
+            yield each, simulated(platform, each.simulated)
+
+
+def batches(refusals: list[Refusal]) -> Iterator[list[Refusal]]:
+    """Yield the refusals in groups without repeated params: a repeated target would not be requested again."""
+    while refusals:
+        first = {str(each.params): each for each in reversed(refusals)}
+        yield [each for each in refusals if first[str(each.params)] is each]
+        refusals = [each for each in refusals if first[str(each.params)] is not each]
+
+
+@cache
+def alert_selectors() -> dict[str, set[tuple[str, str]]]:
+    """Return the alerts with the labels of the failures that they count: ``code`` or ``alarm``, and its value."""
+    groups = yaml.safe_load((ROOT / "deploy/compose/alerts.yml").read_text())["groups"]
+    return {
+        rule["alert"]: {
+            (label, value)
+            for label, values in re.findall(r'\b(code|alarm)=~?"([^"]+)"', rule["expr"].splitlines()[0])
+            for value in values.split("|")
+        }
+        for group in groups
+        for rule in group["rules"]
+    }
+
+
+def alerts_of(code: str, alarm: str) -> frozenset[str]:
+    """Return the alerts that count a failure."""
+    return frozenset(name for name, of in alert_selectors().items() if of & {("code", code), ("alarm", alarm)})
+
+
+def differences(expected: Row, refusal: Refusal, found: Replayed, exit_code: int) -> list[str]:
+    """Return what a crawl did with a refusal that the row does not say."""
+    pages = [page for page in found.pages if (page["code"], page["reason"]) == (expected.code, expected.reason)]
+    if not pages:
+        return [f"{refusal.name}: {[(page['source'], page['code'], page['reason']) for page in found.pages]}"]
+    source = refusal.page.source if refusal.page else pages[0]["source"]
+    facts = {
+        "breaker": ({page["breaker"] for page in pages}, {expected.breaker}),
+        "requests": (found.requests.get(source), expected.requests),
+        "alerts": ({alerts_of(page["code"], page["alarm"]) for page in pages}, {expected.alerts}),
+        "exit code": (0 if found.outcome["outcome"] == "OK" else exit_code, expected.exit),
+        "mark": (is_marked(pages[0]), True),
+    }
+    return [f"{refusal.name}: {name} {is_}, not {says}" for name, (is_, says) in facts.items() if is_ != says]
+
+
+def is_marked(page: dict[str, Any]) -> bool:
+    """Whether the error of a page quotes its mark, if it is a statement about the target. A status may be the mark."""
+    return not page["code"].startswith("TARGET_") or bool(page["details"]) or page["status"] in {404, 410}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_crawl_does_with_a_refusal_what_its_row_says(tmp_path: Path, platform: str) -> None:
+    if platform == "shortvideo":
+        require_chromium()
+    wrong: list[str] = []
+    for exit_code in sorted({each.exit for each in rows(platform)}):
+        of = [(each, refusal) for each, refusal in given(platform) if each.exit == exit_code]
+        for number, batch in enumerate(batches(list({refusal.name: refusal for _, refusal in of}.values()))):
+            folder = tmp_path / f"{exit_code}-{number}"
+            folder.mkdir()
+            status, found, log = replay(platform, batch, folder)
+            assert status == exit_code, log
+            for each, refusal in of:
+                wrong += differences(each, refusal, found[refusal.name], status) if refusal in batch else []
+    assert "\n".join(wrong) == ""
+
+
+@pytest.mark.skipif(not captures.CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are missing")
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_each_recorded_refusal_is_in_the_table(platform: str) -> None:
+    """A page that can be read, or has an unknown form or layout, is no refusal."""
+    named = {name for each in rows(platform) for name in each.recorded}
+    files = [name for name, file in captures.captures().items() if platform in file.parts]
+    assert {name for name in files if is_refusal(platform, name)} <= {name.partition(" ")[0] for name in named}
+
+
+def is_refusal(platform: str, name: str) -> bool:
+    """Whether all scrapers end with a statement about the target or the visitor, or with another form of answer."""
+    body, url = captures.body_of(name), platforms()[platform].origin + PATHS.get(platform, "/")
+    errors = [error_of(scraper, body, url) for scraper in SCRAPERS[platform]]
+    return all(
+        error is not None and (not isinstance(error, ExtractionFailed) or error.alarm == "")
+        for error in errors
+        if error is None or error.reason != "unknown_form"
+    ) and any(error is not None and error.reason != "unknown_form" for error in errors)
+
+
+def error_of(scraper: str, body: bytes, url: str) -> ScrapeError | None:
+    """Return the error of a saved response, or None."""
+    try:
+        asyncio.run(extract(scrapers()[scraper], [body], {}, url=url))
+    except ScrapeError as error:
+        return error
+    return None
