@@ -90,7 +90,7 @@ def test_crawl_extract_and_endpoint_give_the_same_bytes(
 @pytest.mark.parametrize(
     ("setting", "argument", "is_counted"), [(1, None, True), (1, "false", False), (0, "true", True), (0, None, False)]
 )
-def test_fi3_2_the_param_decides_and_the_setting_is_its_default(
+def test_the_param_decides_and_the_setting_is_its_default(
     tmp_path: Path, setting: int, argument: str | None, *, is_counted: bool
 ) -> None:
     site = Site()

@@ -60,7 +60,7 @@ def error_of(page: type[PostPage | ReelsPage | SharePage], response: HttpRespons
         ("wrong-shell", "wrong_post"),
     ],
 )
-def test_co_10_each_failure_has_its_reason_and_paths(fault: str, reason: str) -> None:
+def test_each_failure_has_its_reason_and_paths(fault: str, reason: str) -> None:
     (code,) = (code for code, name in SITE.faults.items() if name == fault)
     status, headers, body = SITE.damaged(fault, FakeRequest(f"/p/{code}/"))
     response = HttpResponse(f"{ORIGIN}/p/{code}/", body, status=status, headers=headers)

@@ -1,4 +1,4 @@
-"""Pages of the photo app with renamed keys, and posts that lack a key (findings PH-1, PH-4 to PH-9, PH3)."""
+"""Pages of the photo app without data, with renamed keys or with contradictions, and posts that lack a key."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_shell_of_2024_has_no_route_name() -> None:
 
 @pytest.mark.parametrize("post", [{"code": EXAMPLE}, {"id": f"POLARIS_{PK}"}, {"short": "x"}])
 @pytest.mark.parametrize("code", [EXAMPLE, ""])
-def test_ph_1_a_result_under_an_unknown_key_is_not_a_throttled_page(post: dict[str, Any], code: str) -> None:
+def test_a_result_under_an_unknown_key_is_not_a_throttled_page(post: dict[str, Any], code: str) -> None:
     error = error_of(page_of(html(result({"new_root": post})), code=code))
     assert isinstance(error, ExtractionFailed)
     assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
@@ -270,36 +270,36 @@ def test_a_post_without_any_identity_is_not_returned() -> None:
 # The embed page
 
 
-def test_ph_1_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
+def test_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
     body = SITE.page(FakeRequest(f"/p/{EXAMPLE}/embed/captioned/"))[2]
     error = error_of(page_of(body.replace(b"shortcode_media", b"new_media"), kind=EmbedPage))
     assert isinstance(error, ExtractionFailed)
     assert error.reason == "blind"
 
 
-# PH-4, PH-5
+# Values
 
 
 @pytest.mark.parametrize("value", [True, False, None])
-def test_ph_4_a_statement_about_the_visitor_does_not_fill_comments_disabled(*, value: bool | None) -> None:
+def test_a_statement_about_the_visitor_does_not_fill_comments_disabled(*, value: bool | None) -> None:
     assert post_of(page_of(html(media(commenting_disabled_for_viewer=value))))["comments_disabled"] is None
     item = copy.deepcopy(SITE.data(SITE.posts[EXAMPLE], "item"))
     item["xdt_api__v1__media__shortcode__web_info"]["items"][0]["comments_disabled"] = True
     assert post_of(page_of(html(item)))["comments_disabled"] is True
 
 
-def test_ph_5_the_shortcode_follows_from_the_id() -> None:
+def test_the_shortcode_follows_from_the_id() -> None:
     found = media()
     del found["xig_polaris_media"]["if_not_gated_logged_out"]["code"]
     post = post_of(page_of(html(found)))
     assert (post["id"], post["shortcode"]) == (PK, EXAMPLE) == (PK, code_of_id(PK))
 
 
-# PH-9, PH3-1
+# Renamed keys
 
 
 @pytest.mark.parametrize("key", ["caption", "like_count", "comment_count", "usertags", "coauthor_producers"])
-def test_ph_9_a_post_without_a_key_that_every_post_has_is_a_warning(key: str) -> None:
+def test_a_post_without_a_key_that_every_post_has_is_a_warning(key: str) -> None:
     body = SITE.page(FakeRequest(f"/p/{EXAMPLE}/"))[2]
     whole = page_of(body)
     asyncio.run(whole.to_item())
@@ -324,7 +324,7 @@ REEL = next(post for post in SITE.posts.values() if post.is_video and post.sound
         ("item", "clips_metadata"),
     ],
 )
-def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, key: str) -> None:
+def test_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, key: str) -> None:
     data = orjson.dumps({"data": SITE.data(REEL, form)})
     page = page_of(data.replace(b'"%b"' % key.encode(), b'"new_key"'), code=REEL.code)
     post = post_of(page)
@@ -332,7 +332,7 @@ def test_ph3_1_a_reel_that_loses_its_file_or_its_sound_is_a_warning(form: str, k
     assert any(f".{key}" in each.path and each.cause == "missing" for each in page.unread)
 
 
-# PH3-2 to PH3-6
+# The embed page, messages and other pages
 
 
 def embedded(**changed: Any) -> bytes:
@@ -341,13 +341,13 @@ def embedded(**changed: Any) -> bytes:
 
 
 @pytest.mark.parametrize(("likes", "shown"), [(0, None), (-1, None), (12, 12)])
-def test_ph3_2_the_embed_page_has_0_in_place_of_a_hidden_number_of_likes(likes: int, shown: int | None) -> None:
+def test_the_embed_page_has_0_in_place_of_a_hidden_number_of_likes(likes: int, shown: int | None) -> None:
     page = page_of(embedded(edge_liked_by={"count": likes}), kind=EmbedPage)
     assert post_of(page)["edge_media_preview_like"] == {"count": shown}
 
 
 @pytest.mark.parametrize("body", [{"error": 4630001}, {"data": None, "errors": [{"code": 4630001, "message": "x"}]}])
-def test_ph3_3_the_error_of_a_post_that_is_gone(body: dict[str, Any]) -> None:
+def test_the_error_of_a_post_that_is_gone(body: dict[str, Any]) -> None:
     error = error_of(page_of(orjson.dumps(body)))
     assert (error.code, error.reason) == ("TARGET_NOT_FOUND", "not_found")
 
@@ -357,20 +357,20 @@ def test_an_error_beside_the_post_is_not_its_error() -> None:
     assert post_of(page_of(body))["id"] == PK
 
 
-def test_ph3_3_a_page_with_the_text_of_a_rate_limit() -> None:
+def test_a_page_with_the_text_of_a_rate_limit() -> None:
     text = "<p>Please wait a few minutes before you try again.</p>"
     error = error_of(page_of(f"<html><head><title>Photo app</title></head><body>{text}{'<br>' * 200}</body></html>"))
     assert (error.code, error.reason) == ("UPSTREAM_RATE_LIMITED", "rate_limited")
 
 
 @pytest.mark.parametrize("preview", ["", PREVIEW, PREVIEW.replace("www.instagram", "www.threads")])
-def test_ph3_5_a_page_of_a_sister_platform_is_not_a_rate_limit(preview: str) -> None:
+def test_a_page_of_a_sister_platform_is_not_a_rate_limit(preview: str) -> None:
     route = ROUTE.replace("comet.igweb.PolarisPostRoute", "comet.barcelona.BarcelonaPostRoute")
     error = error_of(page_of(f"<html><head>{preview}</head><body>{route}</body></html>"))
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "other_platform")
 
 
-def test_ph3_6_the_stub_of_the_mobile_landing_page_is_not_the_post() -> None:
+def test_the_stub_of_the_mobile_landing_page_is_not_the_post() -> None:
     (code,) = (code for code, name in SITE.faults.items() if name == "stub")
     error = error_of(page_of(SITE.damaged("stub", FakeRequest(f"/p/{code}/"))[2], code=code))
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "stub")

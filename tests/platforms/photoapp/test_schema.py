@@ -46,7 +46,7 @@ def test_links_to_a_post_give_its_shortcode(url: str) -> None:
         f"{HOME}/p/{CODE}/c/17846368219941196/",
     ],
 )
-def test_ph_7_links_without_a_scheme_of_the_mobile_site_and_of_a_comment(url: str) -> None:
+def test_links_without_a_scheme_of_the_mobile_site_and_of_a_comment(url: str) -> None:
     assert PostParams(url=url).link.shortcode == CODE
 
 
