@@ -61,6 +61,7 @@ GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 """Error reasons by the ruling's ``gating_type``. A ruling is the platform's statement that it withholds a post."""
 MAX_MESSAGE_BYTES = 500
 """Only a response with fewer bytes can be one of the platform's plain-text messages."""
+
 # Words and error codes in the platform's refusals, with the error class and the reason that they mean. The codes are
 # known from other projects, such as gallery-dl.
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (

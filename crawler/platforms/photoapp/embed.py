@@ -12,7 +12,7 @@ from crawler.platforms.photoapp.link import shortcode_in
 
 _BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')
 _POST = b"data-media-id="
-_LIKES = re.compile(r"(?P<count>[0-9][0-9,]{0,14}) likes?")
+_LIKES = re.compile(r"(?<![0-9.,])(?P<count>[0-9][0-9,]{0,14}) likes?")
 _COMMENTS = re.compile(r"View (?:all )?(?P<count>[0-9][0-9,]{0,14}) comments?")
 _SIZE = re.compile(r"(?P<url>\S{1,4000}) (?P<width>[0-9]{1,5})w")
 
@@ -39,12 +39,12 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
         return None
     page = Selector(body.decode(errors="replace"))
     post = page.css(".Embed[data-media-id]")
-    kind = post.attrib.get("data-media-type", "")
+    kind = post.attrib.get("data-media-type")
     return {
         "__typename": kind,
         "id": post.attrib.get("data-media-id"),
         "shortcode": shortcode_in(post.attrib.get("data-permalink", "")),
-        "is_video": kind == "GraphVideo",
+        "is_video": kind and kind == "GraphVideo",
         "display_url": _picture(page),
         "dimensions": {"height": None, "width": None},
         **_caption(page),

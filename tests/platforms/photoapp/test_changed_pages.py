@@ -226,8 +226,11 @@ def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
     ]
     no_url = page_of(embed.simple(post).replace(b"https://www.instagram.com/p/", b"http://[broken"), kind=EmbedPage)
     assert post_of(no_url)["shortcode"] == EXAMPLE
-    rounded = page_of(embed.simple(post).replace(b"12,345 likes", b"12.3K likes"), kind=EmbedPage)
-    assert post_of(rounded)["edge_media_preview_like"] == {"count": None}
+    for rounded in (b"12.3K likes", b"12.345 likes", b"12 K likes"):
+        page = page_of(embed.simple(post).replace(b"12,345 likes", rounded), kind=EmbedPage)
+        assert post_of(page)["edge_media_preview_like"] == {"count": None}
+    of_unknown_kind = page_of(embed.simple(post).replace(b"data-media-type", b"data-kind"), kind=EmbedPage)
+    assert error_of(of_unknown_kind).code == "EXTRACTION_FAILED"
 
 
 # The identity of a post is one value, made of all its statements
