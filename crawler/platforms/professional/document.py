@@ -263,8 +263,8 @@ def described_about(description: str, headline: str, names: Iterable[str]) -> st
 
 
 CANONICAL = 'link[rel="canonical"]'
-WHOLE_PAGE = "pageKey"
-"""The name of a meta element that whole pages have and saved parts of pages lack."""
+WHOLE_PAGE = 'meta[name="pageKey"]'
+"""Selects a meta element that whole pages have and saved parts of pages lack."""
 _LINKED_DATA = 'script[type="application/ld+json"]'
 _ABOVE_POSTS = '[data-section="posts"] > h3'
 
@@ -285,11 +285,8 @@ class Document:
     """The nodes of the linked data, by type."""
     unknown_nodes: list[str] = field(default_factory=list)
     """The types of the other nodes of the linked data."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the response is a whole page, and not a saved part of one."""
-        return WHOLE_PAGE in self.meta
+    is_whole: bool = False
+    """Whether the response is a whole page, and not a saved part of one."""
 
 
 def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
@@ -323,4 +320,5 @@ def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
         above_posts="" if are_counts_clear else line(tree.css_first(_ABOVE_POSTS)),
         nodes=nodes,
         unknown_nodes=unknown,
+        is_whole=tree.css_first(WHOLE_PAGE) is not None,
     )

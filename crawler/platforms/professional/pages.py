@@ -375,8 +375,9 @@ class ProfilePage(PlatformPage):
         if cell:
             rows = self._lists.get(name, [])
             return bool(rows) and all(isinstance(row, dict) and row.get(cell) for row in rows)
-        value = getattr(self, name.removesuffix("[]"), None)
-        return isinstance(value, str) and bool(value)
+        name = name.removesuffix("[]")
+        value = getattr(self, name, None)
+        return isinstance(value, str) and bool(value) and not (name == "about" and self.about_truncated)
 
 
 def _comparable(name: str) -> str:

@@ -99,7 +99,7 @@ class LinkedData(Contract, nulls=False):
 
 
 _LISTS = ("interactionStatistic", "worksFor", "alumniOf", "jobTitle", "awards", "knowsLanguage")
-"""Keys whose value is a list, or a single entry without a list around it."""
+"""Keys whose value is a list, or a single object without a list around it."""
 
 
 def nodes_by_type(blocks: Iterable[str | bytes]) -> tuple[dict[str, Any], list[str]]:
@@ -124,8 +124,8 @@ def _with_lists(node: dict[str, Any]) -> dict[str, Any]:
     return node | {key: _as_list(node[key]) for key in _LISTS if key in node}
 
 
-def _as_list(value: Any) -> list[Any]:
-    """Return a value as a list: wrap a single value, and unwrap a list that is the only entry of another list."""
-    if not isinstance(value, list):
-        return [] if value is None else [value]
-    return value[0] if len(value) == 1 and isinstance(value[0], list) else value
+def _as_list(value: Any) -> Any:
+    """Wrap a single object in a list, and unwrap a list that is the only entry of another list."""
+    if isinstance(value, dict):
+        return [value]
+    return value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) else value

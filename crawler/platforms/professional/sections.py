@@ -163,7 +163,7 @@ DATE_RANGE = replace(DATED, read=date_range, empty="")
 DATE = Cell("time", shown, often=3)
 DESCRIPTION = Cell(":is(.show-more-less-text, .show-more-less-text__text--less)", described)
 LOGO = Cell("img", shown_image, "always", None)
-CONTRIBUTORS = Cell("a.face-pile__url", title, every=True, fallback="a[title]")
+CONTRIBUTORS = Cell("li li a", title, every=True)
 _PARAGRAPH = 'p:not([class*="show-more-less"]):not(:has(time))'
 _CONTENTS = ".core-section-container__content"
 FULL_LINK = "a.base-card__full-link"

@@ -456,7 +456,7 @@ def test_the_text_of_a_masked_page_is_read_from_its_section_or_the_linked_data(
 ) -> None:
     """A section that cannot be read is not reported if the linked data fills the field."""
     section = f'<section data-section="summary"><div class="core-section-container__content">{about}</div></section>'
-    page = masked_page("Acme|***|", {"description": description or None}, about=section if about else "")
+    page = masked_page("Acme|***|", {"description": description} if description else {}, about=section if about else "")
     item = asyncio.run(page.to_item())
     assert (item["about"], item["about_truncated"], page.unread) == (*expected, [])
     assert "could not be read" not in item["data_availability"]["note"]
