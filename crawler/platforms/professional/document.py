@@ -51,7 +51,7 @@ class Count(NamedTuple):
     """None if the number is shortened in another language than English: "1,2 mil", "12 B takipçi" (12 thousand)."""
     is_shortened: bool
     is_more: bool
-    """Whether the number is followed by "+"."""
+    """Whether "+" is beside the number."""
 
 
 def shown_count(text: str) -> Count | None:
@@ -67,7 +67,8 @@ def shown_count(text: str) -> Count | None:
     found = _NUMBER.search(text)
     if found is None:
         return None
-    digits, decimals, scale, more, after = found.groups()
+    digits, decimals, scale, plus, after = found.groups()
+    more = plus or "+" in text[: found.start()]
     whole = int(re.sub(r"\D", "", digits))
     if scale:
         stated = round(float(f"{whole}.{decimals or 0}") * _SCALES[scale.strip()])
@@ -83,7 +84,7 @@ def shown_count(text: str) -> Count | None:
 def sorted_counts(texts: list[str], *, known_followers: str, number: int | None) -> tuple[str, str] | None:
     """Return the text about followers and the text about connections, or None if they cannot be distinguished.
 
-    Of two texts, the first is about followers. A single text is about connections if its number is followed by "+",
+    Of two texts, the first is about followers. A single text is about connections if "+" is beside its number,
     and about followers if its number is shortened or larger than ``MAX_CONNECTIONS``, or if the page states the same
     number of followers elsewhere. Otherwise, a single text is about connections if the page states another number of
     followers.
@@ -97,6 +98,8 @@ def sorted_counts(texts: list[str], *, known_followers: str, number: int | None)
     ('12.345 Follower:innen', '500+ Kontakte')
     >>> sorted_counts(["500+ 位好友"], known_followers="", number=None)
     ('', '500+ 位好友')
+    >>> sorted_counts(["+ de 500 conexões"], known_followers="", number=None)
+    ('', '+ de 500 conexões')
     >>> sorted_counts(["37 kişi"], known_followers="", number=None) is None
     True
     """
