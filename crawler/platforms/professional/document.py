@@ -7,7 +7,6 @@ the language of the visitor or of the country edition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -132,9 +131,9 @@ class Head:
     photo: str | None = None
     company: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
     school: dict[str, Any] = field(default_factory=lambda: _affiliation(None))
-    past_company: str = ""
-    """The name of the last company of a member who has no present company."""
     websites: list[dict[str, str]] = field(default_factory=list)
+    links: int = 0
+    """Number of companies, schools and lists of websites in the top section."""
     unread: list[Unread] = field(default_factory=list)
 
 
@@ -202,6 +201,7 @@ def _read_links(node: LexborNode, head: Head) -> None:
     unknown = []
     for each in container.iter():
         kind = each.attributes.get("data-section") or ""
+        head.links += kind in _KINDS
         if kind == _WEBSITES:
             _read_websites(each, head)
         elif kind in _KINDS:
@@ -214,8 +214,6 @@ def _read_links(node: LexborNode, head: Head) -> None:
                 head.company = found
             elif kind == _SCHOOL:
                 head.school = found
-            else:
-                head.past_company = found["name"]
         elif line(each):
             unknown.append(kind)
     if unknown:
@@ -248,21 +246,6 @@ def _read_websites(node: LexborNode, head: Head) -> None:
 def _website(node: LexborNode, label: str) -> dict[str, str]:
     link = node if node.tag == "a" else node.css_first("a[href]")
     return {"label": line(node.css_first(label)), "url": href(link) if link else ""}
-
-
-def described_about(description: str, headline: str, names: Iterable[str]) -> str:
-    """Return the text about the member in the page's meta description, "" if its end cannot be found.
-
-    The description consists of the headline, the text about the member, parts that end with the employer, the school
-    and the location (``names``), and a sentence about the page.
-
-    >>> described_about("CEO · I write. · Work: Acme · 8 connections on LinkedIn. View Jo’s profile", "CEO", ["Acme"])
-    'I write.'
-    """
-    parts = description.removeprefix(headline).removeprefix(" · ").split(" · ")[:-1]
-    ends = tuple(filter(None, names))
-    end = next((number for number, part in enumerate(parts) if ends and part.endswith(ends)), None)
-    return " · ".join(parts[:end]) if end is not None else ""
 
 
 CANONICAL = 'link[rel="canonical"]'

@@ -275,25 +275,11 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _about(self) -> tuple[str, bool]:
-        """The text about the member, and whether it is cut, as a text from the meta description always is."""
+        """The text about the member, and whether the platform has cut it."""
         linked = plain(self._person.description) if self._person else ""
         shown = "\n".join(row["text"] for row in self.cells.get("about", []))
         about = uncut(shown, linked) if shown else linked
-        if about:
-            return about, is_cut(about) and self._masked
-        # The description begins with the headline. It is not used if the headline on the page was not found, because
-        # the headline would then be mistaken for the text. A masked page shows no headline.
-        if self._head.name and (self._head.headline or self._masked):
-            about = document.described_about(self._meta("og:description"), self._head.headline, self._known_names)
-        return about, bool(about)
-
-    @property
-    def _known_names(self) -> set[str]:
-        """Names at the end of the parts that follow the text about the member in the meta description."""
-        employers = {row["company_name"] for row in self._lists["experience"]}
-        schools = {row["school_name"] for row in self._lists["education"]}
-        own = {self._head.company["name"], self._head.past_company, self._head.school["name"]}
-        return employers | schools | own | {self._location, self._location.partition(",")[0]}
+        return about, is_cut(about) and self._masked
 
     @property
     def _locale(self) -> str:
@@ -363,6 +349,9 @@ class ProfilePage(PlatformPage):
         self.unread += [each for each in parts if not self._is_filled(each.path)]
         if self._document.is_whole and not self._meta("profile:first_name"):
             self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
+        if self._head.exists and not self._head.links and (self._lists["experience"] or self._lists["education"]):
+            # The top section of each recorded page with positions or schools shows one of them.
+            self.unread.append(Unread("top_card[]", "missing", loses_rows=True))
         if self._document.unknown_nodes:
             self.unread.append(unknown_names("linked_data", self._document.unknown_nodes, of=1))
         wrong = sum(card["is_contradiction"] and not card["author"] for card in self.activity_cards)
@@ -375,9 +364,8 @@ class ProfilePage(PlatformPage):
         if cell:
             rows = self._lists.get(name, [])
             return bool(rows) and all(isinstance(row, dict) and row.get(cell) for row in rows)
-        name = name.removesuffix("[]")
-        value = getattr(self, name, None)
-        return isinstance(value, str) and bool(value) and not (name == "about" and self.about_truncated)
+        value = getattr(self, name.removesuffix("[]"), None)
+        return isinstance(value, str) and bool(value)
 
 
 def _comparable(name: str) -> str:

@@ -265,7 +265,9 @@ TABLE = Table(
                 company_url=Cell("h4 a[href]", link, fallback=_LOGO_LINK),
                 company_image=LOGO,
                 dates=replace(DATED, kind="always"),
-                location=Cell("p.experience-item__meta-item:not(:has(time))", shown, often=10, fallback=_AFTER_DATES),
+                location=Cell(
+                    ":is(p, span).experience-item__meta-item:not(:has(time))", shown, often=10, fallback=_AFTER_DATES
+                ),
                 description=DESCRIPTION,
             ),
         ),

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed
@@ -338,6 +339,15 @@ def test_renamed_parts_of_the_linked_data_are_reported(old: str, new: str, unrea
 def test_emptied_elements_are_reported(pattern: bytes, unread: str) -> None:
     body = re.sub(pattern, rb"\1", body_of("mara-lindqvist"))
     assert any(each.startswith(unread) for each in reading(body).unread), reading(body).unread
+
+
+def test_a_top_section_without_links_is_reported_if_the_page_has_positions() -> None:
+    node = LexborHTMLParser(body_of(TRANSCRIBED[0]))
+    container = node.css_first(".top-card__links-container")
+    assert container
+    for each in container.css("[data-section]"):
+        each.decompose()
+    assert "top_card[]: missing, not collected" in reading((node.html or "").encode()).unread
 
 
 def test_an_empty_degree_is_reported() -> None:
