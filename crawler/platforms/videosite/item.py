@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -66,6 +67,7 @@ def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:
     return _short(shape) if isinstance(shape, Short) else _older_video(shape, tab)
 
 
+@lru_cache(maxsize=100)  # the rows of a playlist link to the same channel
 def handle_in(url: str) -> str:
     """Return the handle in a URL or in a text like "@name", without "@"; "" if there is none.
 
@@ -96,17 +98,18 @@ def gaps(shape: Lockup | Short | PlaylistVideo, item: Item) -> Iterator[tuple[st
         yield shape.image_path, []
     if item["video_duration_seconds"] is None and not shape.is_untimed:
         yield shape.length_path, shape.lengths
-    texts = [text for text in stated_texts(shape) if re.search(r"\d", text) and not _AGE.search(text)]
-    is_announced = any(map(_ANNOUNCED.search, stated_texts(shape)))
-    if shape.is_only_rounded or (item["view_count"] is None and not (is_announced or shape.hides_views)):
-        yield shape.views_path, texts
+    is_counted = item["view_count"] is not None or shape.hides_views
+    if shape.is_only_rounded or not (is_counted or any(map(_ANNOUNCED.search, stated_texts(shape)))):
+        texts = (text for text in stated_texts(shape) if re.search(r"\d", text) and not _AGE.search(text))
+        yield shape.views_path, [*texts]
 
 
 def _author(shape: Lockup | Short | PlaylistVideo) -> Item:
     """Return the fields of an item's author, if the row links to its owner."""
-    if shape.owner is None:
+    owner = shape.owner
+    if owner is None:
         return {}
-    name, channel = shape.owner
+    name, channel = owner
     return {"author_id": channel.id, "author_name": name, "author_username": handle_in(channel.url or "")}
 
 

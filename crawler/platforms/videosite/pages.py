@@ -66,7 +66,7 @@ class ChannelPage(ListPage):
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
         found = self.page.contradictions(self._block or b"")
-        if len(channel_ids(self.page, self._person)) > 1:
+        if len(self._ids) > 1:
             found.append(Unread(f"{METADATA_PATH}.externalId", "contradiction"))
         self.unread += [each for each in found if not any(known.path.startswith(each.path) for known in self.unread)]
         if has_unread_numbers(self.page.header):
@@ -131,7 +131,11 @@ class ChannelPage(ListPage):
 
     @cached_property
     def _profile(self) -> dict[str, Any]:
-        return {**profile_of(self.page, self._person), **self._about}
+        return {**profile_of(self.page, self._person, next(iter(self._ids), "")), **self._about}
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return channel_ids(self.page, self._person)
 
     @cached_property
     def _about(self) -> dict[str, Any]:

@@ -103,8 +103,8 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     parts: list[str] = often(f"{_LINES}.metadataParts[].text.content")
     """The texts below the title: in playlists the owner, then the number of views and the age. A line with badges has
     no texts."""
-    owners: list[Owner] = sometimes(
-        f"{_LINES}.metadataParts[].text.commandRuns[].onTap.innertubeCommand.browseEndpoint"
+    channel: Owner | None = sometimes(
+        f"{_LINES[:-2]}[0].metadataParts[0].text.commandRuns[0].onTap.innertubeCommand.browseEndpoint"
     )
     """The channel to which the first text below the title links. Rows in a channel's own tab have no such link."""
     marks: list[str] = sometimes(f"{_LINES}.badges[].badgeViewModel.badgeStyle")
@@ -136,7 +136,8 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     @property
     def owner(self) -> tuple[str, Owner] | None:
         """The owner's name and channel, None if the row does not state them."""
-        return (self.parts[0], self.owners[0]) if self.parts and self.owners else None
+        channel = self.channel
+        return None if channel is None else (self.parts[0], channel)
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):

@@ -37,8 +37,8 @@ def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, A
     }
 
 
-def profile_of(page: Page, person: Any) -> dict[str, Any]:
-    """Build the channel from a page's data and from the page's linked data (``person``).
+def profile_of(page: Page, person: Any, channel: str) -> dict[str, Any]:
+    """Build the channel from its id, from a page's data and from the page's linked data (``person``).
 
     Each field has the first value that is not empty: of the metadata, of the header or the age gate, of the linked
     data, and of the page's other parts.
@@ -55,7 +55,6 @@ def profile_of(page: Page, person: Any) -> dict[str, Any]:
         {"available_country_codes": sorted(set(page.countries)), "is_family_safe": page.safe},
     ):
         known |= {key: value for key, value in source.items() if value not in EMPTY and key not in known}
-    channel = channel_id(page, person)
     return {**blank(channel, handle=known.get("username", "")), **known}
 
 
@@ -128,11 +127,6 @@ def channel_ids(page: Page, person: Any) -> list[str]:
     urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
     stated = (page.metadata and page.metadata.id, urls[0], *topics, urls[1], page.browse_id)
     return list(dict.fromkeys(each for each in stated if each and re.fullmatch(CHANNEL_ID, each)))
-
-
-def channel_id(page: Page, person: Any) -> str:
-    """Return the id of the channel that a page belongs to, "" if the page contains none."""
-    return next(iter(channel_ids(page, person)), "")
 
 
 def link_of(handle: str, channel: str) -> str:
