@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from scripts.golden.extracts import SCRAPERS
 from tests.browsers import require_chromium
 from tests.crawls import ROOT
 from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, replay, simulated
+from tests.refusals.server import Page
 from tests.transcribe import PATHS
 
 COLUMNS = ["code", "reason", "mark", "recorded page", "simulated", "breaker", "requests", "exit code", "alerts"]
@@ -145,7 +146,7 @@ def test_a_crawl_does_with_a_refusal_what_its_row_says(tmp_path: Path, platform:
             folder = tmp_path / f"{exit_code}-{number}"
             folder.mkdir()
             status, found, log = replay(platform, batch, folder)
-            assert status == exit_code, log
+            assert status == exit_code, log[-3_000:]
             for each, refusal in of:
                 wrong += differences(each, refusal, found[refusal.name], status) if refusal in batch else []
     assert "\n".join(wrong) == ""
@@ -178,3 +179,65 @@ def error_of(scraper: str, body: bytes, url: str) -> ScrapeError | None:
     except ScrapeError as error:
         return error
     return None
+
+
+# Many throttled targets
+
+THROTTLED, IN_FLIGHT, THRESHOLD = 60, 4, 5
+SHELL = "9c42b6d6b023"
+"""The recorded page of a throttled visitor: the post's page, whole, without the result of any query."""
+
+
+def recorded_shells() -> list[Refusal]:
+    """Return targets that get the recorded page, each with its own shortcode in place of the recorded one."""
+    body = captures.body_of(SHELL)
+    shown = recorded("photoapp", SHELL).params["url"].split("/")[-2]
+    codes = [f"Throttled{number:02}" for number in range(THROTTLED)]
+    return [
+        Refusal(
+            code,
+            "photoapp",
+            {"url": f"https://www.instagram.com/p/{code}/"},
+            Page("page", body.replace(shown.encode(), code.encode())),
+        )
+        for code in codes
+    ]
+
+
+def simulated_shells() -> list[Refusal]:
+    """Return targets that get the sandbox's page of a throttled visitor."""
+    url = simulated("photoapp", "shell").params["url"]
+    codes = [f"FAULT{number:03}" for number in range(THROTTLED)]
+    return [Refusal(code, "photoapp", {"url": url.replace("FAULT000", code)}) for code in codes]
+
+
+@pytest.mark.parametrize(
+    "shells",
+    [
+        pytest.param(
+            recorded_shells,
+            marks=pytest.mark.skipif(not captures.captures(), reason="the recorded pages (../shared) are missing"),
+        ),
+        simulated_shells,
+    ],
+)
+def test_throttled_pages_open_the_breaker_and_no_target_is_requested_twice(
+    tmp_path: Path, shells: Callable[[], list[Refusal]]
+) -> None:
+    settings = {
+        "REPLAY_OWN_BREAKERS": True,
+        "TARGETS_IN_FLIGHT": IN_FLIGHT,
+        "BREAKER_THRESHOLD": THRESHOLD,
+        "BREAKER_COOLDOWN": 3_600,
+        "BREAKER_GIVE_UP": 1,
+    }
+    status, found, log = replay("photoapp", shells(), tmp_path, **settings)
+    assert status == 1
+    assert "platform_shut" in log
+    refused = [each for each in found.values() if each.requests]
+    assert {(each.outcome["outcome"], each.outcome["reason"]) for each in refused} == {
+        ("UPSTREAM_RATE_LIMITED", "throttled_shell")
+    }
+    assert {name for each in refused for name in each.requests} == {"page"}
+    assert {number for each in refused for number in each.requests.values()} == {1}
+    assert THRESHOLD <= len(refused) < THRESHOLD + IN_FLIGHT

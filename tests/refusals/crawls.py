@@ -154,16 +154,20 @@ def served(platform: str, refusals: Iterable[Refusal]) -> Iterator[tuple[Replay,
             yield replay, {**settings, "PLATFORM_ORIGINS": json.dumps({platform: replay.origin}), **SETTINGS}
 
 
-def replay(platform: str, refusals: list[Refusal], folder: Path) -> tuple[int, Mapping[str, Replayed], str]:
-    """Crawl the targets of refusals, one after the other. Return the exit code, the refusals by name, and the log."""
+def replay(
+    platform: str, refusals: list[Refusal], folder: Path, **options: Any
+) -> tuple[int, Mapping[str, Replayed], str]:
+    """Crawl the targets of refusals, one after the other. Return the exit code, the refusals by name, and the log.
+
+    ``options``: settings of the crawl.
+    """
     log, targets = folder / "replay.jsonl", folder / "targets.jsonl"
     parser = TargetParser(spiders()[platform].scrapers)
     rows = ({"id": each.name, "scraper": parser.scraper(None, each.params).name, **each.params} for each in refusals)
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with served(platform, refusals) as (server, settings):
-        options = ("-s", ENABLED, "-O", str(folder / "out.jsonl"))
-        given = {**settings, "REPLAY_LOG": log}
-        command = crawls.command(platform, {"targets": targets}, given, *options)
+        given = {**settings, "REPLAY_LOG": log, "FAILURES_FEED": folder / "failures.jsonl", **options}
+        command = crawls.command(platform, {"targets": targets}, given, "-s", ENABLED, "-O", str(folder / "out.jsonl"))
         done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=150)
         found = {each.name: Replayed() for each in refusals}
         for line in crawls.lines(log):
@@ -174,6 +178,6 @@ def replay(platform: str, refusals: list[Refusal], folder: Path) -> tuple[int, M
                 one.pages.append(line)
         for (name, source), number in server.sent.items():
             counted = sum(page["source"] == source for page in found[name].pages) if name in found else 0
-            if counted:
-                found[name].requests[source] = number / counted
+            if name in found:
+                found[name].requests[source] = number / (counted or 1)
     return done.returncode, found, done.stderr

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 LABEL = "X-Replay"
 """The header with the target's id, the request's source, and ``redirected`` if it follows a redirect."""
 ENABLED = 'EXTENSIONS={"tests.refusals.log.ReplayLog": 500}'
-"""The setting that enables the extension. The setting ``REPLAY_LOG`` names the file to write."""
+"""The setting that enables the extension. The setting ``REPLAY_LOG`` names the file to write. With
+``REPLAY_OWN_BREAKERS``, the breakers are those of any crawl, and only the outcomes are logged."""
 
 
 class ReplayLog:
@@ -40,7 +41,8 @@ class ReplayLog:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReplayLog:
         log = cls(crawler)
-        crawler.signals.connect(log.spider_opened, signals.spider_opened)
+        if not crawler.settings.getbool("REPLAY_OWN_BREAKERS"):
+            crawler.signals.connect(log.spider_opened, signals.spider_opened)
         crawler.signals.connect(log.request_reached_downloader, signals.request_reached_downloader)
         crawler.signals.connect(log.target_completed, target_completed)
         return log
