@@ -17,6 +17,7 @@ from crawler.platforms.microblog.schema import Demographics
 from crawler.platforms.microblog.text import (
     caption,
     date_text,
+    is_cut,
     is_link_only,
     lacks_hashtags,
     moment,
@@ -37,11 +38,6 @@ COUNTS = Demographics.entity.history
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url")
 
 REPOST_MARK = "RT @"
-CUT_MARK = "…"
-LONGEST_CUT = 270
-"""Minimum number of characters of a text that may be only the beginning of a longer text. Such beginnings have up to
-280 characters, not counting links."""
-
 Part = User | Post | Media | Note | Link
 
 
@@ -53,10 +49,6 @@ class Contradictions:
         self._path = path
         self._found: Counter[tuple[str, Cause, bool]] = Counter()
         self._rows = 0
-        self._lacking: Counter[tuple[str, str]] = Counter()
-        self.present: set[str] = set()
-        """The names of the values, such as ``links``, that at least one post has. A value of these is not reported by
-        ``add_unless_present``: a single post may lack the value, but a renamed value is missing in all posts."""
 
     def row(self) -> None:
         """Count a post or user."""
@@ -74,19 +66,11 @@ class Contradictions:
         path = join(parent, path_of(part, name))
         self._found[path, cause, loses_row] += 1
 
-    def add_unless_present(self, part: Part, name: str) -> None:
-        """Count a missing value that is reported only if no part of the payload has it."""
-        self._lacking[join(self._path, path_of(part, name)), name] += 1
-
     def unread(self) -> list[Unread]:
         """Return the unread parts, with one entry for each path and cause."""
-        found = self._found.copy()
-        for (path, name), rows in self._lacking.items():
-            if name not in self.present:
-                found[path, "contradiction", False] += rows
         return [
             Unread(path, cause, rows, max(rows, self._rows), loses_rows=lost)
-            for (path, cause, lost), rows in found.items()
+            for (path, cause, lost), rows in self._found.items()
         ]
 
 
@@ -223,7 +207,7 @@ def _common(
             contradictions.add(each, name, inside=path_of(post, media_name(post)))
     handle = handle_of(post)
     return {
-        "caption": reposted["caption"] if reposted else _caption(post, contradictions),
+        "caption": reposted["caption"] if reposted else _caption(post),
         "comment_count": number(post, "replies", contradictions),
         "creator_handle": handle,
         "creator_name": html.unescape(_author(post).name or ""),
@@ -253,30 +237,23 @@ def _find_unlisted(post: Post, contradictions: Contradictions) -> None:
     if note and unlisted_links(note.text, links, post.media):
         contradictions.add(note, "links", inside=path_of(post, "note"))
     hashtags = [*post.hashtags, *(note.hashtags if note else ())]
-    contradictions.present.update(name for name, value in (("hashtags", hashtags), ("note", note)) if value)
     if lacks_hashtags(note.text if note else post.text, hashtags):
-        contradictions.add_unless_present(post, "hashtags")
+        contradictions.add(post, "hashtags")
+    if is_cut(post.text[:end]) and note is None and post.is_expandable is None:
+        contradictions.add(post, "note")
     for link in links:
         for name in link.contradictions:
             contradictions.add(link, name, inside=path_of(post, "links"))
 
 
-def _caption(post: Post, contradictions: Contradictions) -> str:
-    """Return a post's text. If the post is only the link to an article, return the article's title and text.
-
-    A long text that ends with "…" is incomplete if the post has no note with the whole text. None of the 527 recorded
-    posts without a note ends in this way, except reposts (captures 341926ad1a2f, d8fcad0db39f). But an author may end a
-    text in this way, so the missing note is reported only if no post of the payload has a note.
-    """
+def _caption(post: Post) -> str:
+    """Return a post's text. If the post is only the link to an article, return the article's title and text."""
     article = _article_of(post)
     if article:
         return "\n\n".join(filter(None, (article.title, article.text))) or post.text
     note, raw, end = post.note, post.text, post.shown_end
     if note:
         return caption(note.text, note.links, escaped=False, has_media=bool(post.media))
-    is_cut = len(raw) >= LONGEST_CUT and raw[:end].rstrip().endswith(CUT_MARK) and post.reposted_result is None
-    if is_cut and "note" not in post.contradictions:
-        contradictions.add_unless_present(post, "note")
     return caption(raw, post.links, escaped=True, has_media=bool(post.media), shown_end=end)
 
 

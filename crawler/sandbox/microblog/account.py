@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from crawler.sandbox.skeletons import invented
@@ -228,7 +228,7 @@ class Inventor:
                 for n in range(12)
             )
         media = self._media() if rng.random() < 0.4 else ()
-        return Post(
+        made = Post(
             id=self._id(time),
             author=author,
             time=time,
@@ -246,6 +246,8 @@ class Inventor:
             wrapped=rng.random() < 0.05,
             carded=rng.random() < 0.2,
         )
+        # Only a post of the last minute, which hardly anyone has liked, has no number of views.
+        return made if made.views is not None else replace(made, likes=made.likes % 2)
 
     def _media(self) -> tuple[Media, ...]:
         rng = self.rng

@@ -75,13 +75,6 @@ def test_links_and_hashtags_of_the_text_are_listed(body: bytes, expected: str | 
     assert found == [] if expected is None else found[0].endswith(expected)
 
 
-def test_hashtags_that_a_single_post_lacks_are_not_reported() -> None:
-    bare = POST | {"rest_id": "2098678373753225484", "legacy": POST["legacy"] | {"full_text": "#tides rise"}}  # type: ignore[operator]
-    listed = POST | {"legacy": bare["legacy"] | {"entities": {"hashtags": [HASHTAG]}}}
-    assert unread(timeline_with(bare, listed)) == []
-    assert unread(timeline_with(bare, POST)) == [f"tweet_results.result.{HASHTAGS}"]
-
-
 @pytest.mark.parametrize(
     ("text", "links", "lost"),
     [(f"{'word ' * 54}…", [], "note"), (SHORT, [LINK | {"expanded_url": "http://x.com/i/article/12"}], "article")],
