@@ -35,7 +35,7 @@ def profile(user: dict[str, Any]) -> dict[str, Any]:
         "friends_count": first(user, "legacy.friends_count", "relationship_counts.following"),
         "is_blue_verified": at(user, "is_blue_verified"),
         "listed_count": at(user, "legacy.listed_count"),
-        "location": first(user, "location.location", "legacy.location") or "",
+        "location": (first(user, "location.location", "legacy.location") or "").strip(),
         "media_count": first(user, "legacy.media_count", "tweet_counts.media_tweets"),
         "name": first(user, "core.name", "legacy.name"),
         "profile_banner_url": first(user, "banner.image_url", "legacy.profile_banner_url") or "",

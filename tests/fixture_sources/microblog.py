@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.microblog.api import GuestTokenPage
+from crawler.platforms.microblog.pages import ProfilePage
+from crawler.platforms.microblog.schema import Demographics
 from crawler.sandbox.microblog.site import Site
 from tests.make_fixtures import Case, Failure
 from tests.microblog_pages import PAGES, answer
@@ -29,6 +32,8 @@ BAD: dict[tuple[str, str], Failure] = {
     ("timeline", "token-refused"): (UpstreamBlocked, "token_refused"),
 }
 
+COUNTS = ("comment_count", "like_count", "share_count", "view_count")
+
 
 def cases() -> Iterator[Case]:
     """Yield the cases of the microblog."""
@@ -44,12 +49,15 @@ def cases() -> Iterator[Case]:
     yield _case(site, "embed", "empty_shelf", "empty-shelf", NOTHING)
     yield _case(site, "timeline", "closed_garden", "closed-garden", NOTHING)
     yield _case(site, "timeline", handles["only-cursors"], "only-cursors", NOTHING)
-    # The page object keeps a null that the spider replaces by "". The embed's counts are older, and some are missing.
+    # The page object keeps a null that the spider replaces by "". The embed has older counts, lacks some, and has the
+    # small picture.
     page = _truth(site, handles["only-page"], profile_banner_url=None)
     yield _case(site, "page", handles["only-page"], "only-page", page)
-    embed = _truth(site, "lone_wolf", followers_count=18_353_642)
+    small = site.account("lone_wolf").user.picture
+    embed = _truth(site, "lone_wolf", followers_count=18_353_642, profile_image_url_https=small)
     embed["posts"] = [post | {"save_count": None, "view_count": None} for post in embed["posts"]]
     yield _case(site, "embed", "lone_wolf", "lone-wolf", embed)
+    yield _streamed()
     for name, status, body, expected in (
         ("token", 200, b'{"guest_token":"2107302643823767876"}', {"token": "2107302643823767876"}),
         ("no-token", 403, b"Forbidden.", (UpstreamBlocked, "token_refused")),
@@ -67,3 +75,71 @@ def _truth(site: Site, handle: str, **other: Any) -> dict[str, Any]:
 def _case(site: Site, source: str, handle: str, name: str, expected: Failure | dict[str, Any] | None = None) -> Case:
     status, _, body = answer(site, source, handle)
     return Case(PAGES[source], name, f"{ORIGIN}/{handle}", status, body, {"username": handle}, expected)
+
+
+def _streamed() -> Case:
+    """Return the case of a page in the newest format: its user and its timeline are the results of streamed queries.
+
+    The structure is that of a recorded page, the content is invented, and the expected data was written by hand.
+    """
+    body = Path(__file__).with_name("microblog_streamed.html").read_bytes()
+    author = "https://pbs.twimg.com/profile_images/71/hull_normal.jpg"
+    common: dict[str, Any] = {
+        "creator_handle": "glass_ferry",
+        "profile_picture_url": author,
+        "save_count": None,
+        "hashtags": [],
+    }
+    common |= {"is_quote": False, "is_reply": False, "is_repost": False, "quoted_post": None, "reposted_post": None}
+    common |= {"in_reply_to_handle": None, "in_reply_to_post_id": None, "thumbnail_url": None, "video_url": None}
+    common["video_urls_by_quality"] = dict.fromkeys(("high", "low", "medium", "watermarked"))
+    low, high = (f"https://video.twimg.com/88/{name}.mp4?tag=29" for name in ("480x270/low", "1280x720/high"))
+    posts: list[dict[str, Any]] = [
+        {
+            "post_id": "2090000000000000001",
+            "caption": "The winter #timetable is out.\nhttps://example.org/winter",
+            "hashtags": ["timetable"],
+            "upload_timestamp": 1_787_130_000,
+            **dict(zip(COUNTS, (6, 71, 9, 9_041), strict=True)),
+        },
+        {
+            "post_id": "2098000000000000002",
+            "caption": "Today the pilot explains why the tide & wind decide.",
+            "upload_timestamp": 1_789_037_380,
+            "thumbnail_url": "https://pbs.twimg.com/amplify_video_thumb/88/img/bow.jpg",
+            "video_url": high,
+            "video_urls_by_quality": {"high": high, "low": low, "medium": None, "watermarked": None},
+            **dict(zip(COUNTS, (1, 15, 2, 1_203), strict=True)),
+        },
+        {
+            "post_id": "2098100000000000003",
+            "caption": "Rails & ropes, painted again.",
+            "upload_timestamp": 1_789_061_222,
+            "thumbnail_url": "https://pbs.twimg.com/media/rails.jpg",
+            "save_count": 2,
+            **dict(zip(COUNTS, (4, 33, 5, 655), strict=True)),
+        },
+    ]
+    profile = dict.fromkeys(Demographics.model_fields) | {
+        "created_at": "Tue May 13 16:53:20 +0000 2014",
+        "description": "Ferries <3",
+        "followers_count": 8_123,
+        "friends_count": 41,
+        "statuses_count": 230,
+        "is_blue_verified": True,
+        "protected": False,
+        "verified": False,
+        "location": "Quay 7",
+        "name": "Glass & Ferry",
+        "profile_image_url_https": author,
+        "screen_name": "glass_ferry",
+        "verified_type": "",
+    }
+    data = {
+        "next_cursor": "",
+        "pinned": "2090000000000000001",
+        "posts": [common | post | {"post_url": f"{ORIGIN}/glass_ferry/status/{post['post_id']}"} for post in posts],
+        "profile": profile,
+        "user_id": "7100",
+    }
+    return Case(ProfilePage, "streamed", f"{ORIGIN}/glass_ferry", 200, body, {"username": "glass_ferry"}, data)

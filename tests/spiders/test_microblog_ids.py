@@ -253,10 +253,10 @@ def test_mb_2_the_id_on_a_page_is_sent_with_the_variables_that_it_needs(
     outdated = queries.learn(
         [NamedQuery("UserTweets", "NewId_12345", variables), NamedQuery("Trends", "Other_12345", {})]
     )
-    form, query_id = queries.form_of(IDS.timeline)
+    form, query_id = queries.forms_of(IDS.timeline)[0]
     assert (query_id, form.variables, form.field_toggles) == ("NewId_12345", sent, IDS.timeline.field_toggles)
     assert [each for _, each in outdated] == ["NewId_12345"] * len(IDS.timeline.ids)
-    assert queries.form_of(IDS.user) == (IDS.user, IDS.user.ids[0])
+    assert queries.forms_of(IDS.user) == [(IDS.user, each) for each in IDS.user.ids]
 
 
 def test_mb_2_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
@@ -265,7 +265,9 @@ def test_mb_2_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
     queries.learn([NamedQuery("UserTweets", "NewId_12345", USUAL)])
     assert not queries.page_is_useful
     for expected in ("NewId_12345", *IDS.timeline.ids):
-        assert queries.form_of(IDS.timeline)[1] == expected
+        assert queries.forms_of(IDS.timeline)[0][1] == expected
         queries.mark_stale(IDS.timeline, expected)
     assert queries.page_is_useful, "the id in the last page is out of date"
-    assert queries.form_of(IDS.timeline)[1] == "NewId_12345"
+    ids = ["NewId_12345", *IDS.timeline.ids]
+    assert [each for _, each in queries.forms_of(IDS.timeline)] == ids
+    assert [each for _, each in queries.forms_of(IDS.timeline, ids[:2])] == ids[2:]

@@ -104,8 +104,8 @@ def profile(user: User, contradictions: Contradictions) -> dict[str, Any]:
         found.update({name: "" for name in OMITTED_WHEN_EMPTY if found[name] is None})
     if user.verified_type is None and (user.verified, user.is_blue_verified) != (None, None):
         found["verified_type"] = ""
-    for name in ("name", "description"):
-        found[name] = None if found[name] is None else html.unescape(found[name])
+    for name in ("name", "description", "location"):
+        found[name] = None if found[name] is None else html.unescape(found[name]).strip()
     contradictions.row()
     for name in user.contradictions:
         contradictions.add(user, name)

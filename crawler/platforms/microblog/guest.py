@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import urlsplit
@@ -98,7 +98,7 @@ class CurrentQueries:
     """The ids with which the guest API's queries are sent. All crawlers in a process share one object.
 
     The id in the profile page that was read last is preferred to the ids in the data file. An id that the platform did
-    not find is used only if there is no other: then the one that was not found the longest ago.
+    not find is used only if there is no other.
     """
 
     def __init__(self, ids: Ids) -> None:
@@ -106,13 +106,13 @@ class CurrentQueries:
         self.page_is_useful = True
         """Whether a profile page may contain new ids: no page was read yet, or an id in the last page became stale."""
         self._named: dict[str, Query] = {}
-        self.stale_ids: list[str] = []
-        """The ids that the platform did not find, the last one at the end."""
+        self.stale_ids: set[str] = set()
+        """The ids that the platform did not find."""
 
-    def form_of(self, query: Query) -> tuple[Query, str]:
-        """Return the query as it is to be sent, and its id."""
+    def forms_of(self, query: Query, tried: Container[str] = ()) -> list[tuple[Query, str]]:
+        """Return the forms in which a query may be sent, in order: the query, and its id. ``tried``: ids left out."""
         forms = [(form, each) for form in (self._named.get(query.name), query) if form for each in form.ids]
-        return min(forms, key=lambda form: self.stale_ids.index(form[1]) if form[1] in self.stale_ids else -1)
+        return sorted((form for form in forms if form[1] not in tried), key=lambda form: form[1] in self.stale_ids)
 
     def learn(self, queries: Sequence[NamedQuery]) -> list[tuple[str, str]]:
         """From now on, use the query ids that a profile page contains.
@@ -131,11 +131,9 @@ class CurrentQueries:
 
     def mark_stale(self, query: Query, query_id: str) -> None:
         """Record that the platform did not find a query's id."""
-        if query_id in self.stale_ids:
-            self.stale_ids.remove(query_id)
-        else:
+        if query_id not in self.stale_ids:
+            self.stale_ids.add(query_id)
             self.page_is_useful |= query.name in self._named and self._named[query.name].ids == [query_id]
-        self.stale_ids.append(query_id)
 
 
 logger = structlog.get_logger(__name__)
@@ -167,7 +165,7 @@ class GuestClient:
             ScrapeError: the query failed, and no remedy is left.
         """
         page = await self._send(
-            UserPage, lambda: self.user_request(handle_of(target)), target, first, optional=first is None
+            UserPage, lambda tried: self.user_request(handle_of(target), tried), target, first, optional=first is None
         )
         return await page.to_item()
 
@@ -186,40 +184,47 @@ class GuestClient:
         """
         page = await self._send(
             TimelinePage,
-            lambda: self.timeline_request(handle_of(target), user_id, cursor),
+            lambda tried: self.timeline_request(handle_of(target), user_id, cursor, tried),
             target,
             first,
             optional=optional,
         )
         return {**await page.to_item(), "is_terminated": page.is_terminated}
 
-    def user_request(self, handle: str) -> Request:
-        """Return the request for a user, with the current id of the query, and without a token."""
-        return self._request(self._ids.user, {"username": handle})
+    def user_request(self, handle: str, tried: Container[str] = ()) -> Request:
+        """Return the request for a user, without a token. ``tried``: ids of the query that are not used."""
+        return self._request(self._ids.user, {"username": handle}, "", tried)
 
-    def timeline_request(self, handle: str, user_id: str, cursor: str) -> Request:
-        """Return the request for a page of a user's posts, with the current id of the query, and without a token."""
-        return self._request(self._ids.timeline, {"username": handle, "cursor": cursor}, user_id)
+    def timeline_request(self, handle: str, user_id: str, cursor: str, tried: Container[str] = ()) -> Request:
+        """Return the request for a page of a user's posts, without a token. ``tried``: ids that are not used."""
+        return self._request(self._ids.timeline, {"username": handle, "cursor": cursor}, user_id, tried)
 
-    def _request(self, query: Query, page_params: dict[str, str], user_id: str = "") -> Request:
-        form, query_id = self.queries.form_of(query)
+    def _request(self, query: Query, page_params: dict[str, str], user_id: str, tried: Container[str]) -> Request:
+        form, query_id = self.queries.forms_of(query, tried)[0]
         return query_request(self._origin, self._ids, form, query_id, page_params, user_id=user_id)
 
     async def _send(
-        self, page: type[P], make: Callable[[], Request], target: Target, first: First | None, *, optional: bool
+        self,
+        page: type[P],
+        make: Callable[[Container[str]], Request],
+        target: Target,
+        first: First | None,
+        *,
+        optional: bool,
     ) -> P:
         """Send a query, and return the page object of the response.
 
-        The query is sent once more after each of these errors: the platform rejected the token, the platform did not
-        find the query's id and there is another one, or the response was not recognised.
+        The query is sent once more if the platform rejected the token or the response was not recognised, and with each
+        other id if the platform did not find the query's id.
 
-        ``make``: makes the request. ``first``: the response, if the query was the scheduled request. ``optional``: fail
-        at once if a circuit breaker is open, instead of waiting.
+        ``make``: makes the request with an id that is not among those given. ``first``: the response, if the query was
+        the scheduled request. ``optional``: fail at once if a circuit breaker is open, instead of waiting.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        shared, remedied, request = self.token(target, page.source), set[str](), make()
+        shared, request = self.token(target, page.source), make(())
+        remedied: set[str] = set()  # reasons of errors, and ids that the platform did not find
         while True:
             sent = request.copy() if first is None else first.request
             if first is None:
@@ -234,27 +239,31 @@ class GuestClient:
                 raise
             except (UpstreamBlocked, ExtractionFailed) as error:
                 first = None
-                has_remedy = await self._has_remedy(error, page, sent, target)
-                if not has_remedy or error.reason in remedied:
+                if not await self._has_remedy(error, page, sent, target, remedied):
                     if error.reason == TOKEN_REFUSED:  # the platform refused a new token, too
                         await self.spider.lanes.count(target, page.source, error)
                     raise
                 if error.reason == TOKEN_REFUSED:
                     shared.invalidate(token)
                 elif error.reason == STALE_QUERY:
-                    request = make()
-                remedied.add(error.reason)
+                    request = make(remedied)
                 logger.info("retried", id=target.id, reason=error.reason)
 
-    async def _has_remedy(self, error: ScrapeError, page: type[ApiPage], sent: Request, target: Target) -> bool:
-        """Whether a query that failed may succeed if it is sent again. If its id is out of date, get another one."""
+    async def _has_remedy(
+        self, error: ScrapeError, page: type[ApiPage], sent: Request, target: Target, remedied: set[str]
+    ) -> bool:
+        """Whether a query that failed may succeed if it is sent again. ``remedied``: what was remedied before."""
         if error.reason == STALE_QUERY:
-            return await self._has_other_id(self._ids.user if page is UserPage else self._ids.timeline, sent, target)
+            query = self._ids.user if page is UserPage else self._ids.timeline
+            remedied.add(await self._marked_stale(query, sent, target))
+            return bool(self.queries.forms_of(query, remedied))
         is_unclear = isinstance(error, ExtractionFailed) and error.reason not in PERMANENT_REASONS
-        return error.reason == TOKEN_REFUSED or is_unclear
+        is_new = error.reason not in remedied
+        remedied.add(error.reason)
+        return is_new and (is_unclear or error.reason == TOKEN_REFUSED)
 
-    async def _has_other_id(self, query: Query, sent: Request, target: Target) -> bool:
-        """Whether another id of a query is known after the platform did not find the id that was sent.
+    async def _marked_stale(self, query: Query, sent: Request, target: Target) -> str:
+        """Mark the id of a query that was sent as out of date, and return it.
 
         A profile's page may name the new id. Targets for the first page of posts have read this page already.
         """
@@ -266,7 +275,7 @@ class GuestClient:
                 await self._load_page(target)
             except ScrapeError as failed:
                 logger.info("optional_source_failed", id=target.id, source=ProfilePage.source, reason=failed.reason)
-        return self.queries.form_of(query)[1] != stale
+        return stale
 
     @property
     def queries(self) -> CurrentQueries:

@@ -25,8 +25,13 @@ LONG = 200
 
 
 def profile_of(parts: dict[str, Part]) -> dict[str, Any]:
-    """Merge the profile fields from all sources. A field is None if no source exposes it."""
-    return merged([parts[source]["profile"] for source in PROFILE_ORDER if source in parts])
+    """Merge the profile fields from all sources. A field is None if no source exposes it.
+
+    The picture is the page's if there is a page: only pages have it in a larger size.
+    """
+    found = merged([parts[source]["profile"] for source in PROFILE_ORDER if source in parts])
+    picture = parts["page"]["profile"].get("profile_image_url_https") if "page" in parts else None
+    return found | ({"profile_image_url_https": picture} if picture else {})
 
 
 def user_id_of(parts: dict[str, Part]) -> str:

@@ -124,6 +124,8 @@ class ProfilePage(MicroblogPage):
             for name in unnamed.contradictions:
                 contradictions.add(unnamed, name)
         self.unread += contradictions.unread()
+        if larger := self._linked_profile["profile_image_url_https"]:
+            found["profile_image_url_https"] = larger
         if None in (found["statuses_count"], found["profile_image_url_https"]):  # all that meta tags can add
             found = merged([found, self._meta_profile])
         return found if found["screen_name"] else {}

@@ -113,7 +113,8 @@ class Demographics(Model):
     profile_banner_url: str
     """URL of the banner, without a size; "" if the account has no banner or no source exposes it."""
     profile_image_url_https: str
-    """URL of the account's picture, usually in the platform's default size (``_normal``); "" if unknown."""
+    """URL of the account's picture; "" if unknown. It is the size of the profile's page, ``_400x400``, if this page was
+    read, else usually the platform's default size, ``_normal``."""
     screen_name: str = Field(min_length=1)
     """Handle in the upper and lower case that the platform shows, without @. Never empty."""
     url: str

@@ -66,6 +66,11 @@ class User:
         """Return the URL of the user's profile picture."""
         return f"https://pbs.twimg.com/profile_images/{self.id}/face_normal.jpg"
 
+    @property
+    def large_picture(self) -> str:
+        """Return the URL of the user's profile picture in the size that the account's page names."""
+        return self.picture.replace("_normal", "_400x400")
+
 
 @dataclass(frozen=True, slots=True)
 class Post:

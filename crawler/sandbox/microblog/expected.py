@@ -84,7 +84,7 @@ def _profile(exposed: Exposed) -> dict[str, Any]:
     for source in ("embed", "page", "timeline", "user"):
         if source in sources:
             found |= known[source]
-    return found
+    return found | ({"profile_image_url_https": user.large_picture} if "page" in sources else {})
 
 
 def _posts(exposed: Exposed) -> list[dict[str, Any]]:
