@@ -152,10 +152,10 @@ def test_a_page_without_its_category_takes_it_from_the_url_or_the_params(extract
         (SITE.damaged("soft-gone", FakeRequest("/browse/976759"))[2], "TARGET_NOT_FOUND", "not_found"),
         (SITE.damaged("blind", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "blind"),
         (SITE.damaged("deep-json", FakeRequest("/browse/976759"))[2], "EXTRACTION_FAILED", "broken_data_block"),
-        (b"<html><h1>It works!</h1></html>", "EXTRACTION_FAILED", "unknown_response"),
-        (b"", "EXTRACTION_FAILED", "unknown_response"),
-        (bytes(range(256)) * 64, "EXTRACTION_FAILED", "unknown_response"),
-        (b"<?xml version='1.0'?><feed/>", "EXTRACTION_FAILED", "unknown_response"),
+        (b"<html><h1>It works!</h1></html>", "EXTRACTION_FAILED", "unknown_form"),
+        (b"", "EXTRACTION_FAILED", "unknown_form"),
+        (bytes(range(256)) * 64, "EXTRACTION_FAILED", "unknown_form"),
+        (b"<?xml version='1.0'?><feed/>", "EXTRACTION_FAILED", "unknown_form"),
     ],
 )
 def test_a_failure_is_printed_as_the_error_of_the_envelope(

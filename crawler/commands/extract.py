@@ -229,7 +229,7 @@ def _page(
         f"A file is not a response that {scraper.name} recognises ({kinds}).",
         ["file"],
         kinds,
-        reason="unknown_response",
+        reason="unknown_form",
     )
 
 

@@ -246,7 +246,7 @@ TROUBLE = {"errors": [{"code": 29, "message": "Timeout"}]}
         ('<html><title data-x="1">Log in to X / X</title></html>', "UPSTREAM_BLOCKED", "login_wall"),
         ("Rate limit exceeded\n", "UPSTREAM_RATE_LIMITED", "rate_limited"),
         ("429 Too Many Requests", "UPSTREAM_RATE_LIMITED", "rate_limited"),
-        ("A text that mentions __NEXT_DATA__", "EXTRACTION_FAILED", "unknown_response"),
+        ("A text that mentions __NEXT_DATA__", "EXTRACTION_FAILED", "unknown_form"),
         (TROUBLE | answer(), "EXTRACTION_FAILED", "no_user"),
         ({"data": {"tweetResult": {"result": POST}}}, "EXTRACTION_FAILED", "unknown_form"),
         ({"data": {"list": {"timeline": {"instructions": []}}}}, "EXTRACTION_FAILED", "unknown_form"),
