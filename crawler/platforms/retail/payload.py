@@ -199,6 +199,8 @@ class Row(Contract, tag=PRODUCT):
     reviews: int | float | str | None = always("numberOfReviews")
     status: str | None = always("availabilityStatusV2.value", often=True)
     status_text: str | None = always("availabilityStatusV2.display", often=True)
+    shown_status: str | None = always("availabilityStatusDisplayValue", nulls=False)
+    """The same as ``status_text``: whether that was lost can be seen here."""
     fulfillment_type: str | None = always("fulfillmentType")
     thumbnail: str | None = always("imageInfo.thumbnailUrl", nulls=False)
     seller_id: str | int | None = filled("sellerId")
@@ -212,6 +214,8 @@ class Row(Contract, tag=PRODUCT):
     is_preowned: bool | None = filled("isPreowned")
     condition: int | None = sometimes("conditionV2.code")
     short_description: str | None = always("shortDescription")
+    description: str | None = always("description", nulls=False)
+    """The same as ``short_description``, with "" in place of null."""
     category_path: str | None = always("category.categoryPathId", often=True)
     flag: str | None = always("flag", nulls=False)
     flags: list[Badge] = always("badges.flags[]")

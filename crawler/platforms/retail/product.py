@@ -58,18 +58,31 @@ def product(row: Row) -> dict[str, Any]:
 def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
     """Yield values that rows lack although other values show that they exist, and parts of prices that were not read.
 
-    ``path``: where the rows are. In the captures of listings, 459 of 459 rows with an offer have a price, 7 of 7
-    pre-owned products have a condition, and 370 of 370 products with reviews have a rating.
+    ``path``: where the rows are. In 421 recorded rows since 2024-12, every row with an offer has a price, a URL and a
+    kind of fulfillment; every product with reviews has a rating, and the reverse; a row's flag is one of its badges;
+    and the status and the description are stated twice. On a page, all rows with an offer have a condition, or none.
     """
+    offers = [row for row in rows if row.offer_id]
+    has_conditions = any(row.condition is not None for row in rows)
+    missing = {
+        "priceInfo": [_has_wrong_price(row) for row in rows],
+        "canonicalUrl": [not row.url for row in offers],
+        "fulfillmentType": [not row.fulfillment_type for row in offers],
+        "conditionV2": [row.condition is None for row in offers if has_conditions or row.is_preowned],
+        "averageRating": [not row.rating for row in rows if count(row.reviews)],
+        "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
+        "availabilityStatusV2": [not (row.status and row.status_text) for row in rows if row.shown_status],
+        "shortDescription": [not row.short_description for row in rows if row.description],
+        "badges": [row.flag not in _badges(row) for row in rows if row.flag],
+        "flag": [not row.flag for row in rows if row.flags],
+    }
+    for key, found in missing.items():
+        if any(found):
+            yield Unread(f"{path}.{key}", "contradiction", sum(found), len(found))
     prices = [row.price for row in rows if row.price]
-    if wrong := sum(map(_has_wrong_price, rows)):
-        yield Unread(f"{path}.priceInfo", "contradiction", wrong, len(rows))
     lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
     yield from _unknown(lines, [price.unread_lines for price in prices], of=len(rows))
     yield from _unknown(f"{path}.priceInfo.…unknown", [price.unknown_leads for price in prices], of=len(rows))
-    yield from _in_all(f"{path}.conditionV2", [row.condition is None for row in rows if row.is_preowned])
-    yield from _in_all(f"{path}.averageRating", [row.rating is None for row in rows if count(row.reviews)])
-    yield from _in_all(f"{path}.numberOfReviews", [not count(row.reviews) for row in rows if row.rating])
 
 
 def _has_wrong_price(row: Row) -> bool:
@@ -77,11 +90,6 @@ def _has_wrong_price(row: Row) -> bool:
     if row.price is None or row.price.is_empty:
         return bool(row.offer_id)
     return row.price.read().is_contradictory
-
-
-def _in_all(path: str, are_missing: list[bool]) -> Iterator[Unread]:
-    if are_missing and all(are_missing):
-        yield Unread(path, "contradiction", sum(are_missing), len(are_missing))
 
 
 def _unknown(path: str, found: list[list[str]], *, of: int) -> Iterator[Unread]:

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.reading.unread import Unread
 from tests.platforms.retail.test_blocks import (
+    BARE,
     FULL,
     LISTING,
     PRICE,
@@ -67,16 +68,42 @@ def test_a_line_of_an_unknown_type_next_to_a_price_in_the_older_keys_is_not_repo
 
 def test_a_condition_that_all_pre_owned_products_lack_is_reported() -> None:
     used = {**PRICED, "isPreowned": True}
-    renamed, named = {**used, "conditionNew": {"code": 5}}, {**used, "conditionV2": {"code": 5}}
+    renamed = {**used, "conditionNew": {"code": 5}}
     assert unread_of([PRICED, renamed, renamed]) == [Unread(f"{ROW_PATH}.conditionV2", "contradiction", 2, 2)]
-    assert unread_of([PRICED, named, renamed]) == []
+    assert unread_of([PRICED, PRICED]) == []
+
+
+def test_an_offer_without_a_condition_is_reported_on_a_page_with_conditions() -> None:
+    new = {**PRICED, "conditionV2": {"code": 1}}
+    assert unread_of([new, new, PRICED]) == [Unread(f"{ROW_PATH}.conditionV2", "contradiction", 1, 3)]
+    assert unread_of([new, new, {**PRICED, "offerId": None}]) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "missing"),
+    [
+        ({"canonicalUrl": ""}, "canonicalUrl"),
+        ({"fulfillmentType": None}, "fulfillmentType"),
+        ({"numberOfReviews": None}, "numberOfReviews"),
+        ({"averageRating": None}, "averageRating"),
+        ({"availabilityStatusV2": None, "availabilityStatusDisplayValue": "In stock"}, "availabilityStatusV2"),
+        ({"shortDescription": None, "description": "<li>Hot</li>"}, "shortDescription"),
+        ({"flag": "Rollback"}, "badges"),
+        ({"badges": {**BARE["badges"], "flags": [{"key": "A", "text": "Rollback", "type": "LABEL"}]}}, "flag"),
+    ],
+)
+def test_a_value_that_another_value_of_the_row_states_is_reported(keys: dict[str, Any], missing: str) -> None:
+    (found,) = unread_of([PRICED, {**PRICED, **keys}])
+    assert (found.path, found.cause, found.rows) == (f"{ROW_PATH}.{missing}", "contradiction", 1)
 
 
 @pytest.mark.parametrize("key", ["id", "offerId", "canonicalUrl", "image", "sellerId", "sellerName"])
 def test_a_text_that_is_empty_in_all_rows_is_reported(key: str) -> None:
     rows = [{**PRICED, key: ""}] * 10
-    assert unread_of(rows) == [Unread(f"{ROW_PATH}.{key}", "null", 10, 10)]
-    assert unread_of([*rows, PRICED]) == []
+    assert [each for each in unread_of(rows) if each.path.endswith(key)] == [
+        Unread(f"{ROW_PATH}.{key}", "null", 10, 10)
+    ]
+    assert [each for each in unread_of([*rows, PRICED]) if each.cause != "contradiction"] == []
 
 
 @pytest.mark.parametrize(
@@ -85,5 +112,4 @@ def test_a_text_that_is_empty_in_all_rows_is_reported(key: str) -> None:
 def test_a_rating_without_reviews_and_reviews_without_a_rating_are_reported(missing: str, other: str) -> None:
     row = {**PRICED, missing: None}
     assert unread_of([row, row]) == [Unread(f"{ROW_PATH}.{missing}", "contradiction", 2, 2)]
-    assert unread_of([PRICED, row]) == []  # the platform may lack the value of a single product
     assert unread_of([{**PRICED, missing: None, other: None}] * 12) == []
