@@ -207,7 +207,7 @@ class VideoPage(VideositePage):
             message = f"The metadata belong to another video: {self._video!r}, requested was {requested!r}."
             raise missing_error(message, ("videoDetails", "videoId"), reason="wrong_echo")
         if not count(self._metadata.seconds) and self._metadata.live is None:
-            # All 26 recorded videos state a length or a live broadcast; only those that are or were announced or live
+            # All recorded videos state a length or a live broadcast; only those that are or were announced or live
             # have a length of 0, or none.
             self.unread.append(Unread("microformat.playerMicroformatRenderer.lengthSeconds", "missing"))
         if self._metadata.published and unix_time(self._metadata.published) is None:

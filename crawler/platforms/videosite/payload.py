@@ -55,7 +55,7 @@ class Response(Answer):
 class Tab(Answer):
     """A tab of a channel, identified by its URL: the titles of tabs are translated, and the order of tabs varies.
 
-    All 219 recorded tabs of channels with metadata have a URL and params. On other pages, the only tab may lack both.
+    All 217 recorded tabs of channels with metadata have a URL and params. On other pages, the only tab may lack both.
     """
 
     url: str | None = sometimes(URL_PATH)
@@ -88,7 +88,7 @@ class Contents(Answer):
 
 
 class ChannelMetadata(Answer):
-    """A channel's metadata. 29 of 29 whole recorded pages since 2026-01 have the keys that are declared ``always``."""
+    """A channel's metadata. 32 of 32 whole recorded pages since 2026-01 have the keys that are declared ``always``."""
 
     id: str | None = always("externalId")
     name: str | None = always("title")

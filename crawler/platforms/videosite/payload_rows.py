@@ -17,7 +17,7 @@ _SHOWN = (
 
 
 class Answer(Contract, nulls=False):
-    """An object in a JSON response. No object of the 66 recorded responses contains null: an empty value has no key."""
+    """An object in a JSON response. No object of the recorded responses contains null: an empty value has no key."""
 
 
 class Link(Answer):
@@ -87,9 +87,9 @@ class Owner(Answer):
 class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     """A video, or a live stream, in the format since 2026.
 
-    916 of 916 recorded rows have a picture and a label on it: the length, or LIVE. The 3 of them that state no number
-    of views and are not live are for members or Premium users. According to the tests of other projects, rows without
-    ``metadataRows`` occur.
+    693 of 693 recorded rows of lists have a picture and a label on it: the length, or LIVE. The 3 of them that state no
+    number of views and are not live are for members or Premium users. According to the tests of other projects, rows
+    without ``metadataRows`` occur.
     """
 
     id_path: ClassVar = "lockupViewModel.contentId"
@@ -155,7 +155,7 @@ class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
 class Short(Answer):
     """A short.
 
-    In playlists, a short's number of views is only in its text for screen readers. All 178 shorts recorded since 2026
+    In playlists, a short's number of views is only in its text for screen readers. All 146 shorts recorded since 2026
     have the ``always`` keys and a number of views. Until autumn 2025, the picture was at the second path (recorded in
     60 shorts of 2024-10).
     """
@@ -249,7 +249,7 @@ class PlaylistVideo(Answer):
 class Video(PlaylistVideo):
     """A video in the formats before 2026-05, which are still used for topic channels.
 
-    148 of 148 recorded rows of 2026 have the keys that are declared ``always``.
+    238 of 238 rows on whole pages of 2026 have the keys that are declared ``always``.
     """
 
     title: Text | None = filled("title")

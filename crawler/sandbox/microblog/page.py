@@ -108,7 +108,9 @@ def profile_page(user: User, posts: list[Post], *, flat: bool) -> bytes:
     """Render a profile's page. ``flat``: with flat records as its data, else with nested objects."""
     data = {"dehydratedData": {"relayRecords": records(user, posts)}} if flat else {"matches": [nested(user, posts)]}
     created = datetime.fromtimestamp(user.created, UTC).isoformat().replace("+00:00", ".000Z")
-    linked = fill("person", user=user, created=created, picture=user.large_picture, links=[user.link] if user.link else [])
+    linked = fill(
+        "person", user=user, created=created, picture=user.large_picture, links=[user.link] if user.link else []
+    )
     return render(
         "profile",
         user=user,
