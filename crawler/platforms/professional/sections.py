@@ -199,7 +199,7 @@ _BACKGROUND = Cell("[data-delayed-background]", shown_image, "always", None, fal
 PEOPLE = (
     # 2026-01: on the recorded page, none of the ten cards has a line below the name.
     _people("div.base-aside-card [data-delayed-background]", FULL_LINK, _BACKGROUND, often=0),
-    _people("div.base-aside-card", FULL_LINK, Cell("img", shown_image, empty=None)),  # 2026-07
+    _people("div.base-aside-card", FULL_LINK, LOGO),  # 2026-07
     _people("a.base-aside-card", "a.base-aside-card", _BACKGROUND),  # 2024, and namesakes in 2026-01
 )
 
