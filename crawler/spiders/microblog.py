@@ -209,9 +209,8 @@ class MicroblogSpider(PlatformSpider):
         part, profile = parts.get("timeline"), profile_of(parts)
         if part is None or part["next_cursor"] != "" or part["is_terminated"] or profile["protected"] is True:
             return
-        stated, collected = profile["statuses_count"], (earlier or 0) + len(part["posts"])
-        if earlier is not None and (stated is None or collected < stated):
-            coverage = Coverage(stated, collected, (NO_END,))
+        coverage = Coverage(profile["statuses_count"], (earlier or 0) + len(part["posts"]), (NO_END,))
+        if earlier is not None and (coverage.expected is None or coverage.collected < coverage.expected):
             self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
     # Pages of posts after the first page: only the timeline has them
@@ -288,12 +287,11 @@ class MicroblogSpider(PlatformSpider):
             part = await self._api.timeline(target, user_id, cursor, first, optional=False)
             if not cursor or part["posts"] or part["is_terminated"]:
                 return part
-            logger.info("empty_page_repeated", id=target.id)
         except UpstreamRateLimited:
             has_deadline = target.deadline is not None or self.tracker.timeout
             if has_deadline or self.lanes.of(target, TimelinePage.source).breakers.closed([TimelinePage.source]):
                 raise
-            logger.info("rate_limit_waited_for", id=target.id)
+        logger.info("timeline_repeated", id=target.id)
         return await self._api.timeline(target, user_id, cursor, optional=False)
 
     # The sources

@@ -70,6 +70,19 @@ def limit(self, account, request):
 Site._timeline = limit
 """
 """Code that makes the platform respond to the first request for each timeline page with status 429."""
+EMPTY_ONCE = """
+from crawler.sandbox.microblog import calls, old
+from crawler.sandbox.microblog.site import Site
+timeline, emptied = Site._timeline, set()
+def empty(self, account, request):
+    variables = request.args["variables"]
+    if "cursor" not in variables or variables in emptied:
+        return timeline(self, account, request)
+    emptied.add(variables)
+    return calls.as_json(old.timeline([], None, end=False))
+Site._timeline = empty
+"""
+"""Code that makes the platform respond to the first request for each further timeline page with an empty page."""
 REJECTED = """
 from crawler.sandbox.microblog import calls
 from crawler.sandbox.microblog.site import Site
@@ -361,7 +374,22 @@ def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
             found = client.loop("quiet_harbor")
     check_posts(chain, "iron_meadow", embedded=1)
     assert "'downloader/request_method_count/POST': 1," in log
-    assert log.count("rate_limit_waited_for") == 2, "each further page; the first page has other sources"
+    assert log.count("timeline_repeated") == 2, "each further page; the first page has other sources"
     assert without_breaker.errors == ["UPSTREAM_RATE_LIMITED"]
     assert "'downloader/request_method_count/POST': 1," in other_log, "without a breaker, no new token either"
     assert found.errors == ["UPSTREAM_RATE_LIMITED"], "a call has a deadline"
+
+
+def test_an_empty_page_for_a_cursor_is_requested_once_more(tmp_path: Path) -> None:
+    with sandbox(EMPTY_ONCE) as origins:
+        chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins))
+    assert chain.errors == [], log
+    check_posts(chain, "iron_meadow")
+    assert log.count("timeline_repeated") == len(chain.pages) - 1
+
+
+def test_an_end_that_the_platform_does_not_mark_is_believed_after_two_empty_pages(tmp_path: Path) -> None:
+    chain, log = crawl_one(tmp_path, "cut_short")
+    assert (chain.errors, chain.pages[-1]["hasMore"]) == ([], False), log
+    assert log.count("timeline_repeated") == 1
+    assert "'coverage/missing/timeline/no_end': 1," in log

@@ -134,6 +134,8 @@ def unlisted_links(text: str, links: Sequence[Link], media: Sequence[Media]) -> 
     >>> unlisted_links("RT @harbor: The boats are back https://t.co/a…", [], [])
     []
     """
+    if "//t.co/" not in text:  # most texts
+        return []
     known = {each.short for each in links} | {each.short for each in media}
     found = [each for each in _LINK.finditer(text) if each[0] not in known]
     return found[1:] if None in known else found
@@ -149,7 +151,8 @@ def lacks_hashtags(text: str, hashtags: Sequence[str]) -> bool:
     >>> lacks_hashtags("ชา น้ำ#ชา ・#港 #① #½ #हिन्दी#क https://a.example/#/b", [])
     False
     """
-    return not hashtags and any(any(map(str.isalpha, word)) for word in _HASHTAG.findall(text))
+    has_mark = "#" in text or "＃" in text
+    return has_mark and not hashtags and any(any(map(str.isalpha, word)) for word in _HASHTAG.findall(text))
 
 
 def is_cut(shown: str) -> bool:
