@@ -168,12 +168,13 @@ class Reading:
         """Add the next page. ``own``: the price of each of the category's products on the page, by item id."""
         self.pages += 1
         self.is_contradicted |= is_contradicted
-        self.repeats = bool(page.rows) and own.keys() <= self.rows
+        is_new = not own.keys() <= self.rows
+        self.repeats = bool(own) and not is_new
         self.latest = len(own) or self.latest
         self.rows.update(own)
-        self.has_more = page.has_more and not self.repeats and not is_contradicted
+        self.has_more = page.has_more and is_new and not is_contradicted
         self.ended = bool(page.rows) and not page.has_more
-        if (prices := page.prices) and not self.repeats and not is_contradicted:
+        if (prices := page.prices) and is_new and not is_contradicted:
             self.lowest = min(prices) if self.lowest is None else self.lowest
             self.highest = prices[-1] if prices == sorted(prices) else min(prices)
 
