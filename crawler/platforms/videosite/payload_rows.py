@@ -137,7 +137,7 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
     def owner(self) -> tuple[str, Owner] | None:
         """The owner's name and channel, None if the row does not state them."""
         channel = self.channel
-        return None if channel is None else (self.parts[0], channel)
+        return None if channel is None else (next(iter(self.parts), ""), channel)
 
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):

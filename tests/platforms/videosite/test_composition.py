@@ -367,6 +367,19 @@ def test_the_owner_of_a_row_is_its_author(channel: str, author: tuple[str, str, 
         assert problems == []
 
 
+def test_an_owner_without_a_readable_name_is_still_the_author() -> None:
+    def change(data: Any) -> None:
+        owned(OTHER)(data)
+        for lockup in lockups(data):
+            for row in texts_of(lockup):
+                for part in row.get("metadataParts", []):
+                    rename(part["text"], "content")
+
+    item, problems = read(page_with(change=change), tab="videos")
+    assert {(each["author_id"], each["author_name"]) for each in item["posts"]} == {(OTHER, "")}
+    assert problems
+
+
 def test_a_row_of_several_owners_has_the_channel_as_its_author() -> None:
     byline = {"text": "Someone and 2 more", "navigationEndpoint": {"showDialogCommand": {}}}
     item, problems = read(page_with(older(shortBylineText={"runs": [byline]})), tab="videos")
