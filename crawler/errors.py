@@ -322,7 +322,7 @@ class TargetNotFound(TargetError):
 
 
 class TargetRestricted(TargetError):
-    """Raised when the target exists but is not public: suspended, restricted (age, region) or behind a login wall."""
+    """Raised when the target exists but is not public: suspended, private, or restricted by age or region."""
 
     code = "TARGET_RESTRICTED"
     http_status = 422
