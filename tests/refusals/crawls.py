@@ -91,8 +91,16 @@ MAIN = {
 """The source of the first request of a target."""
 
 
+MADE = {("microblog", "null-user"): ("user", b'{"data": {"user": {"result": null}}}')}
+"""Platform and name of pages that neither were recorded nor are faults of the simulated platform: source and body."""
+
+
 def simulated(platform: str, fault: str) -> Refusal:
-    """Return the refusal of a fault of the simulated platform."""
+    """Return the refusal of a fault of the simulated platform, or of a page in ``MADE``."""
+    if (platform, fault) in MADE:
+        source, body = MADE[platform, fault]
+        params, others = PARAMS[platform](body.decode(), source, fault.replace("-", "_"))
+        return Refusal(fault, platform, params, Page(source, body, others=others))
     site = import_module(f"crawler.sandbox.{platform}.site").Site()
     return Refusal(fault, platform, site.catalogue()["faults"][fault]["params"])
 
