@@ -35,6 +35,19 @@ THROTTLING_STATUSES = BLOCK_STATUSES | {429}
 P = TypeVar("P", bound="PlatformPage")
 
 
+def without_mark(response: HttpResponse) -> HttpResponse:
+    """Return the response, with its body in UTF-8 and without the byte order mark if the body has such a mark.
+
+    The mark states the encoding: UTF-8, UTF-16 or UTF-32. No recorded response has a mark, but editors and tools that
+    save a response may add it.
+    """
+    if response.body.bom_encoding() is None:
+        return response
+    return HttpResponse(
+        response.url, response.text.encode(), status=response.status, headers=response.headers, encoding="utf-8"
+    )
+
+
 @attrs.define(slots=False)
 class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs a class that it can instantiate
     """Reads one response from a platform, without I/O.
@@ -43,7 +56,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     if the response is not the requested page. A subclass does not override ``to_item``.
     """
 
-    response: HttpResponse
+    response: HttpResponse = attrs.field(converter=without_mark)
     page_params: PageParams  # type: ignore[type-arg]  # the injector supports only the bare class
     """The request's ``meta["page_params"]``, by which the page object checks that the response is for the requested
     target."""

@@ -31,6 +31,7 @@ REPAIRABLE = ("surrogate", "UTF-8", "control character")
 # Some documents have raw control characters, such as line breaks, inside strings. JSON allows them only between values.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
+_JSON, _JSON_TEXT = re.compile(rb"\s*[{\[]"), re.compile(r"\s*[{\[]")
 
 
 def _escape_controls(text: re.Match[str]) -> str:
@@ -74,13 +75,13 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
         raise invalid_error(message, [what], error.msg, "json_invalid", reason="broken_data_block") from error
 
 
-def is_bare_json(body: bytes) -> bool:
-    """Whether a body begins like JSON, so that it is a JSON document and not an HTML page.
+def is_json(document: str | bytes) -> bool:
+    """Whether a document begins like a JSON object or list, so that it is JSON and neither HTML nor plain text.
 
-    >>> is_bare_json(b' [{"a": 1}]'), is_bare_json(b"<p>{}</p>"), is_bare_json(b"")
-    (True, False, False)
+    >>> is_json(b' [{"a": 1}]'), is_json('{"a": 1}'), is_json(b"<p>{}</p>"), is_json("")
+    (True, True, False, False)
     """
-    return body[:100].lstrip().startswith((b"{", b"["))
+    return bool(_JSON.match(document) if isinstance(document, bytes) else _JSON_TEXT.match(document))
 
 
 def script_block(body: bytes, script_id: str) -> bytes | None:

@@ -18,6 +18,7 @@ from web_poet import HttpResponse, PageParams, field
 import crawler.platforms
 from crawler.errors import UpstreamBlocked
 from crawler.platforms.page import PlatformPage
+from tests.mutations import fixtures
 
 
 @attrs.define(slots=False)
@@ -81,6 +82,34 @@ def test_an_invalid_page_raises_at_each_read() -> None:
         with pytest.raises(UpstreamBlocked):
             read()
     assert page.runs == ["validate", "validate"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("content_type", ["application/json", "text/html; charset=utf-8", "text/html; charset=latin-1"])
+def test_a_body_with_a_byte_order_mark_is_decoded_once(encoding: str, content_type: str) -> None:
+    response = HttpResponse(
+        "https://platform.example/", '{"é": 1}'.encode(encoding), status=203, headers={"Content-Type": content_type}
+    )
+    page = WordPage(response=response, page_params=PageParams())
+    assert (bytes(page.response.body), page.response.text) == ('{"é": 1}'.encode(), '{"é": 1}')
+    assert (page.response.status, page.response.encoding, str(page.response.url)) == (203, "utf-8", str(response.url))
+    assert page.response.headers["Content-Type"] == content_type
+
+
+OF_EACH_PAGE = {each.case.page.__name__: each for each in fixtures()}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("kind", OF_EACH_PAGE)
+def test_a_page_is_read_alike_with_a_byte_order_mark(kind: str, encoding: str) -> None:
+    """Editors save such files. No recorded response has a mark."""
+    fixture = OF_EACH_PAGE[kind]
+    assert fixture.read(fixture.body.decode().encode(encoding)) == fixture.original
+
+
+def test_a_body_without_a_byte_order_mark_is_not_copied() -> None:
+    response = HttpResponse("https://platform.example/", "é".encode("latin-1"))
+    assert WordPage(response=response, page_params=PageParams()).response is response
 
 
 def test_a_page_is_freed_without_the_garbage_collector() -> None:

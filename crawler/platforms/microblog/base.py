@@ -26,7 +26,7 @@ from crawler.platforms.microblog.convert import Contradictions, merged, profile
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
-from crawler.reading.json import decode, dicts, dig
+from crawler.reading.json import decode, dicts, dig, is_json
 from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, retry_after_seconds, text
 
@@ -222,7 +222,7 @@ class ApiPage(MicroblogPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return body.lstrip().startswith("{") and ('"data"' in body or '"errors"' in body)
+        return is_json(body) and ('"data"' in body or '"errors"' in body)
 
     def raise_for_failures(self) -> None:
         """Raise an error for a failed response, by the platform's error code or the HTTP status.

@@ -30,7 +30,7 @@ from crawler.errors import (
 from crawler.platforms.page import missing_error
 from crawler.platforms.photoapp.link import shortcode_in
 from crawler.platforms.photoapp.payload import Ruling
-from crawler.reading.json import all_dicts, decode, dicts, scripts_with
+from crawler.reading.json import all_dicts, decode, dicts, is_json, scripts_with
 from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import text
 
@@ -96,7 +96,7 @@ def page_data(body: bytes, key: str) -> Iterator[Any]:
     found = 0
     broken: ExtractionFailed | None = None
     for script in scripts_with(body, b'"%b"' % key.encode()):
-        if not script.lstrip().startswith((b"{", b"[")):
+        if not is_json(script):
             continue  # not data, but program code that contains the key
         try:
             document = decode(script, what="data-sjs")

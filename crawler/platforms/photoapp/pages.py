@@ -56,7 +56,8 @@ class PhotoPage(PlatformPage):
         body: bytes = self.response.body
         results = blocks.query_results(body, self.document)
         for each in results:
-            if not each.get("data") or any(key in each["data"] for key in keys):
+            data = each.get("data")
+            if not data or not isinstance(data, dict) or any(key in data for key in keys):
                 blocks.raise_for_query_errors(each)
         found = [each for key in keys for each in self.objects(key)]
         if found or None in [each.get("data", {}) for each in results]:

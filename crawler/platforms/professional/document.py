@@ -26,6 +26,7 @@ from crawler.platforms.professional.markup import (
 from crawler.platforms.professional.payload import nodes_by_type
 from crawler.platforms.professional.sections import TABLE
 from crawler.platforms.professional.table import Sections, Table, read_sections, unknown_names
+from crawler.reading.json import is_json
 from crawler.reading.unread import Unread
 
 HEAD = "section.top-card-layout"
@@ -281,8 +282,7 @@ def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
     Raises:
         ExtractionFailed: parsing the page could take seconds.
     """
-    is_markup = response.body[:100].lstrip().startswith(b"<")  # found without decoding the page
-    if not is_markup and response.text.lstrip().startswith(("{", "[")):
+    if is_json(response.body):
         nodes, unknown = nodes_by_type([response.text])
         return Document(nodes=nodes, unknown_nodes=unknown)
     return _read_tree(parse(response), table)

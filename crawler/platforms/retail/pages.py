@@ -19,7 +19,7 @@ from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.schema import CATEGORY_ID
-from crawler.reading.json import is_bare_json, script_block
+from crawler.reading.json import is_json, script_block
 from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
@@ -220,7 +220,7 @@ class ListingPage(PlatformPage):
     def _block(self) -> bytes | None:
         """The contents of the page's data block, None if the response has none. A saved block may lack its page."""
         body: bytes = self.response.body
-        return body if is_bare_json(body) else script_block(body, DATA_SCRIPT)
+        return body if is_json(body) else script_block(body, DATA_SCRIPT)
 
     @cached_property
     def _document(self) -> DataBlock:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 import attrs
+from parsel import Selector
 from web_poet import HttpResponse, field
 
 from crawler.errors import Detail, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
-from crawler.platforms.shortvideo.payload import Answer, Entry, Envelope, Flag, Item, SavedEntries, SavedItems
+from crawler.platforms.shortvideo.payload import Answer, Flag, Item
 from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
 from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
-from crawler.reading.json import decode, dicts, is_bare_json
+from crawler.reading.contract import values
+from crawler.reading.json import decode, dicts, is_json
+from crawler.reading.paths import steps
 from crawler.reading.unread import Unread
 from crawler.reading.values import count
 
@@ -27,6 +29,8 @@ LOGIN_WALL = "login_wall"
 BLOCKING_NILS = frozenset({"verify_check", "antispam_check", "params_check"})
 """Values of ``search_nil_type`` that mean that an empty list is a block, not a search without results."""
 
+ANSWER_KEYS = frozenset(str(steps(path)[0]) for value in values(Answer) for path in value.paths)
+"""The keys of responses that are read."""
 NOTHING_FOUND = frozenset({"no_result", "sensitive"})
 """Values of ``search_nil_type`` that mean that an empty list is a search without results.
 
@@ -34,9 +38,6 @@ No recorded response contains one of them. A public client of the company's othe
 search without results. The app contains a notice for searches with sensitive words, which find nothing. It is not
 proven that the type of these notices is ``sensitive``.
 """
-_ENTRY = re.compile(rb'"item"\s*:\s*\{')
-"""Matches a key that saved lists of entries contain and saved lists of items do not."""
-
 WAIT_MARKS = ('id="wci"', "Please wait...")
 STATE_MARK = "__UNIVERSAL_DATA_FOR_REHYDRATION__"
 """The id of the script element that contains the page state. Every page of the platform has one."""
@@ -49,8 +50,9 @@ def wall_in(response: HttpResponse) -> str | None:
 
     The empty element into which the platform puts a CAPTCHA does not count.
     """
+    page = Selector(response.text, type="html")  # the response's own selector has no CSS if the text is JSON
     for name, selector in STOP_SELECTORS.items():
-        for element in response.css(selector):
+        for element in page.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
             if not is_mount or element.xpath("* | text()[normalize-space()] | @style[contains(., 'height')]"):
                 return name
@@ -69,7 +71,7 @@ class ResultsPage(PlatformPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         # An empty body is read here: the search API sends it for blocked requests. The search page would be HTML.
-        return body.lstrip()[:1] in {"{", "[", ""}
+        return is_json(body) or not body.strip()
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a list of results, which may be empty.
@@ -78,28 +80,27 @@ class ResultsPage(PlatformPage):
         good rows each.
 
         Raises:
-            UpstreamBlocked: the body is empty or a CAPTCHA challenge, or the JSON contains a bot check or an error code
-                (``status_code``) instead of rows.
-            TargetRestricted: the search requires an account.
-            UpstreamError: the response is not JSON.
+            UpstreamBlocked: the body is empty, or a CAPTCHA, a login wall or a bot check in place of rows.
+            UpstreamError: the response is not JSON, or has no rows and an unknown ``status_code``.
             ScrapeError: the HTTP status is a failure (see ``raise_for_failures``).
             ExtractionFailed: the list is missing, or empty without a mark of the end of the results, or none of its
                 rows can be read.
         """
         self.raise_for_failures()
         self._raise_for_markup()
-        if self._items or self._has_cards or any(each.loses_rows for each in self.unread):
-            self._raise_if_blind()
-            self._report_missing_position()
-        else:
+        if not (self._items or self._answer.entries):
             self._raise_for_blocks()
-            self._raise_unless_empty()
+            if not any(each.loses_rows for each in self.unread):
+                self._raise_unless_empty()
+                return
+        self._raise_if_blind()
+        self._report_missing_position()
 
     # Fields: specification 2.3
 
     @field
     def cursor(self) -> str:
-        return str(count(self._envelope.cursor) or 0)
+        return str(count(self._answer.cursor) or 0)
 
     @field
     def has_more(self) -> bool:
@@ -125,46 +126,43 @@ class ResultsPage(PlatformPage):
     # The parts of the response
 
     @cached_property
-    def _answer(self) -> Answer:
-        return self.payload(Answer, self.response.body, what="answer")
+    def _document(self) -> dict[str, Any]:
+        """The decoded object that contains the list, the cursor, the status code, and the flag that more rows follow.
+
+        A list that was saved alone gets the key under which the platform sends it. A response that was wrapped when it
+        was saved is under ``data``, where the platform itself sends lists only.
+        """
+        data = decode(self.response.body, what="answer")
+        if self._is_bare:
+            return {"data" if any("item" in each for each in dicts(data)) else "item_list": data}
+        while isinstance(inner := data.get("data"), dict):
+            is_wrapper = data.keys().isdisjoint({"item_list", "itemList"}) and not ANSWER_KEYS.isdisjoint(inner)
+            data = inner if is_wrapper else data | {"data": None}
+        return cast("dict[str, Any]", data)
 
     @cached_property
-    def _envelope(self) -> Envelope:
-        """The object that contains the list, the cursor, the status code, and the flag that more rows follow."""
-        if self._is_bare:
-            return Envelope()
-        relayed = self._answer.relayed
-        return self._answer if relayed is None or self._answer.items else relayed
+    def _answer(self) -> Answer:
+        return self.plain_payload(Answer, self._document)
 
     @property
     def _more(self) -> Flag | None:
-        return self._envelope.account_more if self._envelope.more is None else self._envelope.more
+        return self._answer.account_more if self._answer.more is None else self._answer.more
 
-    @cached_property
+    @property
     def _is_bare(self) -> bool:
         """Whether the response is a list that was saved without the object that contained it."""
         body: bytes = self.response.body
         return body.lstrip().startswith(b"[")
 
     @cached_property
-    def _entries(self) -> list[Entry]:
-        if self._is_bare:
-            body: bytes = self.response.body
-            return (
-                self.payload(SavedEntries, b'{"entries":%b}' % body, what="list").entries if _ENTRY.search(body) else []
-            )
-        return self._answer.relayed.entries if self._answer.relayed else []
-
-    @cached_property
     def _items(self) -> list[Item]:
-        if self._is_bare and not _ENTRY.search(self.response.body):
-            return self.payload(SavedItems, b'{"items":%b}' % self.response.body, what="list").items
-        entries = self._entries
-        return [each.item for each in entries if each.item is not None] if entries else self._envelope.items
+        return [*(each.item for each in self._answer.entries if each.item is not None), *self._answer.items]
 
     @property
-    def _has_cards(self) -> bool:
-        return any(each.item is None for each in self._entries)
+    def _rows_path(self) -> str:
+        if self._answer.entries:
+            return "data[].item"
+        return "itemList[]" if "itemList" in self._document else "item_list[]"
 
     @cached_property
     def _photos(self) -> list[Item]:
@@ -184,7 +182,7 @@ class ResultsPage(PlatformPage):
 
     def _raise_for_markup(self) -> None:
         """Raise an error for HTML instead of JSON. Capture 558c97048b47 is a page with a CAPTCHA's element."""
-        if is_bare_json(self.response.body):
+        if is_json(self.response.body):
             return
         if wall_in(self.response) == "captcha":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
@@ -199,16 +197,15 @@ class ResultsPage(PlatformPage):
             UpstreamBlocked: a CAPTCHA, a login wall or a bot check.
             UpstreamError: another status code, whose meaning is not known. ``details`` contains it.
         """
-        envelope = self._envelope
-        status = count(envelope.status)
-        if "verify" in (envelope.kind, None if self._is_bare else self._answer.kind):
+        answer = self._answer
+        status = count(answer.status)
+        if answer.kind == "verify":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         if status == LOGIN_REQUIRED_STATUS:
             raise UpstreamBlocked("The platform asks for a login.", reason=LOGIN_WALL)
-        if envelope.nil_type in BLOCKING_NILS:
-            raise UpstreamBlocked(
-                f"The platform blocked the search with its bot check {envelope.nil_type!r}.", reason=envelope.nil_type
-            )
+        if answer.nil_type in BLOCKING_NILS:
+            message = f"The platform blocked the search with its bot check {answer.nil_type!r}."
+            raise UpstreamBlocked(message, reason=answer.nil_type)
         if status and not self._other_lists:
             detail: Detail = {"loc": ["status_code"], "msg": str(status), "type": "unknown_status"}
             message = f"The platform sent no results, but the status {status}."
@@ -216,7 +213,7 @@ class ResultsPage(PlatformPage):
 
     def _raise_unless_empty(self) -> None:
         """Raise an error if a response without rows does not mark the end of the results: its keys may be renamed."""
-        nil = self._envelope.nil_type
+        nil = self._answer.nil_type
         if nil in NOTHING_FOUND:
             return
         if nil:
@@ -231,16 +228,14 @@ class ResultsPage(PlatformPage):
     @cached_property
     def _other_lists(self) -> list[str]:
         """The keys of lists of objects in the response, one of which may contain the rows under a new name."""
-        data = decode(self.response.body, what="answer")
-        inner = data.get("data") if isinstance(data, dict) else None
-        around = inner if isinstance(inner, dict) else data
-        return [key for key, value in around.items() if dicts(value)] if isinstance(around, dict) else []
+        return [key for key, value in self._document.items() if dicts(value)]
 
     def _report_missing_position(self) -> None:
         """Report that a response with rows lacks ``cursor`` or ``has_more``, which six public projects read."""
-        if not self._is_bare and self._envelope.account_more is None:
-            stated = {"cursor": self._envelope.cursor, "has_more": self._envelope.more}
-            self.unread += [Unread(key, "missing") for key, value in stated.items() if value is None]
+        if not self._is_bare and self._answer.account_more is None:
+            stated = {"cursor": self._answer.cursor, "has_more": self._answer.more}
+            missing = [key for key, value in stated.items() if value is None]
+            self.unread += [Unread(key, "missing") for key in missing if key not in {each.path for each in self.unread}]
 
     def _raise_if_blind(self) -> None:
         """Report items of an unknown kind, and photo posts without a mandatory part. Raise an error if no post is left.
@@ -256,7 +251,8 @@ class ResultsPage(PlatformPage):
             each._replace(loses_rows=True) if each.path.endswith(f".{IMAGES}") else each for each in self.unread
         ]
         self.unread += [
-            Unread(f"item_list[].{part}", "missing", number, rows, loses_rows=True) for part, number in (+lost).items()
+            Unread(f"{self._rows_path}.{part}", "missing", number, rows, loses_rows=True)
+            for part, number in (+lost).items()
         ]
         self._report_pictures_without_address()
         failed = [each for each in self.unread if each.loses_rows]
@@ -268,7 +264,7 @@ class ResultsPage(PlatformPage):
         found = [each for item in self._readable if item.pictures for each in item.pictures.images]
         number = sum(not each.urls for each in found) - self._noted(URLS)
         if number > 0:
-            self.unread.append(Unread(f"item_list[].{URLS}", "null", number, len(found)))
+            self.unread.append(Unread(f"{self._rows_path}.{URLS}", "null", number, len(found)))
 
     def _noted(self, path: str) -> int:
         """Return the number of rows in which a part of photo posts is already reported."""

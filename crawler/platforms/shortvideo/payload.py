@@ -134,38 +134,18 @@ class Entry(Contract, one_of=True):
     card_title: str | None = sometimes("card_title")
 
 
-class Envelope(Contract):
-    """The object that contains a list of results, with the keys of the search API and of accounts' lists."""
+class Answer(Contract):
+    """The object that contains a list of results, with the keys of the search API and of accounts' lists.
 
-    cursor: Count | None = sometimes("cursor")
-    more: Flag | None = sometimes("has_more")
+    The list is under ``data`` in the results of all kinds. No response of the photo tab itself was recorded.
+    """
+
+    cursor: Count | None = sometimes("cursor", nulls=False)
+    more: Flag | None = sometimes("has_more", nulls=False)
     account_more: Flag | None = sometimes("hasMore")
     """The same flag as ``more``, in an account's list, which may have no cursor."""
-    status: Count | None = sometimes("status_code", "statusCode")
+    status: Count | None = sometimes("status_code", "statusCode", nulls=False)
     nil_type: str | None = sometimes("search_nil_info.search_nil_type")
     kind: str | None = sometimes("type")
     items: list[Item] = sometimes("item_list[]", "itemList[]")
-
-
-class Relayed(Envelope):
-    """The object under ``data``: a response that was wrapped when it was saved, or one with results of all kinds."""
-
     entries: list[Entry] = sometimes("data[]")
-
-
-class Answer(Envelope):
-    """A response from the platform's web API."""
-
-    relayed: Relayed | None = sometimes("data")
-
-
-class SavedEntries(Contract):
-    """A list of entries that was saved alone. The reader adds the key around it."""
-
-    entries: list[Entry] = always("entries[]")
-
-
-class SavedItems(Contract):
-    """A list of items that was saved alone. The reader adds the key around it."""
-
-    items: list[Item] = always("items[]")

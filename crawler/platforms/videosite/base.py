@@ -27,7 +27,7 @@ from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
 from crawler.reading.contract import C
-from crawler.reading.json import assigned_block, is_bare_json
+from crawler.reading.json import assigned_block, is_json
 from crawler.reading.reader import read
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import text
@@ -123,7 +123,7 @@ class VideositePage(PlatformPage):
     @cached_property
     def _block(self) -> bytes | None:
         """The JSON text of the data: the whole body, or part of a script in the page. None if there is no data."""
-        return self._body if is_bare_json(self._body) else assigned_block(self._body, DATA)
+        return self._body if is_json(self._body) else assigned_block(self._body, DATA)
 
     @property
     def _error_code(self) -> Any:

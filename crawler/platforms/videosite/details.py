@@ -19,6 +19,7 @@ from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Reso
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
 from crawler.platforms.videosite.profile import about_of, blank, creation
 from crawler.platforms.videosite.schema import CHANNEL_ID
+from crawler.reading.json import is_json
 from crawler.reading.unread import MAX_NAMES, Unread
 from crawler.reading.values import count, text, unix_time
 
@@ -185,7 +186,7 @@ class VideoPage(VideositePage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         is_player = '"playabilityStatus"' in body or '"playerMicroformatRenderer"' in body
-        return is_player and body.lstrip().startswith("{") and not CHANNEL_MARK.search(body)
+        return is_player and is_json(body) and not CHANNEL_MARK.search(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response contains the video's metadata.

@@ -17,6 +17,7 @@ from crawler.platforms.videosite.payload import Continuation
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import blank
 from crawler.platforms.videosite.schema import CHANNEL_ID
+from crawler.reading.json import is_json
 from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
@@ -33,12 +34,12 @@ class ContinuationPage(ListPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         marks = ("appendContinuationItemsAction", "reloadContinuationItemsCommand")
-        return body.lstrip().startswith("{") and any(mark in body for mark in marks)
+        return is_json(body) and any(mark in body for mark in marks)
 
     @classmethod
     def has_rows_only(cls, body: str) -> bool:
         """Whether a saved JSON response consists of rows to append, without the rest of a page."""
-        return body.lstrip().startswith("{") and '"continuationItems"' in body and f'"{CONTENTS[1]}"' not in body
+        return is_json(body) and '"continuationItems"' in body and f'"{CONTENTS[1]}"' not in body
 
     rows_path: ClassVar[str] = "onResponseReceivedActions[].appendContinuationItemsAction.continuationItems[]"
 
@@ -120,7 +121,7 @@ class PlaylistPage(ContinuationPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         is_channel = re.search(r'"(?:channelMetadataRenderer|c4TabbedHeaderRenderer)"\s*:', body) is not None
-        if is_channel or not body.lstrip().startswith("{"):
+        if is_channel or not is_json(body):
             return False
         marks = ('"playlistVideoListRenderer"', '"playlistMetadataRenderer"', "The playlist does not exist.")
         return any(mark in body for mark in marks) or bool(re.search(r'"playlistId":\s*"UU(?:LF|SH|LV)', body))

@@ -12,7 +12,7 @@ import pytest
 
 from crawler.platforms.retail.payload import LEADS, Row
 from crawler.reading.careful import read_plain
-from crawler.reading.json import all_dicts, is_bare_json, script_block
+from crawler.reading.json import all_dicts, is_json, script_block
 from crawler.reading.values import amount, stated_price
 from scripts.captures import CAPTURES, body_of, captures
 
@@ -29,7 +29,7 @@ def recorded_objects() -> Iterator[dict[str, Any]]:
     for name, file in captures().items():
         if "retail" in file.parts:
             body = body_of(name)
-            block = body if is_bare_json(body) else script_block(body, "__NEXT_DATA__")
+            block = body if is_json(body) else script_block(body, "__NEXT_DATA__")
             yield from all_dicts(orjson.loads(block)) if block else ()
 
 

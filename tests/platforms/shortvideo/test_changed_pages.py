@@ -153,6 +153,88 @@ def read(payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return item, [str(each) for each in page.unread]
 
 
+def in_envelope(payload: dict[str, Any], form: str) -> Any:
+    """Return a response with its rows in another envelope that the platform, or a service that wraps it, uses."""
+    rows, rest = payload["item_list"], {key: value for key, value in payload.items() if key != "item_list"}
+    entries = [*({"type": 1, "item": row} for row in rows), {"type": 4, "user_list": [{"user_info": {}}]}]
+    return {
+        "item_list": payload,
+        "itemList": {**rest, "itemList": rows},
+        "data": {**rest, "data": entries},
+        "wrapped item_list": {"code": 200, "params": {}, "data": payload},
+        "wrapped data": {"code": 200, "data": {**rest, "data": entries}},
+        "wrapped twice": {"code": 200, "data": {"data": {**rest, "itemList": rows}}},
+        "beside an object": {**payload, "data": {"unknown": 1}},
+        "list of entries": entries,
+        "list of rows": rows,
+    }[form]
+
+
+FORMS = {
+    "item_list": "item_list[]",
+    "itemList": "itemList[]",
+    "data": "data[].item",
+    "wrapped item_list": "item_list[]",
+    "wrapped data": "data[].item",
+    "wrapped twice": "itemList[]",
+    "beside an object": "item_list[]",
+    "list of entries": "data[].item",
+    "list of rows": "item_list[]",
+}
+"""Envelope -> the path of its rows in warnings."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_read_in_every_envelope(form: str) -> None:
+    item, unread = read(in_envelope(results(), form))
+    expected = read(results())[0]
+    if form.startswith("list"):  # the saved list has no position
+        expected |= {"cursor": "0", "has_more": False}
+    assert (item, unread) == (expected, [])
+
+
+@pytest.mark.parametrize(("form", "path"), FORMS.items())
+def test_a_row_that_cannot_be_read_is_reported_with_its_path_in_the_envelope(form: str, path: str) -> None:
+    payload = results()
+    payload["item_list"][0]["photos"] = payload["item_list"][0].pop("imagePost")
+    payload["item_list"][1]["imagePost"]["images"][0]["imageURL"]["urlList"] = []
+    payload["item_list"][1]["imagePost"]["images"].append(results()["item_list"][1]["imagePost"]["images"][0])
+    item, unread = read(in_envelope(payload, form))
+    assert len(item["search_item_list"]) == 1
+    assert unread[0] == f"{path}.imagePost: missing in 1 of 3, not collected"
+    assert unread[1].startswith(f"{path}.imagePost.images[].imageURL.urlList[]: null in 1 of ")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[], None],
+)
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("form", ["itemList", "data"])
+def test_an_empty_list_in_another_envelope_is_a_result_only_at_the_end(form: str, more: int, rows: Any) -> None:
+    payload = {"status_code": 0, form: rows, "cursor": 0, "has_more": more}
+    if more:
+        with pytest.raises(ExtractionFailed):
+            read(payload)
+    else:
+        assert read(payload)[0]["search_item_list"] == []
+
+
+@pytest.mark.parametrize("data", ["", "x", 0, [], {}, [{"aweme_info": {"aweme_id": "1"}}]])
+def test_a_login_wall_is_one_whatever_is_under_data(data: Any) -> None:
+    with pytest.raises(UpstreamBlocked) as raised:
+        read({"status_code": 2483, "data": data})
+    assert raised.value.reason == "login_wall"
+
+
+def test_entries_of_another_kind_are_not_an_empty_result() -> None:
+    """The app's general search has its posts under another key."""
+    payload = {"status_code": 0, "data": [{"type": 1, "aweme_info": {"aweme_id": "1"}}], "cursor": 12, "has_more": 0}
+    with pytest.raises(ExtractionFailed) as raised:
+        read(payload)
+    assert raised.value.reason == "blind"
+
+
 @pytest.mark.parametrize("images", [[], None])
 def test_photo_posts_of_which_none_has_pictures_are_not_an_empty_success(images: Any) -> None:
     payload = results(imagePost={"images": images, "cover": None})
@@ -192,8 +274,9 @@ def test_a_rounded_text_is_not_a_count(likes: Any, shown: int | None, unread: li
 
 
 @pytest.mark.parametrize("key", ["cursor", "has_more"])
-def test_a_position_that_cannot_be_read_is_a_warning(key: str) -> None:
-    assert f"{key}: type" in read(results() | {key: "soon"})[1]
+@pytest.mark.parametrize(("value", "problem"), [("soon", "type"), (None, "null")])
+def test_a_position_that_cannot_be_read_is_a_warning(key: str, value: Any, problem: str) -> None:
+    assert read(results() | {key: value})[1] == [f"{key}: {problem}"]
 
 
 def test_a_status_code_may_be_a_text() -> None:
