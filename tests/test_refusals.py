@@ -181,6 +181,18 @@ def error_of(scraper: str, body: bytes, url: str) -> ScrapeError | None:
     return None
 
 
+def test_a_page_is_kept_if_it_has_something_to_read(tmp_path: Path) -> None:
+    """A null result has nothing to read, and a shell is a statement about the visitor."""
+    faults = ("null-post", "stub", "no-data", "blind", "shell", "age-gate")
+    _, found, _ = replay("photoapp", [simulated("photoapp", fault) for fault in faults], tmp_path)
+    assert {name: one.kept for name, one in found.items() if one.kept} == {
+        "null-post": ["no_data_block"],  # the embed page, which is requested after the null result
+        "stub": ["stub"],
+        "no-data": ["unknown_form"],
+        "blind": ["blind"],
+    }
+
+
 # Many throttled targets
 
 THROTTLED, IN_FLIGHT, THRESHOLD = 60, 4, 5

@@ -53,6 +53,8 @@ class Replayed:
     pages: list[dict[str, Any]] = field(default_factory=list)
     """The counted pages, in order: with ``source``, ``code``, ``reason``, ``alarm``, ``details`` and ``breaker``."""
     outcome: dict[str, Any] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    """The reasons of the pages that would be kept."""
     requests: dict[str, float] = field(default_factory=dict)
     """Source -> the number of requests for each counted page."""
 
@@ -182,6 +184,8 @@ def replay(
             one = found[line["target"]]
             if "outcome" in line:
                 one.outcome = line
+            elif "kept" in line:
+                one.kept.append(line["kept"])
             else:
                 one.pages.append(line)
         for (name, source), number in server.sent.items():

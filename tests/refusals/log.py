@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from crawler.platforms.page import PlatformPage
     from crawler.spiders.base import PlatformSpider
 
 LABEL = "X-Replay"
@@ -28,7 +29,7 @@ ENABLED = 'EXTENSIONS={"tests.refusals.log.ReplayLog": 500}'
 
 
 class ReplayLog:
-    """Writes one line of JSON for each counted page, and one for each outcome.
+    """Writes one line of JSON for each counted page, each page that would be kept, and each outcome.
 
     Each breaker has at least one block before a page is counted. So a page that closes an open breaker can be told from
     a page that does not count.
@@ -54,7 +55,8 @@ class ReplayLog:
             request.headers[LABEL] = f"{target.id}|{request.meta['source']}|{redirected}"
 
     def spider_opened(self) -> None:
-        lanes = cast("PlatformSpider", self.crawler.spider).lanes
+        spider = cast("PlatformSpider", self.crawler.spider)
+        lanes = spider.lanes
         count = lanes.count
 
         async def logged(target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
@@ -82,7 +84,12 @@ class ReplayLog:
                 self.write(target=target.id, source=source, breaker=effect, **page)
             return None
 
+        def keep(_page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
+            if error is not None:
+                self.write(target=request.meta["target"].id, kept=error.reason)
+
         lanes.count = logged  # type: ignore[method-assign]
+        spider.keep = keep  # type: ignore[method-assign, assignment]
 
     def target_completed(self, outcome: Outcome) -> None:
         error = outcome.error
