@@ -1,10 +1,18 @@
 """Tools for contracts, which use the captures on this machine.
 
-``python -m tests.contracts clean [PLATFORM]`` prints which responses of the lists of clean responses have a warning or
-no data now. With ``--add``, it first adds the responses that became clean. ``count PLATFORM`` writes a platform's
-``counts.json``, and prints the declarations that the counts contradict or do not support. ``kinds`` prints how many
-values of each kind each platform declares. ``mutants PLATFORM`` prints the mutants that must be detected but are not,
-and how many mutants of each kind are detected.
+``check`` runs the checks of all platforms that ``scripts/check`` includes: ``clean``, ``silent``, and the declarations.
+It writes nothing.
+
+- ``clean [PLATFORM]`` prints which responses of the lists of clean responses have a warning or no data now. With
+  ``--add``, it first adds the responses that became clean.
+- ``count PLATFORM`` writes a platform's ``counts.json``, and prints the declarations that the counts contradict or do
+  not support.
+- ``silent [PLATFORM]`` prints the names whose change is silent in recorded responses, but which ``silent.json`` does
+  not list, and those that it lists without need. With ``--write``, it first writes the list.
+- ``measure [PLATFORM]`` prints how many changes of names change the answer, and how many of these are silent: several
+  operations, in the whole page, in one row, and in short pages.
+- ``kinds`` prints how many values of each kind each platform declares.
+- ``mutants PLATFORM`` prints the mutants that must be detected but are not, and how many of each kind are detected.
 """
 
 from __future__ import annotations
@@ -15,6 +23,8 @@ from collections import Counter
 
 from crawler.platforms import platforms
 from crawler.reading.contract import contracts, values
+from scripts.captures import captures
+from tests.contracts.changes import listed_names, measure, silent_names, unlisted, write, wrongly_listed
 from tests.contracts.counts import count, roots, save, wrong_lines
 from tests.contracts.mutants import is_noticed, mutants
 from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
@@ -32,6 +42,35 @@ def _clean(platform: str | None, *, add: bool) -> int:
     problems = [line for each in chosen for line in no_longer_clean(each)]
     print(*problems, f"{sum(len(clean(each)) for each in chosen)} responses, {len(problems)} problems", sep="\n")
     return 1 if problems else 0
+
+
+def _silent(platform: str | None, *, write_list: bool) -> int:
+    chosen = [platform] if platform else list(platforms())
+    if write_list:
+        for each in chosen:
+            write(each)
+    problems = [line for each in chosen for line in (*unlisted(each), *wrongly_listed(each))]
+    lengths = (
+        f"{each}: {len(silent_names(each))} silent changes of {len(listed_names(each))} names" for each in chosen
+    )
+    print(*problems, *lengths, sep="\n")
+    return 1 if problems else 0
+
+
+def _check() -> int:
+    """Check all platforms. Without the recorded pages, nothing is checked."""
+    if not captures():
+        print("The recorded pages are not on this machine: contracts are not checked.")
+        return 0
+    wrong = [line for each in platforms() for line in wrong_lines(roots(each), count(recorded(each)))]
+    print(*wrong, f"{len(wrong)} declarations to change", sep="\n")
+    return max(bool(wrong), _clean(None, add=False), _silent(None, write_list=False))
+
+
+def _measure(platform: str | None) -> int:
+    for each in [platform] if platform else platforms():
+        print(*measure(each), sep="\n", flush=True)
+    return 0
 
 
 def _count(platform: str) -> int:
@@ -75,11 +114,22 @@ def main() -> int:
     of_clean = tools.add_parser("clean")
     of_clean.add_argument("platform", nargs="?", choices=list(platforms()))
     of_clean.add_argument("--add", action="store_true")
+    of_silent = tools.add_parser("silent")
+    of_silent.add_argument("platform", nargs="?", choices=list(platforms()))
+    of_silent.add_argument("--write", action="store_true")
+    tools.add_parser("check")
+    tools.add_parser("measure").add_argument("platform", nargs="?", choices=list(platforms()))
     tools.add_parser("count").add_argument("platform")
     tools.add_parser("mutants").add_argument("platform")
     arguments = parser.parse_args()
     if arguments.tool == "clean":
         return _clean(arguments.platform, add=arguments.add)
+    if arguments.tool == "silent":
+        return _silent(arguments.platform, write_list=arguments.write)
+    if arguments.tool == "check":
+        return _check()
+    if arguments.tool == "measure":
+        return _measure(arguments.platform)
     if arguments.tool == "kinds":
         return _kinds()
     return (_count if arguments.tool == "count" else _mutants)(arguments.platform)

@@ -26,9 +26,9 @@ from crawler.reading.careful import find, objects
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, values
 from crawler.reading.paths import steps
 from scripts.captures import ROOT
-from tests import saved_parts
 from tests.contracts.recorded import FOLDER, Recorded, recorded
 from tests.contracts.responses import listed
+from tests.microblog_parts import MADE_UP
 
 MIN_ROWS = 10
 MIN_WHOLE_PAYLOADS, MIN_WHOLE_ROWS = 2, 30
@@ -108,7 +108,7 @@ def count(responses: Iterable[Recorded]) -> dict[str, Count]:
             seen.add((root, repr(data)))
             places: dict[type[Contract], list[list[dict[str, Any]]]] = defaultdict(list)
             for (kind, _), rows in objects(root, data).items():
-                if own := [row for row in rows if saved_parts.MADE_UP not in row]:
+                if own := [row for row in rows if MADE_UP not in row]:
                     places[kind].append(own)
             for kind, of_kind in places.items():
                 for value in values(kind):

@@ -57,6 +57,11 @@ class Recorded:
     def platform(self) -> str:
         return find_scraper(self.scraper).platform
 
+    @property
+    def page_class(self) -> str:
+        """The name of the page object's class."""
+        return type(self._page(self.body)).__qualname__
+
     def read(self, body: bytes | None = None) -> Answer:
         """Read the response, or another body in its place. An exception that is not a typed error is raised."""
         try:

@@ -1,0 +1,91 @@
+"""Changes of names in recorded responses: none is silent but those in the list, each with its reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from crawler.errors import ExtractionFailed
+from crawler.platforms import platforms
+from scripts.captures import CAPTURES
+from tests.contracts.changes import Operation, Scope, changed, effect, listed_names, short, unlisted, wrongly_listed
+from tests.contracts.recorded import Answer
+from tests.mutations import Name
+
+AT_MOST = {"microblog": 28, "photoapp": 17, "professional": 11, "retail": 24, "shortvideo": 10, "videosite": 21}
+"""Platform -> length of its list. A list may only shrink."""
+
+ROWS: list[dict[str, Any]] = [{"id": number, "price": {"now": 3}} for number in range(12)]
+PAGE = {"total": 2, "rows": ROWS}
+BODY = orjson.dumps(PAGE)
+
+
+@pytest.mark.parametrize("platform", platforms())
+def test_a_list_only_shrinks_and_names_reasons(platform: str) -> None:
+    listed = listed_names(platform)
+    assert len(listed) <= AT_MOST[platform]
+    assert [each for each, reason in listed.items() if not reason.endswith(".")] == []
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available")
+@pytest.mark.parametrize("platform", platforms())
+def test_no_change_of_a_name_is_silent(platform: str) -> None:
+    """``scripts/check`` does the same for all platforms: ``python -m tests.contracts silent``."""
+    assert list(unlisted(platform)) == list(wrongly_listed(platform)) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "scope", "expected"),
+    [
+        (
+            "rename",
+            "everywhere",
+            PAGE | {"rows": [{"id": each["id"], "priceRenamed": {"now": 3}} for each in ROWS]},
+        ),
+        ("remove", "everywhere", PAGE | {"rows": [{"id": each["id"]} for each in ROWS]}),
+        ("null", "everywhere", PAGE | {"rows": [each | {"price": None} for each in ROWS]}),
+        ("wrap", "everywhere", PAGE | {"rows": [each | {"price": {"value": {"now": 3}}} for each in ROWS]}),
+        ("retype", "everywhere", PAGE | {"rows": [each | {"price": [{"now": 3}]} for each in ROWS]}),
+        (
+            "null",
+            "one row",
+            PAGE | {"rows": [each | ({"price": None} if each["id"] == 6 else {}) for each in ROWS]},
+        ),
+    ],
+)
+def test_a_changed_copy_of_a_response(operation: Operation, scope: Scope, expected: object) -> None:
+    body = b"<script>window.x = " + BODY + b"</script>"
+    copy = changed(body, Name("key", "price"), operation, scope)
+    assert json.loads(copy.removeprefix(b"<script>window.x = ").removesuffix(b"</script>")) == expected
+    assert changed(body, Name("key", "price"), operation, scope) == copy  # the response itself stays as it was
+
+
+def test_a_name_that_a_response_lacks_changes_nothing() -> None:
+    assert changed(BODY, Name("key", "pric"), "rename") == changed(BODY, Name("key", "pric"), "null") == BODY
+
+
+def test_a_short_page_has_its_first_rows() -> None:
+    assert json.loads(short(BODY, 5)) == PAGE | {"rows": ROWS[:5]}
+
+
+ORIGINAL = Answer({"a": 1}, None, ("old",))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ORIGINAL, "none"),
+        (Answer({"a": 1}, None, ("old", "new")), "none"),
+        (Answer({"a": None}, None, ("old",)), "silent"),
+        (Answer({"a": None}, None, ()), "silent"),
+        (Answer({"a": None}, None, ("old", "old")), "noticed"),
+        (Answer({"a": None}, None, ("new",)), "noticed"),
+        (Answer(None, ExtractionFailed("x", reason="y"), ()), "noticed"),
+    ],
+)
+def test_whether_a_change_is_noticed(answer: Answer, expected: str) -> None:
+    assert effect(ORIGINAL, answer) == expected
