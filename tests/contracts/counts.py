@@ -7,7 +7,8 @@ whole captures. ``<platform>/nulls.json`` lists values whose null is known from 
 
 The rules of ``wrong_lines``: a key that whole captures lack is not ``always``. A value that was recorded as null may be
 null, and a value that was recorded in at least ten rows, and never as null, may not. A value that is neither null nor
-empty in at least ten rows, and in all rows, is ``often``. With fewer than ten rows, the declaration may be either.
+empty in at least ten rows, and in all rows, is ``often``, unless a document says otherwise. With fewer than ten rows,
+the declaration may be either.
 """
 
 from __future__ import annotations
@@ -210,21 +211,21 @@ def _is_nullable(forms: list[Form]) -> bool:
 
 def _contradictions(forms: list[Form]) -> Iterator[str]:
     """Yield why a declaration is wrong."""
-    documented = listed("documented")
-    for kind, value, each in forms:
+    patterns = listed("documented")
+    documented = [any(fnmatch(key_of(kind, value), each) for each in patterns) for kind, value, _ in forms]
+    for (_, value, each), is_documented in zip(forms, documented, strict=True):
         if value.required and each.whole_present < each.whole_rows:
             yield f"is {value.kind}, but the key is in {each.whole_present} of {each.whole_rows} rows of whole captures"
         if value.often and each.empty_pages:
             yield f"is often, but it is empty in {each.empty_pages} of {each.whole_pages} pages of whole captures"
         if each.null and not value.nullable and value.kind != "identity":
             yield f"was recorded as null in {each.null} of {each.present} rows"
-        is_documented = any(fnmatch(key_of(kind, value), pattern) for pattern in documented)
         if (value.required or value.often) and not (each.is_enough or each.is_always_filled or is_documented):
             yield f"is {value.kind}, but there are only {each.whole_rows} rows in {each.whole_payloads} whole captures"
     if _is_never_null(forms) and any(each.value.nullable for each in forms):
         yield f"was recorded in {sum(each.counted.present for each in forms)} rows, never as null"
-    is_often = forms[0].value.often or forms[0].value.kind == "identity"
-    if not is_often and _is_filled(forms) and any(each.counted.pages for each in forms):
+    is_settled = any(documented) or forms[0].value.often or forms[0].value.kind == "identity"
+    if not is_settled and _is_filled(forms) and any(each.counted.pages for each in forms):
         yield f"is filled in all {sum(each.counted.rows for each in forms)} rows"
 
 
