@@ -135,6 +135,11 @@ def query_results(body: bytes, document: object) -> list[dict[str, Any]]:
     return [each for each in dicts(results) if "data" in each]
 
 
+def holds_data(data: Any) -> bool:
+    """Whether the ``data`` of a query's result has any value, other than null or an empty list or object."""
+    return any(value not in (None, [], {}) for value in data.values()) if isinstance(data, dict) else bool(data)
+
+
 def route_of(body: bytes) -> str:
     """Return the page's route name, or the name of its trace policy, or ""."""
     found = _ROUTE.search(body) or _POLICY.search(body)

@@ -60,7 +60,8 @@ class PhotoPage(PlatformPage):
             if not data or not isinstance(data, dict) or any(key in data for key in keys):
                 blocks.raise_for_query_errors(each)
         found = [each for key in keys for each in self.objects(key)]
-        if found or None in [each.get("data", {}) for each in results]:
+        stated = [each["data"] for each in results if "data" in each]
+        if found or None in stated or (stated and not any(map(blocks.holds_data, stated))):
             blocks.raise_for_null(keys[0])
         has_results = self.document is None and (bool(results) or blocks.QUERY in body)
         blocks.raise_for_shell(self.response, shortcode, keys[0], has_results=has_results)

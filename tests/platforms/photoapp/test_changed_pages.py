@@ -142,6 +142,8 @@ def test_json_in_no_form_of_a_page_is_of_an_unknown_form(document: Any) -> None:
     [
         ({"xig_polaris_media": None}, {}, "EXTRACTION_FAILED", "null_post", "No post"),
         (None, {}, "EXTRACTION_FAILED", "null_post", "No post"),
+        ({}, {}, "EXTRACTION_FAILED", "null_post", "No post"),
+        ({"viewer": None, "ads": [], "dialog": {}}, {}, "EXTRACTION_FAILED", "null_post", "No post"),
         (media(), {}, "EXTRACTION_FAILED", "null_post", "No post"),
         (
             {"xig_polaris_media": None},
