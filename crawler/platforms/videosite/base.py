@@ -42,16 +42,18 @@ CHANNEL_MARK = re.compile(
 """Matches JSON keys that only channel pages have. Continuation pages contain some of these names, but as values."""
 CONSENT_MARKS = (b"consent.youtube.com/s", b"Before you continue to YouTube")
 TRAFFIC_MARKS = (b'id="captcha-form"', b'class="g-recaptcha"', b"unusual traffic")
+_SUBJECT = r"^(?:this|the) (?:\w+ )?(?:channel|account|page|playlist|video|content)\b.*?"
+"""Matches the beginning of an alert about the target. Other alerts may be about the visitor or the platform."""
 ALERTS = (
     (r"in your country|in deinem land|dans votre pays|en tu país|no seu país", TargetRestricted, "region"),
-    (r"does not exist|isn't available|not available$", TargetNotFound, "not_found"),
-    (r"terminated|suspended", TargetNotFound, "terminated"),
-    (r"removed|deleted|closed", TargetNotFound, "removed"),
     (
         r"error|fehler|erreur|\berro\b|try again|something went wrong|erneut|réessay|vuelve a intentar|tente novamente",
         UpstreamError,
         "reported_error",
     ),
+    (rf"{_SUBJECT}(?:does not exist|isn['’]t available|not available$)", TargetNotFound, "not_found"),
+    (rf"{_SUBJECT}(?:terminated|suspended)", TargetNotFound, "terminated"),
+    (rf"{_SUBJECT}(?:removed|deleted|closed)", TargetNotFound, "removed"),
 )
 """Patterns for the text of alerts, each with the error class and the reason."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
@@ -103,7 +105,7 @@ class VideositePage(PlatformPage):
             details = quoted(("channel",), channel)
             return TargetNotFound("The platform rejected the channel id.", details=details, reason="invalid_id")
         message = "The platform rejected the request as invalid (400)."
-        return missing_error(message, ("error", "code"), reason="bad_request")
+        return ExtractionFailed(message, details=quoted(("error", "code"), "400"), reason="bad_request")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
