@@ -7,7 +7,6 @@
     │   ├── InvalidJson               INVALID_JSON               400
     │   ├── InvalidRequest            INVALID_REQUEST            400
     │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
-    │   ├── CallNotFound              CALL_NOT_FOUND             404
     │   ├── JobNotFound               JOB_NOT_FOUND              404
     │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
     │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
@@ -181,13 +180,6 @@ class ScraperNotFound(RequestError):
     http_status = 404
 
 
-class CallNotFound(RequestError):
-    """Raised when a client has no asynchronous call with this id: it is unknown, was deleted, or has expired."""
-
-    code = "CALL_NOT_FOUND"
-    http_status = 404
-
-
 class JobNotFound(RequestError):
     """Raised when a client has no job with this id: it is unknown, was deleted, or has expired."""
 
@@ -245,7 +237,7 @@ class ItemDropped(RequestError):
 
 
 class IdempotencyInProgress(RequestError):
-    """Raised when an earlier call with the same ``Idempotency-Key`` is still running."""
+    """Raised when an earlier upload with the same ``Idempotency-Key`` has just ended."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
     http_status = 409
@@ -253,7 +245,7 @@ class IdempotencyInProgress(RequestError):
 
 
 class IdempotencyMismatch(RequestError):
-    """Raised when an earlier call with the same ``Idempotency-Key`` had another scraper, params or upload."""
+    """Raised when the ``Idempotency-Key`` was used for another upload."""
 
     code = "IDEMPOTENCY_MISMATCH"
     http_status = 422
@@ -279,7 +271,7 @@ class ConcurrencyLimited(RequestError):
 
 
 class QuotaExceeded(RequestError):
-    """Raised when a client's quota of this month is used, or reserved by calls in progress and targets of its jobs.
+    """Raised when a client's records of this month are used up.
 
     ``retry_after`` is the number of seconds until the next month (UTC).
     """

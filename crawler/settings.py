@@ -121,7 +121,7 @@ class Settings(Described):
     TARGETS_IN_FLIGHT: Positive = 32
     """Maximum number of targets in flight in a crawl."""
     STORE: Optional[Database] = None
-    """Database of jobs, asynchronous calls, stored responses, usage, and what crawls with ``since=last`` have seen: an
+    """Database of jobs, usage, and what crawls with ``since=last`` have seen: an
     SQLite file, or a ``postgresql://`` URL for several machines (extra ``postgresql``). None: ``store.sqlite3`` in the
     project's ``.scrapy`` folder, and with ``scrapy serve --sandbox`` in its folder ``sandbox``."""
     JOB_LEASE: PositiveSeconds = 60.0
@@ -268,19 +268,6 @@ class Settings(Described):
     CONSOLE: setting_types.Automatic = "auto"
     """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
     ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
-    SERVICE_STORE: Optional[Database] = None
-    """The name that ``STORE`` had in version 0.2. ``SERVICE_STORE`` is used, with a warning, without ``STORE``."""
-    IDEMPOTENCY_HOURS: PositiveSeconds = 24.0
-    """Hours for which the record of a successful call with an ``Idempotency-Key`` is stored."""
-    CALL_MAX_HOURS: PositiveSeconds = 24.0
-    """Hours for which an asynchronous call may wait (docs/service.md#asynchronous-calls). A call that has waited longer
-    ends with the error ``OVERLOADED``. A call that would have to wait longer is not accepted."""
-    CALL_RESULT_HOURS: PositiveSeconds = 24.0
-    """Hours for which the response to an asynchronous call is stored. A record of a call with an ``Idempotency-Key`` is
-    stored for at least ``IDEMPOTENCY_HOURS``."""
-    CALL_STORE_MB: Positive = 1_000
-    """Maximum size of the asynchronous calls and their responses in the service's store, in megabytes. At this size, no
-    further asynchronous call is accepted."""
     SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
     """Maximum bytes of the targets that a client may upload for one job (docs/service.md#jobs)."""
     JOBS_MAX: Positive = 20
@@ -292,10 +279,6 @@ class Settings(Described):
     WEBHOOK_SECRET: Optional[setting_types.Text] = None
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""
-    RESPONSE_CACHE: setting_types.Object[Seconds] = {}
-    """Scraper -> seconds for which its complete records are cached. The records of other scrapers are not cached."""
-    RESPONSE_CACHE_MB: Count = 64
-    """Maximum megabytes of memory for cached records, per process."""
     API_KEYS: setting_types.Object[Any] = {}
     """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If this
     setting is not empty, the endpoint does not read ``KEYS_FILE``."""

@@ -16,7 +16,7 @@ import pytest
 from crawler.reading.unread import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from crawler.service.calls.envelope import MAX_UNREAD, Call, Served, partial_header, success
+from crawler.service.calls.envelope import MAX_UNREAD, Call, partial_header, success
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.changed_shop import BEFORE, CHANGED, RATING, RENAMED, TILES, UNKNOWN, changed
@@ -173,14 +173,10 @@ HEADER = [
 
 def test_re3_7_a_response_names_the_paths(service: Service) -> None:
     paths = {path: value(service.url, "crawler_unread_total", **labels(path)) for path in (RATING, UNKNOWN)}
-    first, replay = [ask(service, **{"Idempotency-Key": "unread"}) for _ in range(2)]
-    again = ask(service)
-    for reply in (first, replay, again):
+    for reply in (ask(service), ask(service)):
         message = f"Could not be read: {UNKNOWN_TEXT}; {RATING_TEXT}."
         assert reply.body["status"] == {"code": "OK", "message": message, "retryable": False}
         assert parse_list(reply.headers["x-partial"]) == HEADER
-    assert replay.headers["idempotent-replayed"] == "true"
-    assert [reply.headers.get("x-cache") for reply in (first, again)] == ["MISS", "MISS"], "never cached"
     for path, before in paths.items():
         assert value(service.url, "crawler_unread_total", **labels(path)) == before + 2
     failures = {"platform": "retail", "source": "search", "reason": "unread"}
@@ -190,15 +186,6 @@ def test_re3_7_a_response_names_the_paths(service: Service) -> None:
 
 def labels(path: str) -> dict[str, str]:
     return {"platform": "retail", "source": "search", "path": path}
-
-
-def test_re3_7_the_response_of_an_asynchronous_call_names_the_paths(service: Service) -> None:
-    accepted = ask(service, Prefer="respond-async")
-    location = accepted.headers["location"]
-    path = location if location.startswith("/") else location.removeprefix(service.url)
-    while (reply := call(service.url, path, method="GET")).status == 202:
-        pass
-    assert parse_list(reply.headers["x-partial"]) == HEADER
 
 
 # The response header and the message
@@ -212,7 +199,7 @@ def unread(number: int, *, loses_rows: bool = False) -> OutcomeWarning:
 def test_re3_7_header_and_message_are_bounded_and_name_the_number_of_other_paths(number: int) -> None:
     failed = OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed")
     warnings = (*(unread(n) for n in range(number)), failed, unread(999, loses_rows=True))
-    answer = success(Call(), Served({}, warnings=warnings))
+    answer = success(Call(), {}, warnings)
     message, more = json.loads(answer.body)["status"]["message"], max(0, number + 1 - MAX_UNREAD)
     items = parse_list(answer.headers["X-Partial"])
     assert items[0] == ("feed", {"reason": "no_feed", "code": "UPSTREAM_ERROR"})
@@ -238,4 +225,4 @@ def test_re3_7_the_header_is_a_valid_list_for_any_path(path: str) -> None:
 
 
 def test_a_complete_record_has_no_header() -> None:
-    assert "X-Partial" not in success(Call(), Served({})).headers
+    assert "X-Partial" not in success(Call(), {}, ()).headers

@@ -126,8 +126,7 @@ class Command(CheckedCommand):
         else:
             work = partial(quotas.report, client=client, quota=found.quota)
             state = self._store().transact_sync(work, write=False)
-            used, reserved, resets_at = state["used"], state["reserved"], state["resets_at"]
-            print(f"{quota_text(found.quota)}  used {used}  reserved {reserved}  resets at {resets_at}")
+            print(f"{quota_text(found.quota)}  used {state['used']}  resets at {state['resets_at']}")
 
     def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
         """Set or delete (``none``) the webhook of a client. Without a URL, print the current URL."""

@@ -268,7 +268,7 @@ def check_components(settings: Settings) -> None:
 
 def sandbox_store(settings: Settings) -> str:
     """Return the store of the simulated platforms: the setting ``STORE``, or a separate store."""
-    if settings["STORE"] or settings["SERVICE_STORE"]:
+    if settings["STORE"]:
         return store_location(settings)
     return str(data_file("sandbox/store.sqlite3", instead="the setting STORE"))
 

@@ -16,7 +16,7 @@ from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.model import first_problem
 from crawler.platforms.names import check_payload_names
-from crawler.registry import scraper_names, spider
+from crawler.registry import spider
 from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
@@ -82,26 +82,18 @@ def _differ_in_one_letter(one: str, other: str) -> bool:
     return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
 
 
-def _check_replaced(settings: BaseSettings) -> None:
-    """Refuse settings that other settings have replaced: ``REDIS_URL``, ``SEEN_FILE``, and a proxy of the browser."""
-    if settings["REDIS_URL"]:
-        raise ValueError(
-            "REDIS_URL: Redis is no longer used. Set STORE to a postgresql:// URL instead: jobs and endpoints share "
-            "their limits through it, and so do other crawls with SHARED_LIMITS=1."
-        )
-    if settings["SEEN_FILE"]:
-        raise ValueError("SEEN_FILE: since=last stores the seen entries in STORE.")
+def _check_launch_options(settings: BaseSettings) -> None:
+    """Refuse a proxy of the browser alone, which would bypass the egress of the target."""
     if "proxy" in settings["PLAYWRIGHT_LAUNCH_OPTIONS"]:
         raise ValueError("PLAYWRIGHT_LAUNCH_OPTIONS: remove proxy. The browser uses the proxies in EGRESSES.")
 
 
 def _check_names(settings: BaseSettings) -> None:
-    """Check the names of platforms and scrapers in settings, and that platforms in ``BROWSER_FALLBACK`` allow it."""
+    """Check the names of platforms in settings, and that platforms in ``BROWSER_FALLBACK`` allow it."""
     for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
         if settings[name].keys() - platforms().keys():
             _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])
     _check_known("BROWSER_FALLBACK", "platform", settings["BROWSER_FALLBACK"], platforms())
-    _check_known("RESPONSE_CACHE", "scraper", settings["RESPONSE_CACHE"], scraper_names())
     for name in settings["BROWSER_FALLBACK"]:
         if not spider(name).can_use_browser:
             raise ValueError(f"BROWSER_FALLBACK: blocked pages of {name} cannot be loaded in the browser.")
@@ -123,5 +115,5 @@ def _check_origins(settings: BaseSettings) -> None:
             )
 
 
-CHECKS = (_check_replaced, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
+CHECKS = (_check_launch_options, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""

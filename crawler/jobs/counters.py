@@ -24,7 +24,7 @@ class Changes:
     """Collects changes of the counters of locked jobs, and assigns the sequence numbers of their outcomes.
 
     A job is done when none of its targets is waiting, running or paused. An open job is paused when one of its targets
-    is paused, because a limit or the client's quota was reached.
+    is paused, because a limit was reached.
     """
 
     session: Session

@@ -1,7 +1,7 @@
-"""The events of clients' jobs and asynchronous calls, for their webhooks.
+"""The events of clients' jobs, for their webhooks.
 
-An event is a row of the table ``deliveries``. The event is stored in the transaction that changes the job or call, so
-that the event of each committed change is sent, even if processes are killed. The endpoint sends the events
+An event is a row of the table ``deliveries``. The event is stored in the transaction that changes the job, so that the
+event of each committed change is sent, even if processes are killed. The endpoint sends the events
 (``service/webhooks/dispatcher.py``).
 """
 

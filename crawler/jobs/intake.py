@@ -16,7 +16,7 @@ from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target, target_key
 
 if TYPE_CHECKING:
-    from crawler.jobs.lifecycle import Jobs, Room
+    from crawler.jobs.lifecycle import Jobs
     from crawler.targets.files.source import FileSource
 
 READ_BYTES = 1 << 20
@@ -52,12 +52,11 @@ async def push(
     job: Job,
     sources: Sequence[FileSource],
     *,
-    room: Room | None = None,
     count: Callable[[Target | InvalidTarget], None] = lambda _: None,
 ) -> int:
     """Add the targets in files to a job. Return the number of lines.
 
-    ``room``: as for ``Jobs.push()``. ``count`` is called with the target of each line. A push that was killed can be
+    ``count`` is called with the target of each line. A push that was killed can be
     repeated.
 
     Raises:
@@ -78,7 +77,7 @@ async def push(
                 yield _line(each, rows)
                 rows += 1
 
-    await jobs.push(job, lines(), room)
+    await jobs.push(job, lines())
     await jobs.describe(job, scrapers, [name for each in sources for name in each.own_columns])
     return rows - begin
 

@@ -20,16 +20,12 @@ else:
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
-JobKind: TypeAlias = Literal["job", "calls", "removed"]
-"""``calls``: the standing job of a client, whose targets are its asynchronous calls.
-``removed``: a job that is being deleted.
-"""
+JobKind: TypeAlias = Literal["job", "removed"]
+"""``removed``: a job that is being deleted."""
 Key: TypeAlias = tuple[int, bytes]
 """The id of a job, and the key of one of its targets."""
 AlsoStore: TypeAlias = "Callable[[Session, Sequence[Stored]], None]"
 """Stores rows about finished targets in other tables, such as bills, in the transaction that stores the outcomes."""
-RoomOf: TypeAlias = "Callable[[Session, Any], int | None]"
-"""Gets a job's locked row. Returns how many more of the job's targets may wait, or None if its owner has no quota."""
 
 ACCOUNT = "JOB_ACCOUNT"
 """The setting with the ``Account``, for a crawl that works on a client's job."""
@@ -86,13 +82,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Account:
-    """The client that owns a job, its bills and its quota."""
+    """The client that owns a job, and its bills."""
 
     owner: str
     also_store: AlsoStore
     """Stores the bills."""
-    room: RoomOf
-    """Limits the follow-ups of the job that may wait. Follow-ups beyond the limit are paused."""
     waits: bool = True
     """Whether the crawl stays open while other workers still scrape targets of the job, which may have follow-ups."""
 
@@ -138,8 +132,6 @@ class Claim:
     """The key of the input line's target, in a job of whole roots. None in other jobs."""
     owner: str = ""
     """The owner of the job."""
-    kind: JobKind = "job"
-    """The kind of the job."""
 
     @property
     def target(self) -> Key:
@@ -167,9 +159,6 @@ class Finished:
     the page's entries."""
     tallies: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind, name) -> how much to add to the job's tally."""
-    expires: float | None = None
-    """The time of the store at which a call and its outcome are deleted. None: the stored time stays. Targets of jobs
-    have no such time: they are deleted with their job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +189,7 @@ class Stored:
     def failure(cls, finished: Finished, message: str) -> Stored:
         """Return the outcome ``INTERNAL_ERROR`` for a target whose result cannot be stored, or which is dead."""
         error = ServiceError(message.encode(errors="backslashreplace").decode())
-        failed = Finished(finished.claim, "failed", ServiceError.code, expires=finished.expires)
+        failed = Finished(finished.claim, "failed", ServiceError.code)
         return cls(failed, orjson.dumps({"error": error.as_dict()}), b"", None, ())
 
 

@@ -10,22 +10,19 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
 from typing import Any, Literal, TypeAlias
 
 import orjson
 
 from crawler.downloads.facts import process_name
 from crawler.jobs import statements as sql
-from crawler.jobs.clock import lease_clock, store_time
+from crawler.jobs.clock import lease_clock
 from crawler.jobs.counters import Changes, lock_jobs
-from crawler.jobs.job import AlsoStore, Claim, Finished, Key, RoomOf, Stored
+from crawler.jobs.job import AlsoStore, Claim, Finished, Key, Stored
 from crawler.jobs.store import Session
 
 EXPIRED_PER_TRANSACTION = 500
 RENEWED_PER_STATEMENT = 200
-MAX_HOLD_SECONDS = 120.0
-"""Maximum seconds for which a released target cannot be claimed."""
 MAX_LEASE_SECONDS = 3_600.0
 """Maximum seconds of a lease. A lease that ends later was renewed while the clock was ahead."""
 
@@ -59,8 +56,6 @@ class Holder:
     """Whether the worker claims only targets of clients' jobs without spider arguments."""
     also_store: AlsoStore | None = None
     """Stores rows of the same outcomes in other tables, such as usage and bills, in the same transaction."""
-    room: RoomOf | None = None
-    """Limits the follow-ups of clients' jobs that may wait. Follow-ups beyond the limit are paused."""
     turns: defaultdict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """Platform -> owner -> when the worker last claimed one of the owner's targets, as a time of ``lease_clock()``."""
 
@@ -97,12 +92,11 @@ def shares(running: dict[str, int], n: int, turns: dict[str, float]) -> Counter[
 def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skipped) -> list[Claim]:
     """Claim at most ``n`` targets, first the targets of the owners with the fewest running targets on the platform.
 
-    Of a job of whole roots, claim all waiting targets of one root, even if these are more than ``n``. An owner's calls
-    are claimed before the targets of its jobs.
+    Of a job of whole roots, claim all waiting targets of one root, even if these are more than ``n``.
     """
     if holder.job is not None:
         return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
-    values = {"platform": platform, "skipped": sorted({0, *skipped.jobs}), **_due()}
+    values = {"platform": platform, "skipped": sorted({0, *skipped.jobs})}
     running: Counter[str] = Counter()
     jobs: dict[str, list[tuple[int, bool]]] = {}
     excluded = skipped.owners | {""} if holder.owned_only else skipped.owners
@@ -124,17 +118,6 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
     return _start(session, holder, [row for rows in found.values() for row in rows])
 
 
-def claim_late(session: Session, holder: Holder, n: int) -> list[Claim]:
-    """Claim at most ``n`` calls that have waited for too long, so that the worker can end them."""
-    return _start(session, holder, session.execute(sql.LATE, {"limit": n, "now": store_time()}).fetchall())
-
-
-def _due() -> dict[str, float]:
-    """Return the values for the condition ``READY`` of a statement."""
-    now = store_time()
-    return {"now": now, "far": now + MAX_HOLD_SECONDS}
-
-
 def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[Any]:
     """Lock and return waiting targets of jobs, in the order of the jobs: at most ``n``, or more with a whole root."""
     found: list[Any] = []
@@ -142,7 +125,7 @@ def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[
         if whole_roots:
             found += _free_root(session, job, platform)
         else:
-            values = {"job": job, "platform": platform, "limit": n - len(found), **_due()}
+            values = {"job": job, "platform": platform, "limit": n - len(found)}
             found += session.execute(sql.TO_CLAIM, values).fetchall()
         if len(found) >= n:
             break
@@ -176,7 +159,7 @@ def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
 def _claim_of(row: Any, changes: Changes, tries: int) -> Claim:
     job = changes.jobs[row.job]
     own = (row.platform, orjson.loads(row.work), row.row, row.root)
-    return Claim(row.job, row.key, tries, *own, job.owner, job.kind)
+    return Claim(row.job, row.key, tries, *own, job.owner)
 
 
 def renew(session: Session, holder: Holder, claims: Sequence[Claim]) -> set[tuple[int, bytes, int]]:
@@ -223,16 +206,13 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool])
     return len(rows)
 
 
-def release(session: Session, holder: Holder, claims: Iterable[Claim], ready: float | None = None) -> None:
-    """Put claimed targets back into their queues. Targets that the worker no longer holds are not changed.
-
-    ``ready``: the time of the store from which they can be claimed again. None: at once.
-    """
+def release(session: Session, holder: Holder, claims: Iterable[Claim]) -> None:
+    """Put claimed targets back into their queues. Targets that the worker no longer holds are not changed."""
     status = _statuses(session, holder, list(claims))
     held = [target for target, each in status.items() if each == "held"]
     if held:
         changes = Changes(session, lock_jobs(session, (job for job, _ in held)))
-        session.execute(sql.MOVE, [_requeue(changes, *target) | {"ready_": ready} for target in held])
+        session.execute(sql.MOVE, [_requeue(changes, *target) for target in held])
         changes.store(session.now())
 
 
@@ -261,7 +241,7 @@ def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "alread
 def _requeue(changes: Changes, job: int, key: bytes) -> dict[str, Any]:
     to = "cancelled" if changes.jobs[job].state == "cancelled" else "waiting"
     changes.move(job, out="running", to=to)
-    return {"job_": job, "key_": key, "to": to, "ready_": None, "exits_": 0}
+    return {"job_": job, "key_": key, "to": to, "exits_": 0}
 
 
 def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
@@ -270,7 +250,7 @@ def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
     changes.tallies[job, "code", finished.code] += 1
     changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
     values = {"job_": job, "key_": key, "to": state, "code_": finished.code, "outcome_": stored.outcome}
-    own = {"note_": stored.note, "expires_": finished.expires, "exits_": 0}
+    own = {"note_": stored.note, "exits_": 0}
     return values | own | {"seq_": changes.next_seq(job)}
 
 
@@ -289,7 +269,7 @@ def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[l
         finished, (job, key) = each.finished, each.finished.claim.target
         if finished.state == "paused":
             changes.move(job, out="running", to="paused")
-            pauses.append({"job_": job, "key_": key, "to": "paused", "ready_": None, "exits_": 0})
+            pauses.append({"job_": job, "key_": key, "to": "paused", "exits_": 0})
             continue
         ends.append(_end(changes, each, finished.state))
         if finished.state == "done":
@@ -324,8 +304,6 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
             del rows[job, key]
     new = list(rows.values())
-    if holder.room is not None:
-        _pause_beyond(changes, new, holder.room)
     session.execute(sql.ADD_TARGETS, new)
     for row in new:
         changes.move(row["job"], to=row["state"])
@@ -337,13 +315,3 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         for row in new
         if row["state"] == "running"
     ]
-
-
-def _pause_beyond(changes: Changes, new: Iterable[dict[str, Any]], room: RoomOf) -> None:
-    """Pause the new follow-ups that exceed the quotas of their jobs' owners."""
-    by_owner = sorted(new, key=lambda row: row["job"])
-    for job, rows in groupby(by_owner, key=lambda row: int(row["job"])):
-        limit = room(changes.session, changes.jobs[job])
-        for row in () if limit is None else islice(rows, limit, None):
-            if row["state"] != "cancelled":
-                row.update(NOT_HELD, state="paused")

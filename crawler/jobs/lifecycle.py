@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 import orjson
 from scrapy.utils.asyncgen import as_async_generator
@@ -24,9 +24,6 @@ PAUSE = 2.0
 PAGES_PER_VACUUM = 500
 """Number of pages of an SQLite file that are returned to the disk in one transaction."""
 MAX_ID = 2**63 - 1
-
-Room: TypeAlias = Callable[[Session], int]
-"""Returns how many more targets of the job's owner may wait. Locks the rows that it counts until the commit."""
 
 
 class TooManyJobsError(JobError):
@@ -141,14 +138,12 @@ class Jobs:
         rows = await self.read(sql.LAST_ROW, job=job.id)
         return 0 if rows[0][0] is None else int(rows[0][0]) + 1
 
-    async def push(
-        self, job: Job, lines: Iterable[InputLine] | AsyncIterator[InputLine], room: Room | None = None
-    ) -> int:
+    async def push(self, job: Job, lines: Iterable[InputLine] | AsyncIterator[InputLine]) -> int:
         """Add lines and their targets to a job. Return the number of new targets.
 
         A line that was pushed before is skipped, so that a push that was killed can be repeated. While the job is
         loading, lines are compared by row; later, by key and id. The targets of a job that is still loading are claimed
-        after ``open()``. Targets beyond ``room`` are paused.
+        after ``open()``.
 
         Raises:
             JobError: the job is cancelled or was removed, or a line is not JSON data.
@@ -158,13 +153,13 @@ class Jobs:
         async for line in as_async_generator(lines):
             piece.append(line)
             if len(piece) == ROWS_PER_TRANSACTION:
-                added += await self._push(job, piece, room)
+                added += await self._push(job, piece)
                 piece = []
-        return added + (await self._push(job, piece, room) if piece else 0)
+        return added + (await self._push(job, piece) if piece else 0)
 
-    async def _push(self, job: Job, lines: list[InputLine], room: Room | None) -> int:
+    async def _push(self, job: Job, lines: list[InputLine]) -> int:
         rows = await asyncio.to_thread(_rows, job, lines)
-        added: int = await self._paced(lambda session: _push(session, job, *rows, room=room))
+        added: int = await self._paced(lambda session: _push(session, job, *rows))
         return added
 
     async def open(self, job: Job) -> None:
@@ -185,18 +180,18 @@ class Jobs:
         values = {"job_": job.id, "options_": orjson.dumps(options)}
         await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
 
-    async def resume(self, job: Job, room: Room | None = None) -> None:
-        """Continue a job that is paused because a limit was reached. Targets beyond ``room`` stay paused."""
-        await self._sweep(job, ("paused",), partial(_move, to="waiting"), room)
+    async def resume(self, job: Job) -> None:
+        """Continue a job that is paused because a limit was reached."""
+        await self._sweep(job, ("paused",), partial(_move, to="waiting"))
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
-    async def retry(self, job: Job, room: Room | None = None) -> int:
-        """Requeue the failed and dead targets of a job, but no invalid lines, at most ``room``. Return their number.
+    async def retry(self, job: Job) -> int:
+        """Requeue the failed and dead targets of a job, but no invalid lines. Return their number.
 
         Raises:
             JobError: the job is cancelled or was removed.
         """
-        return await self._sweep(job, ("failed", "dead"), _retry, room, sql.SWEEP_TARGETS)
+        return await self._sweep(job, ("failed", "dead"), _retry, sql.SWEEP_TARGETS)
 
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
         """Hide a job from its owner until ``remove()`` has deleted it.
@@ -227,10 +222,8 @@ class Jobs:
         """Compare the counters of a job with its targets, records and sequence numbers. Return the differences."""
         return await self.reads.transact(lambda session: check(session, job), write=False)
 
-    async def _sweep(
-        self, job: Job, states: tuple[str, ...], change: Any, room: Room | None = None, piece_of: Statement = sql.SWEEP
-    ) -> int:
-        """Change the targets that are in ``states``, at most ``room``, in several transactions. Return their number."""
+    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any, piece_of: Statement = sql.SWEEP) -> int:
+        """Change the targets that are in ``states``, in several transactions. Return their number."""
         total, after = 0, b""
         while True:
             values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
@@ -239,8 +232,6 @@ class Jobs:
                 rows = session.execute(piece_of, values).fetchall()
                 if rows:
                     changes = _changes(session, job)
-                    rows = rows if room is None else rows[: room(session)]
-                if rows:
                     change(session, changes, job.id, rows)
                     changes.store(session.now())
                 return list(rows)
@@ -311,9 +302,7 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
     return inputs, targets
 
 
-def _push(
-    session: Session, job: Job, inputs: list[dict[str, Any]], targets: list[dict[str, Any]], *, room: Room | None
-) -> int:
+def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: list[dict[str, Any]]) -> int:
     changes = _changes(session, job)
     if changes.jobs[job.id].state == "cancelled":
         raise JobError(f"The job {job.name!r} is cancelled: use another name.")
@@ -322,28 +311,10 @@ def _push(
         known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
     session.execute(sql.ADD_INPUTS, inputs)
-    paused = 0 if room is None else _pause(session, job, targets, room)
     added = int(session.execute(sql.ADD_TARGETS, targets).rowcount)
-    changes.move(job.id, to="waiting", n=added - paused)
-    changes.move(job.id, to="paused", n=paused)
+    changes.move(job.id, to="waiting", n=added)
     changes.store(session.now())
     return added
-
-
-def _pause(session: Session, job: Job, targets: list[dict[str, Any]], room: Room) -> int:
-    """Pause the new targets beyond ``room``.
-
-    Return their number. Invalid lines have no platform, and are not paused.
-    """
-    stored = {key for (key,) in session.rows(sql.STORED, job_=job.id, keys=[row["key"] for row in targets])}
-    new: dict[bytes, dict[str, Any]] = {}
-    for row in targets:
-        if row["platform"] and row["key"] not in stored:
-            new.setdefault(row["key"], row)  # of several lines with one target, the first is added
-    beyond = list(new.values())[room(session) :]
-    for row in beyond:
-        row["state"] = "paused"
-    return len(beyond)
 
 
 def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:
@@ -351,7 +322,7 @@ def _keys(job: int, rows: list[Any], **values: Any) -> list[dict[str, Any]]:
 
 
 def _move(session: Session, changes: Changes, job: int, rows: list[Any], to: TargetState) -> None:
-    session.execute(sql.MOVE, _keys(job, rows, to=to, ready_=None, exits_=0))
+    session.execute(sql.MOVE, _keys(job, rows, to=to, exits_=0))
     for row in rows:
         changes.move(job, out=row.state, to=to)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from scrapy.exceptions import UsageError
 
 from crawler.errors import StoreUnavailable
@@ -19,23 +16,18 @@ if TYPE_CHECKING:
 
     from crawler.jobs.lifecycle import Jobs
 
-logger = structlog.get_logger(__name__)
-
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "lustre"}
 """File systems on which SQLite's write-ahead log does not work, because it needs memory that processes share."""
 
 
 def store_location(settings: BaseSettings) -> str:
-    """Return the path or URL of the store: ``STORE``, or its former name ``SERVICE_STORE``, else ``default_file()``.
+    """Return the path or URL of the store: ``STORE``, else ``default_file()``.
 
     Raises:
         UsageError: the file would be on a network file system, or on Scrapy Cloud, where it is deleted with the job, or
             there is no project folder.
     """
     location = str(settings["STORE"] or "")
-    if not location and settings["SERVICE_STORE"]:
-        location = str(settings["SERVICE_STORE"])
-        logger.warning("setting_renamed", old="SERVICE_STORE", new="STORE")
     if "://" in location:
         return location
     if os.environ.get("SHUB_JOBKEY"):
@@ -47,20 +39,14 @@ def store_location(settings: BaseSettings) -> str:
 
 
 def default_file() -> Path:
-    """Return the path of the store in the project's ``.scrapy`` folder. A store of version 0.2 is renamed to it.
+    """Return the path of the store in the project's ``.scrapy`` folder. A store of version 0.2 there is then refused.
 
     Raises:
         UsageError: there is no project folder.
     """
     path = data_file("store.sqlite3", instead="the setting STORE")
     earlier = path.with_name("service.sqlite3")
-    if earlier.exists() and not path.exists():
-        with closing(sqlite3.connect(earlier)) as database:
-            database.execute(
-                "PRAGMA wal_checkpoint(TRUNCATE)"
-            )  # otherwise the data in its log, which is not renamed, would be lost
-        earlier.rename(path)
-    return path
+    return earlier if earlier.exists() and not path.exists() else path
 
 
 def _file_system(path: str) -> str:

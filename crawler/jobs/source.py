@@ -86,7 +86,6 @@ class JobSource(TargetSource):
             exits=self.spider.settings.getint("JOB_EXITS"),
             job=self.job.id,
             also_store=self._also_store,
-            room=None if self.account is None else self.account.room,
         )
         self.worker = Worker(
             self.jobs.writes,
@@ -168,9 +167,7 @@ class JobSource(TargetSource):
         found = [self._target(claim) for claim in claims]
         waiting = [each for each in found if isinstance(each, Target)]
         name = next((each.root for each in waiting if each.root), None)
-        paused = await self._paused(root)
-        held_back = {each.id for each in paused}
-        taken = [each for each in self.spider.restore(name, notes, waiting + paused) if each.id not in held_back]
+        taken = self.spider.restore(name, notes, waiting)
         ids = {each.id for each in taken}
         ended = [each for each in waiting if each.id not in ids]
         further = tuple(each for each in taken if each.id not in self._claims)
@@ -179,14 +176,6 @@ class JobSource(TargetSource):
             self._further[carrier.id] = further
         for each in ended:  # by the restored state, the root no longer needs them
             self.worker.finish(self._finished(self._claims.pop(each.id), Outcome(each, None, None, 0)))
-
-    async def _paused(self, root: bytes) -> list[Target]:
-        """Return the targets of a root that are paused, because they exceed the quota. The spider's state has them."""
-        if self.account is None:
-            return []
-        rows = await self._read(sql.PAUSED_OF_ROOT, root)
-        loaded = (self.parser.load(SavedTarget.model_validate(orjson.loads(work)), row=row) for work, row in rows)
-        return [each for each in loaded if isinstance(each, Target)]
 
     async def _read(self, statement: Statement, root: bytes) -> list[Any]:
         """Return rows of a root. During an outage of the store, wait for its end."""

@@ -4,7 +4,7 @@ SQLAlchemy Core compiles each statement for SQLite and for PostgreSQL. SQLite ha
 no row locks: ``FOR UPDATE`` is left out there.
 
 On PostgreSQL, a transaction locks rows of ``targets`` before rows of ``jobs``, and rows of ``jobs`` in the order of
-their ids. Claims, and the expiry of leases and calls, skip targets that other transactions have locked. This order
+their ids. Claims, and the expiry of leases, skip targets that other transactions have locked. This order
 prevents deadlocks.
 """
 
@@ -53,12 +53,12 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(several("keys"))
 FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
-LIST_JOBS = first(sa.select(jobs).where(J.id > param("after"), J.kind != "calls"), J.id)
+LIST_JOBS = first(sa.select(jobs).where(J.id > param("after")), J.id)
 NEWEST_JOBS_OF = first(
     sa.select(jobs).where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading"),
     J.id.desc(),
 )
-"""The jobs that an owner can see: not standing jobs, and neither removed jobs nor those whose upload is incomplete."""
+"""The jobs that an owner can see: neither removed jobs nor those whose upload is incomplete."""
 OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
 COUNT_OPEN = sa.select(sa.func.count(J.id)).where(J.owner == param("owner"), OF_USERS, J.state.in_(several("states")))
 LOCK_JOBS = sa.select(jobs).where(J.id.in_(several("jobs"))).order_by(J.id).with_for_update()
@@ -86,12 +86,8 @@ ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
 """Selects those of the given keys that are stored."""
 ADD_TALLIES = insert_into(tallies, add=["n"])
-READY = (
-    T.ready.is_(None) | (T.ready <= param("now")) | (T.ready > param("far")),  # far ahead: set by a wrong clock
-    T.expires.is_(None) | (T.expires > param("now")),
-)
 _ON_PLATFORM = T.platform == param("platform")
-_FIRST_WAITING = sa.select(T.key).where(T.job == J.id, _ON_PLATFORM, WAITING, *READY).order_by(T.row).limit(1)
+_FIRST_WAITING = sa.select(T.key).where(T.job == J.id, _ON_PLATFORM, WAITING).order_by(T.row).limit(1)
 _HAS_TARGETS = sa.and_(  # without EXISTS, with which PostgreSQL might read all waiting targets into a hash table
     J.waiting > 0, J.id.not_in(several("skipped")), _FIRST_WAITING.scalar_subquery().is_not(None)
 )
@@ -105,16 +101,13 @@ JOBS_TO_CLAIM = (
     sa.select(J.id, J.owner, J.whole_roots, sa.func.coalesce(_running.c.n, 0), sa.case((_HAS_TARGETS, 1), else_=0))
     .select_from(jobs.outerjoin(_running, _running.c.job == J.id))
     .where(OPEN)
-    .order_by(J.kind, J.id)  # calls before jobs
+    .order_by(J.id)
 )
 """The open jobs, each with its number of running targets on a platform, and whether it has a target to claim."""
 JOB_TO_CLAIM = sa.select(J.id, J.whole_roots).where(OPEN, J.id == param("job"), J.waiting > 0)
 _CLAIMED = (T.job, T.key, T.tries, T.exits, T.platform, T.work, T.row, T.root)
 _FREE = sa.select(*_CLAIMED).where(OF_JOB, _ON_PLATFORM, WAITING)
-TO_CLAIM = first(_FREE.where(*READY), T.row, T.key).with_for_update(skip_locked=True)
-_LATE = sa.select(*_CLAIMED).where(WAITING, T.expires <= param("now"))
-LATE = first(_LATE, T.expires).with_for_update(skip_locked=True)
-"""Calls that have waited for too long."""
+TO_CLAIM = first(_FREE, T.row, T.key).with_for_update(skip_locked=True)
 _other = targets.alias()
 ROOT_RUNNING = sa.exists().where(
     _other.c.job == T.job, _other.c.root == T.root, _other.c.state == sa.literal_column("'running'")
@@ -122,7 +115,6 @@ ROOT_RUNNING = sa.exists().where(
 FREE_ROOT = _FREE.where(~ROOT_RUNNING).order_by(T.row, T.key).limit(1).with_for_update(skip_locked=True, of=targets)
 OF_ROOT = sa.and_(OF_JOB, T.root == param("root"))
 ROOT_TO_CLAIM = sa.select(*_CLAIMED).where(OF_ROOT, WAITING).with_for_update(skip_locked=True)
-PAUSED_OF_ROOT = sa.select(T.work, T.row).where(OF_ROOT, T.state == sa.literal_column("'paused'"))
 BUSY = sa.select(sa.func.count()).where(OF_ROOT, RUNNING)
 _HOLD = sa.update(targets).where(OF_KEYS).values(lease_until=param("until"))
 START = _HOLD.values(state="running", worker=param("worker_"), tries=T.tries + 1)
@@ -134,14 +126,13 @@ SHORTEN = sa.update(targets).where(RUNNING, T.lease_until > param("far")).values
 HELD = sa.select(T.job, T.key, T.state, T.worker, T.tries).where(OF_KEYS).order_by(T.key).with_for_update()
 _UPDATE = sa.update(targets).where(T.job == param("job_"), T.key == param("key_"))
 _END = _UPDATE.values(state=param("to"), lease_until=None, exits=T.exits + param("exits_"))
-MOVE = _END.values(ready=param("ready_"))
+MOVE = _END
 """Puts a target back into its queue, pauses it or cancels it."""
 FINISH = _END.values(
     code=param("code_"),
     outcome=param("outcome_"),
     note=param("note_"),
     seq=param("seq_"),
-    expires=sa.func.coalesce(param("expires_", type_=sa.Double), T.expires),
 )
 ADD_RECORDS = sa.insert(records)
 _OF_STATES = sa.select(T.key, T.state, T.code).where(OF_JOB, T.state.in_(several("states")))
@@ -190,31 +181,3 @@ _OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"
 LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
 ADD_PART = sa.insert(parts)
 UPLOADED = sa.update(parts).where(_OF_EXPORT, parts.c.number == param("number_")).values(uploaded=True)
-
-# Asynchronous calls
-
-_STANDING = sa.select(J.id).where(J.kind == "calls")
-_WITH_WAITING = T.job.in_(_STANDING.where(J.waiting > 0))
-_HAS_ENDED = T.state.in_([sa.literal_column(f"'{state}'") for state in ("done", "failed", "dead")])
-_IS_VALID = sa.not_(_HAS_ENDED) | (T.expires > param("now"))
-_CALL = (T.job, T.key, T.platform, T.work, T.state, T.code, T.outcome, T.expires)
-_SIZE = sa.select(sa.func.length(records.c.data)).where(_RECORD).scalar_subquery().label("size")
-_STANDING_JOB = _STANDING.where(J.owner == param("owner"), J.name == "calls").scalar_subquery()
-_IS_CALL = sa.and_(T.job == _STANDING_JOB, T.key == param("key"), _IS_VALID)
-CALL = sa.select(*_CALL, records.c.data).select_from(_WITH_RECORDS).where(_IS_CALL)
-LOCK_CALL = sa.select(*_CALL, _SIZE).where(_IS_CALL).with_for_update()
-_EXPIRED_CALLS = sa.select(*_CALL, _SIZE).where(T.expires <= param("now"), _HAS_ENDED)
-EXPIRED_CALLS = first(_EXPIRED_CALLS, T.expires).with_for_update(skip_locked=True)
-_CALLS = sa.select(*_CALL).where(OF_JOB, T.state.in_(several("states")), _IS_VALID)
-LIST_CALLS = first(_CALLS.where(T.key < param("before")), T.key.desc())
-WAITING_CALLS = sa.select(T.job, sa.func.count()).where(_ON_PLATFORM, WAITING, _WITH_WAITING).group_by(T.job)
-OWN_AHEAD = sa.select(sa.func.count(T.key)).where(OF_JOB, _ON_PLATFORM, WAITING, T.key < param("key"))
-UNFINISHED_OF = sa.select(T.key).where(OF_KEYS, WAITING | RUNNING)
-_PER_PLATFORM = sa.select(T.platform, sa.func.count()).group_by(T.platform)
-CALLS_WAITING = _PER_PLATFORM.where(T.platform.in_(several("platforms")), WAITING, _WITH_WAITING)
-CALLS_RUNNING = _PER_PLATFORM.where(RUNNING, T.job.in_(_STANDING))
-CALL_TALLIES = (
-    sa.select(tallies.c.kind, tallies.c.name, sa.func.sum(tallies.c.n))
-    .where(tallies.c.job.in_(_STANDING), tallies.c.kind.in_([sa.literal_column(f"'{k}'") for k in ("bytes", "ended")]))
-    .group_by(tallies.c.kind, tallies.c.name)
-)

@@ -1,4 +1,4 @@
-"""The tables of the store: jobs, shared limits, and the calls and the usage of the endpoint.
+"""The tables of the store: jobs, shared limits, and the usage of the endpoint.
 
 SQLAlchemy creates these tables in SQLite and in PostgreSQL.
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from crawler.jobs.schema_version import VersionedSchema, take_over
+from crawler.jobs.schema_version import VersionedSchema, refuse_version_0_2
 from crawler.jobs.states import STATES
 
 metadata = sa.MetaData()
@@ -25,7 +25,7 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | calls | removed
+    sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | removed
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
     sa.Column("options", sa.LargeBinary, nullable=False),
@@ -69,8 +69,6 @@ targets = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
     sa.Column("exits", sa.Integer, nullable=False, server_default="0"),
     sa.Column("lease_until", sa.Double),
-    sa.Column("ready", sa.Double),  # a waiting call is not claimed before this time
-    sa.Column("expires", sa.Double),  # when a waiting call fails, or a completed one is deleted; NULL: never
     sa.Column("code", sa.Text),
     sa.Column("outcome", sa.LargeBinary),
     sa.Column("note", sa.LargeBinary),
@@ -108,17 +106,6 @@ seen = sa.Table(  # kept when jobs are removed
     sa.Column("listing", sa.LargeBinary, primary_key=True),
     sa.Column("ids", sa.LargeBinary, nullable=False),
 )
-idempotency = sa.Table(
-    "idempotency",
-    metadata,
-    sa.Column("client", sa.Text, primary_key=True),
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("fingerprint", sa.Text, nullable=False),
-    sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("expires", sa.BigInteger, nullable=False),
-    sa.Column("record", sa.LargeBinary),  # the compressed record of a synchronous call
-    sa.Column("warnings", sa.LargeBinary),
-)
 usage = sa.Table(
     "usage",
     metadata,
@@ -129,19 +116,6 @@ usage = sa.Table(
     sa.Column("calls", sa.BigInteger, nullable=False),
     sa.Column("billable", sa.BigInteger, nullable=False),
     sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
-)
-quotas = sa.Table(
-    "quotas",  # a transaction locks this row while it counts and reserves; the quota itself is stored with the API keys
-    metadata,
-    sa.Column("client", sa.Text, primary_key=True),
-    sa.Column("checked", sa.BigInteger, nullable=False),
-)
-reservations = sa.Table(
-    "reservations",
-    metadata,
-    sa.Column("client", sa.Text, primary_key=True),
-    sa.Column("call_id", sa.Text, primary_key=True),
-    sa.Column("expires", sa.BigInteger, nullable=False),
 )
 webhooks = sa.Table(
     "webhooks",
@@ -182,7 +156,6 @@ _index("deliveries_client", deliveries.c.client, deliveries.c.id)
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
-_index("targets_expires", T.expires, where=T.expires.is_not(None))
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
@@ -208,8 +181,21 @@ def insert_into(table: sa.Table, *, add: Iterable[str] = (), replace: Iterable[s
 
 
 def _create(connection: sa.Connection) -> None:
-    take_over(connection)
+    refuse_version_0_2(connection)
     metadata.create_all(connection)
 
 
-SCHEMA = VersionedSchema(_create)
+def _drop_calls(connection: sa.Connection) -> None:
+    """Drop asynchronous calls, reservations of quotas, and the states of processes."""
+    calls = "IN (SELECT id FROM jobs WHERE kind = 'calls')"
+    for table in ("records", "targets", "tallies"):
+        connection.execute(sa.text(f"DELETE FROM {table} WHERE job {calls}"))  # noqa: S608  # constants
+    connection.execute(sa.text("DELETE FROM jobs WHERE kind = 'calls'"))
+    connection.execute(sa.text("DROP INDEX targets_expires"))
+    for column in ("ready", "expires"):
+        connection.execute(sa.text(f"ALTER TABLE targets DROP COLUMN {column}"))
+    for table in ("idempotency", "quotas", "reservations", "processes", "outcomes", "unread", "successes"):
+        connection.execute(sa.text(f"DROP TABLE {table}"))
+
+
+SCHEMA = VersionedSchema(_create, steps=(_drop_calls,))

@@ -101,10 +101,6 @@ class Worker:
         """
         return await self._claimed(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
 
-    async def claim_late(self, n: int) -> list[Claim]:
-        """Claim at most ``n`` calls that have waited for too long. Result and exceptions: as for ``claim()``."""
-        return await self._claimed(lambda session: leases.claim_late(session, self.holder, n))
-
     async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
         if len(self._unstored) >= MAX_UNSTORED:
@@ -130,10 +126,8 @@ class Worker:
             self._unstored[finished.claim.target] = finished
             self._changed.set()
 
-    async def release(self, claims: Iterable[Claim] | None = None, ready: float | None = None) -> None:
+    async def release(self, claims: Iterable[Claim] | None = None) -> None:
         """Return targets that were not finished, so that other workers can take them. None: all held targets.
-
-        ``ready``: the time of the store before which they cannot be claimed, at most ``MAX_HOLD_SECONDS`` from now.
 
         Raises:
             StoreUnavailable: the store is unavailable. The targets are still held.
@@ -146,7 +140,7 @@ class Worker:
                 if each.target in self.held and each.target not in self._unstored
             ]
             if given:
-                await self._transact(lambda session: leases.release(session, self.holder, given, ready))
+                await self._transact(lambda session: leases.release(session, self.holder, given))
             for each in given:
                 self.held.pop(each.target, None)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote
 
-import anyio
 import httpx2
 import orjson
 import structlog
@@ -21,15 +18,8 @@ Json = dict[str, Any]
 
 TIMEOUT = httpx2.Timeout(130.0, connect=10.0)
 """Maximum seconds to wait for a response (more than the longest timeout of a call), and to open a connection."""
-POLL_SECONDS = 10
-"""Seconds for which the endpoint holds each request for the response of an asynchronous call, if there is none yet."""
-POLL_PAUSE = 0.2
-"""Seconds between two requests for the response of one call, because the endpoint may respond immediately."""
-POLL = {"Prefer": f"wait={POLL_SECONDS}"}
-RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds to wait before each retry, if a request for the response of an asynchronous call has failed."""
-CANCEL_SECONDS = 5.0
-"""Maximum seconds for cancelling an asynchronous call."""
+WAIT = {"Prefer": "wait=120"}
+"""The longest timeout of a call."""
 
 
 class EndpointError(Exception):
@@ -97,44 +87,19 @@ class EndpointClient:
             raise _unusable(response)
         return document
 
-    async def call(self, scraper: str, params: Json, query: Json, on_wait: Callable[[str], None]) -> Reply:
-        """Call a scraper, and wait for the response. If the task is cancelled, the call is cancelled, too.
-
-        The call is asynchronous, so that no connection stays open for minutes, and ``stored()`` can read its response
-        again. If the task is cancelled just when the endpoint accepts the call, the call may still run.
+    async def call(self, scraper: str, params: Json, query: Json) -> Reply:
+        """Call a scraper, and wait for the response. If the task is cancelled, the connection is closed.
 
         Args:
             scraper: the name of the scraper. The endpoint validates it.
             params: the params. The endpoint validates them.
             query: the parameters of the URL: ``fields``.
-            on_wait: called with the message of each response with status 202 (the call is not complete).
 
         Raises:
             EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
         """
         path = f"/v1/scrapers/{quote(scraper, safe='')}"
-        response = await self._request("POST", path, json=params, params=query, headers={"Prefer": "respond-async"})
-        envelope = _envelope(response)
-        if response.status_code == HTTPStatus.ACCEPTED:
-            request_id, pause = envelope["request_id"], 0.0
-            try:
-                while response.status_code == HTTPStatus.ACCEPTED:
-                    on_wait(str(envelope["status"].get("message", "")))
-                    await anyio.sleep(pause)
-                    response, pause = await self._poll(request_id, query), POLL_PAUSE
-                    envelope = _envelope(response)
-            except anyio.get_cancelled_exc_class():
-                await self._cancel(request_id)
-                raise
-        return Reply(envelope, response.headers.get("X-Partial"))
-
-    async def stored(self, request_id: str, query: Json) -> Reply:
-        """Return the response of an earlier call, as long as the endpoint has it. ``query``: see ``call()``.
-
-        Raises:
-            EndpointError: see ``catalogue()``. All other errors are returned in the reply's envelope.
-        """
-        response = await self._request("GET", _path_of(request_id), params=query)
+        response = await self._request("POST", path, json=params, params=query, headers=WAIT)
         return Reply(_envelope(response), response.headers.get("X-Partial"))
 
     async def collect(self, targets: list[str]) -> Reply:
@@ -171,28 +136,6 @@ class EndpointClient:
             raise _unusable(response) from None
         return _replied(response, rows), response.headers.get("X-Next-Cursor")
 
-    async def _poll(self, request_id: str, query: Json) -> httpx2.Response:
-        """Return the state of an asynchronous call, or its response.
-
-        Accepted calls survive a restart of the endpoint, so requests that fail during the restart are repeated.
-        """
-        for pause in RETRY_PAUSES:
-            with suppress(EndpointError):
-                response = await self._request("GET", _path_of(request_id), params=query, headers=POLL)
-                # A response with the call's id is the call's own response, even if it is an error.
-                if response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR or _is_of(request_id, response):
-                    return response
-            await anyio.sleep(pause)
-        return await self._request("GET", _path_of(request_id), params=query, headers=POLL)
-
-    async def _cancel(self, request_id: str) -> None:
-        """Cancel an asynchronous call. If this fails, the call continues, and the log has its id."""
-        response = None
-        with anyio.move_on_after(CANCEL_SECONDS, shield=True), suppress(EndpointError):
-            response = await self._request("DELETE", _path_of(request_id))
-        if response is None or response.is_error:
-            logger.warning("call_not_cancelled", request_id=request_id, status=response and response.status_code)
-
     async def _request(
         self, method: str, path: str, headers: dict[str, str] | None = None, **options: Any
     ) -> httpx2.Response:
@@ -205,14 +148,6 @@ class EndpointClient:
                 f"No response from the endpoint at {self.url} ({type(error).__name__}: {error}). Check that it runs.",
                 retryable=True,
             ) from error
-
-
-def _path_of(request_id: str) -> str:
-    return f"/v1/calls/{quote(request_id, safe='')}"
-
-
-def _is_of(request_id: str, response: httpx2.Response) -> bool:
-    return bool(_envelope(response)["request_id"] == request_id)
 
 
 def _object(response: httpx2.Response) -> Json:

@@ -24,8 +24,8 @@ PARTS_BYTES = 1_500
 MAX_PARTS = 10
 """Maximum number of entries in ``parts``."""
 CUT_RECORD = (
-    "`data` is not the whole record. To read more of it without another call to the platform, call read_record with"
-    " request_id {}, and with `fields`, a larger `limit` or a larger `max_kb`."
+    "`data` is not the whole record. To read more of it, call the tool again with `fields`, a larger `limit` or"
+    " `max_kb`."
 )
 CUT_OUTCOMES = "`data` is not whole. Repeat the call with `fields`, or with a larger `max_kb`."
 ELLIPSIS = "…"
@@ -81,7 +81,7 @@ def _viewed(content: Json, view: Sized) -> Json:
         parts |= more
     if not parts:
         return content
-    message = CUT_OUTCOMES if isinstance(view, Outcomes) else CUT_RECORD.format(content["request_id"])
+    message = CUT_OUTCOMES if isinstance(view, Outcomes) else CUT_RECORD
     return {**content, "data": data, "cut": _cut(message, size(content["data"]), parts)}
 
 

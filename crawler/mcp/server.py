@@ -36,12 +36,10 @@ from crawler.mcp.endpoint import EndpointClient, EndpointError, Json, Reply
 from crawler.mcp.results import BYTES_OF_KB, failed, result, size
 from crawler.mcp.tools import (
     COLLECT,
-    READ_RECORD,
     RECORDS,
     THIRD_PARTY,
     Links,
     Outcomes,
-    Part,
     Sized,
     View,
     record_schemas,
@@ -235,9 +233,6 @@ class Scrapers:
             EndpointError: the endpoint returns no usable response.
             ValueError: the arguments cannot be written as JSON.
         """
-        if tool == READ_RECORD:
-            part = Part.model_validate(arguments)
-            return part, await client.stored(part.request_id, _query(part.fields))
         if tool == COLLECT:
             links = Links.model_validate(arguments)
             return links, await client.collect(links.targets)
@@ -246,7 +241,7 @@ class Scrapers:
             return wanted, await _outcomes(client, wanted, progress)
         view = View.model_validate({name: arguments[name] for name in VIEW & arguments.keys()})
         params = {name: value for name, value in arguments.items() if name not in VIEW}
-        return view, await client.call(tool, params, _query(view.fields), progress.update)
+        return view, await client.call(tool, params, _query(view.fields))
 
 
 def _query(fields: list[str]) -> Json:

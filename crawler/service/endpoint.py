@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-PURGE_SECONDS = 600.0
-"""Interval in seconds at which expired ``Idempotency-Key`` entries are deleted."""
-
 LAST_FLUSH_SECONDS = 5.0
 """Maximum seconds for storing the usage counts when the service shuts down."""
 
@@ -45,7 +42,7 @@ OTHER_FILES = 512
 
 
 class Endpoint:
-    """One process of the endpoint: the HTTP sites, the open crawlers, and the store of usage and responses."""
+    """One process of the endpoint: the HTTP sites, the open crawlers, and the store of jobs and usage."""
 
     def __init__(
         self,
@@ -84,11 +81,9 @@ class Endpoint:
         self.parts.runs.open()
         self.parts.dispatcher.open()
         self.parts.listings.open()
-        tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.keys, self.parts.job_routes.keep_days)
+        tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.job_routes.keep_days)
         periodic: tuple[Periodic, ...] = (
-            *self.parts.calls.periodic,
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
-            (self.parts.once.purge, PURGE_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
             (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),
         )
@@ -103,7 +98,7 @@ class Endpoint:
         parts = self.parts
         with logged("shutdown_failed"):
             await parts.tools.close()
-        for each in (parts.calls, parts.runs, parts.listings):
+        for each in (parts.runs, parts.listings):
             each.stop()
         steps: tuple[Callable[[], Awaitable[object]], ...] = (
             parts.crawlers.drain,

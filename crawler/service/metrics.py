@@ -24,7 +24,6 @@ from scrapy import signals
 
 from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
-from crawler.service.calls.stored import STATES
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
 from crawler.targets.warning import unread_paths
@@ -50,20 +49,6 @@ DURATION = Histogram(
     "Seconds from the arrival of a call to its response.",
     ["scraper"],
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120),
-)
-CACHE = Counter("crawler_cache_answers", "Calls of cached scrapers, by result (hit, miss).", ["scraper", "result"])
-REPLAYS = Counter(
-    "crawler_idempotent_replays", "Calls that returned the stored response of their Idempotency-Key.", ["scraper"]
-)
-ACCEPTED = Counter("crawler_calls_accepted", "Accepted asynchronous calls.", ["scraper"])
-ASYNC_CALLS = Gauge(
-    "crawler_async_calls",
-    "Asynchronous calls in the store, by state: waiting, running, done.",
-    ["platform", "state"],
-    multiprocess_mode="livemax",
-)
-CALLS_BYTES = Gauge(
-    "crawler_calls_bytes", "Size of the asynchronous calls in the store, in bytes.", multiprocess_mode="livemax"
 )
 WEBHOOKS = Counter(
     "crawler_webhooks",
@@ -159,29 +144,6 @@ def count_call(call: Call, answer: Answer, duration_ms: int) -> None:
     DURATION.labels(scraper).observe(duration_ms / 1000)
     if answer.billable:
         BILLABLE.labels(scraper).inc()
-    if "X-Cache" in answer.headers:
-        CACHE.labels(scraper, answer.headers["X-Cache"].lower()).inc()
-    if "Idempotent-Replayed" in answer.headers:
-        REPLAYS.labels(scraper).inc()
-
-
-def count_completed(scraper: str, code: str, *, billable: bool) -> None:
-    """Count an asynchronous call that was completed. The call's duration is not in the histogram of durations."""
-    CALLS.labels(scraper, code).inc()
-    if billable:
-        BILLABLE.labels(scraper).inc()
-
-
-def collect_calls(load: tuple[dict[tuple[str, str], int], int]) -> None:
-    """Set the gauges of asynchronous calls. All processes read the same numbers from the store.
-
-    ``load``: the numbers of calls by platform and state, and the size of all calls in bytes.
-    """
-    numbers, size = load
-    for platform in spiders():
-        for state in STATES:
-            ASYNC_CALLS.labels(platform, state).set(numbers.get((platform, state), 0))
-    CALLS_BYTES.set(size)
 
 
 def count_outcome(outcome: Outcome) -> None:
@@ -321,15 +283,11 @@ def prepare() -> dict[str, Any]:
     for name, spider in spiders().items():
         RETRIES.labels(name)
         PAGES_OPENED.labels(name)
-        for state in STATES:
-            ASYNC_CALLS.labels(name, state)
         for scraper in spider.scrapers:
             for counter in (CALLS, OUTCOMES):
                 counter.labels(scraper.name, "OK")
             for alarm in ("layout", "shell"):
                 ALARMS.labels(scraper.name, alarm)
-            for metric in (BILLABLE, DURATION, REPLAYS, ACCEPTED):
+            for metric in (BILLABLE, DURATION):
                 metric.labels(scraper.name)
-            for result in ("hit", "miss"):
-                CACHE.labels(scraper.name, result)
     return {"crawler.service.metrics.CrawlerMetrics": 500}

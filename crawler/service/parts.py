@@ -10,15 +10,10 @@ from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
-from crawler.service.calls.asynchronous import RUN_SECONDS, AsyncCalls
-from crawler.service.calls.cache import Cache
-from crawler.service.calls.once import Once
 from crawler.service.calls.open_crawlers import OpenCrawlers
 from crawler.service.clients.limits import KeyLimits
-from crawler.service.clients.quotas import Quotas
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
-from crawler.service.http.call_routes import CallRoutes
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.http.webhook_routes import WebhookRoutes
@@ -50,30 +45,20 @@ class Parts:
         self.keys = keys
         self.pages = pages
         self.usage = Usage(self.store)
-        self.quotas = Quotas(self.store)
-        self.once = Once(self.store, self.settings.getfloat("IDEMPOTENCY_HOURS") * 3_600)
         self.shared = SharedState()
         self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
         for crawler in self.crawlers.of.values():
             crawler.lanes.on_completed = metrics.count_outcome
-        self.cache = Cache(
-            self.crawlers.call,
-            ttls={name: float(ttl) for name, ttl in self.settings.getdict("RESPONSE_CACHE").items()},
-            max_bytes=self.settings.getint("RESPONSE_CACHE_MB") * 1024 * 1024,
-            max_wait=RUN_SECONDS,
-        )
         self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
         self.addresses = Addresses.from_settings(self.settings)
         self.service_url = (self.settings["SERVICE_URL"] or "").rstrip("/")
         """The setting ``SERVICE_URL``. "": links are paths."""
-        self.calls = AsyncCalls(self.store, self.crawlers, self.cache, self.limits, self.settings)
         jobs = Jobs(store_location(self.settings))
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
-        self.runs = Runs(jobs, self.crawlers, self.calls, lease, exits)
+        self.runs = Runs(jobs, self.crawlers, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
-        self.call_routes = CallRoutes(self.calls, self.runs)
-        self.job_routes = JobRoutes(jobs, self.runs, self.settings)
+        self.job_routes = JobRoutes(jobs, self.runs, self.store, self.settings)
         private = self.settings.getbool("WEBHOOK_PRIVATE")
         self.webhook_routes = WebhookRoutes(self.store, private)
         self.dispatcher = Dispatcher(self.store, private=private)

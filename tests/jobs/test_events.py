@@ -76,18 +76,16 @@ async def be_cancelled_while_waiting(jobs: Jobs, job: Job) -> None:
 
 async def be_paused(jobs: Jobs, job: Job) -> None:
     await work(jobs, 1, paused)
-    await jobs.resume(job, lambda _: 0)
     await jobs.resume(job)
     await work(jobs, answer=done)
 
 
 async def be_paused_as_a_whole(jobs: Jobs, job: Job) -> None:
-    """All targets are paused twice. The job is resumed once; the second time, no quota is left for it."""
+    """All targets are paused twice. The job is resumed once."""
     await work(jobs, 1, paused)
     await work(jobs, answer=paused)
     await jobs.resume(job)
     await work(jobs, answer=paused)
-    await jobs.resume(job, lambda _: 0)
 
 
 async def be_removed(jobs: Jobs, job: Job) -> None:

@@ -20,7 +20,7 @@ from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from crawler.commands.mcp import Command
-from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
+from crawler.mcp.tools import COLLECT, RECORDS
 from tests.crawls import ROOT
 from tests.mcp.clients import SCRAPERS, TIMEOUT
 from tests.service.conftest import Service
@@ -89,7 +89,7 @@ def test_the_official_client_starts_the_command_for_a_running_endpoint(service: 
             return names, await client.call_tool("retail-search-v4", {"query": "mustard", "limit": 1})
 
     names, answer = asyncio.run(run())
-    assert names == {*SCRAPERS, READ_RECORD, COLLECT, RECORDS}
+    assert names == {*SCRAPERS, COLLECT, RECORDS}
     assert len(answer.structured_content["data"]["products"]) == 1
     assert answer.structured_content["meta"]["client_id"] == "sandbox"
 

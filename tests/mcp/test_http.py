@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import PARSE_ERROR
 
 from crawler.mcp.http import HttpTools
-from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS
+from crawler.mcp.tools import COLLECT, RECORDS
 from crawler.service.clients.key_store import KeyStore
 from tests.crawls import ROOT
 from tests.hanging_platform import hanging_platform
@@ -69,13 +69,10 @@ def over_http(
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_tools_of_the_command_are_listed_and_called(service: Service, headers: dict[str, str], mode: str) -> None:
     async def use(client: Client) -> None:
-        assert {tool.name for tool in (await client.list_tools()).tools} == {*SCRAPERS, READ_RECORD, COLLECT, RECORDS}
+        assert {tool.name for tool in (await client.list_tools()).tools} == {*SCRAPERS, COLLECT, RECORDS}
         arguments = {"cat_id": "976759", "fields": ["products.name"], "limit": 2}
         first = (await client.call_tool("retail-category-v4", arguments)).structured_content
         assert [list(product) for product in first["data"]["products"]] == [["name"]] * 2
-        part = {"request_id": first["request_id"], "fields": ["products.name"], "limit": 1}
-        again = (await client.call_tool(READ_RECORD, part)).structured_content
-        assert again["data"] == {"products": first["data"]["products"][:1]}
 
     over_http(service.url, use, headers=headers, mode=mode)
 
@@ -136,7 +133,6 @@ def test_twenty_links_are_collected_and_read(service: Service, over: Callable[..
         (RECORDS, {"job_id": "99"}, "This client has no job with this id"),
         (RECORDS, {"job_id": "99", "after": "x"}, "This client has no job with this id"),
         (RECORDS, {}, "job_id"),
-        (READ_RECORD, {"request_id": "../../usage"}, "This client has no call"),
         ("../usage", {}, "Unknown route"),
         ("retail-search-v4", {"query": {"$gt": ""}}, "query"),
     ],

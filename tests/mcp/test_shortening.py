@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.types import CallToolResult
 
 from crawler.mcp.endpoint import Reply
 from crawler.mcp.results import fit, result, size
-from crawler.mcp.tools import READ_RECORD, View
-from tests.mcp.clients import MAX_BYTES, call, text_of, with_client
+from crawler.mcp.tools import View
+from tests.mcp.clients import MAX_BYTES, call, text_of
 from tests.service.conftest import Service
 
 
@@ -26,41 +24,14 @@ def test_limit_and_fields_choose_a_part_of_the_record(service: Service) -> None:
     assert part == {"path": "products", "kept": 2, "total": part["total"], "unit": "entries"}
 
 
-def test_more_of_a_record_is_read_without_another_call(service: Service) -> None:
-    async def read(client: Client) -> None:
-        first = (await client.call_tool("retail-category-v4", {"cat_id": "976759"})).structured_content
-        shown, (part,) = first["data"]["products"], first["cut"]["parts"]
-        earlier = {"request_id": first["request_id"]}
-        names = await client.call_tool(READ_RECORD, earlier | {"fields": ["products.name"]})
-        assert len(text_of(names).encode()) <= MAX_BYTES
-        assert names.structured_content["cut"] is None
-        whole = (await client.call_tool(READ_RECORD, earlier | {"max_kb": 1_000})).structured_content
-        assert whole["cut"] is None
-        products = whole["data"]["products"]
-        assert (part["kept"], part["total"]) == (len(shown), len(products))
-        assert shown == products[: len(shown)]
-        assert names.structured_content["data"] == {"products": [{"name": each["name"]} for each in products]}
-
-    made = "method=POST path=/v1/scrapers/retail-category-v4"
-    before = service.logged().count(made)
-    with_client(service.url, read)
-    assert service.logged().count(made) == before + 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"request_id": "req_unknown"}, "This client has no call with this id"),
         ({"fields": ["products.nonsense"]}, "fields: fields=products.nonsense: no field is called 'products.nonsense'"),
-        ({"nonsense": 1}, "nonsense: "),
     ],
 )
 def test_the_error_for_a_wrong_argument_names_it(service: Service, arguments: dict[str, Any], message: str) -> None:
-    async def read(client: Client) -> CallToolResult:
-        first = await client.call_tool("retail-category-v4", {"cat_id": "976759", "limit": 1})
-        return await client.call_tool(READ_RECORD, {"request_id": first.structured_content["request_id"], **arguments})
-
-    answer = with_client(service.url, read)
+    answer = call(service.url, "retail-category-v4", {"cat_id": "976759", "limit": 1, **arguments})
     assert answer.is_error
     assert answer.structured_content["status"]["message"].startswith(message)
 
@@ -94,7 +65,7 @@ def test_a_record_of_a_megabyte_is_shortened_and_described_in_cut() -> None:
     assert len(text_of(answer).encode()) <= MAX_BYTES
     assert not answer.is_error
     assert content["cut"]["bytes"] == size(LARGE)
-    assert "read_record" in content["cut"]["message"]
+    assert "call the tool again with `fields`" in content["cut"]["message"]
     assert "req_1" in content["cut"]["message"]
     parts = {part["path"]: part for part in content["cut"]["parts"]}
     rows = content["data"]["rows"]

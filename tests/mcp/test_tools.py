@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import Tool
 
-from crawler.mcp.tools import COLLECT, READ_RECORD, RECORDS, THIRD_PARTY, View, record_schemas
+from crawler.mcp.tools import COLLECT, RECORDS, THIRD_PARTY, View, record_schemas
 from crawler.mcp.tools import tools as scraper_tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from tests.mcp.clients import ENTRY, MAX_BYTES, SCRAPERS, call, text_of, with_client
@@ -19,7 +19,7 @@ from tests.service.conftest import Service
 
 
 def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schemas: dict[str, Any]) -> None:
-    assert tools.keys() == {*SCRAPERS, READ_RECORD, COLLECT, RECORDS}
+    assert tools.keys() == {*SCRAPERS, COLLECT, RECORDS}
     assert schemas.keys() == SCRAPERS.keys()
     for name, scraper in SCRAPERS.items():
         tool = tools[name]
@@ -34,7 +34,7 @@ def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schema
 
 def test_a_scraper_that_the_document_lacks_is_a_tool_without_a_schema() -> None:
     older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
-    names = [ENTRY["name"], READ_RECORD, COLLECT, RECORDS]
+    names = [ENTRY["name"], COLLECT, RECORDS]
     assert [tool.name for tool in scraper_tools([ENTRY])] == names
     assert record_schemas([ENTRY], older) == record_schemas([ENTRY], None) == {}
 
@@ -55,7 +55,7 @@ def test_an_unknown_resource_is_refused(service: Service) -> None:
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:
     for scraper in SCRAPERS.values():
         assert View.model_fields.keys().isdisjoint(scraper.params.model_fields)
-    assert {READ_RECORD, COLLECT, RECORDS}.isdisjoint(SCRAPERS)
+    assert {COLLECT, RECORDS}.isdisjoint(SCRAPERS)
 
 
 @pytest.mark.parametrize("name", sorted(SCRAPERS))

@@ -1,10 +1,9 @@
-"""``scrapy mcp`` waits for asynchronous calls, and cancels the calls of cancelled tools."""
+"""``scrapy mcp`` waits for calls, and cancels the calls of cancelled tools."""
 
 from __future__ import annotations
 
 import json
 import select
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ import anyio.to_thread
 import pytest
 from mcp import Client
 from mcp.types import CallToolRequestParams, CallToolResult
-from structlog.testing import capture_logs
 
 from crawler.mcp.endpoint import EndpointClient
 from crawler.mcp.server import Scrapers
@@ -35,19 +33,15 @@ REQUEST_ID = "req_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 @dataclass
 class Endpoint:
-    """A stub of the endpoint. The test completes its calls, which may all be synchronous (see docs/service.md)."""
+    """A stub of the endpoint. The test completes its calls."""
 
-    is_synchronous: bool = False
     completed: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Method, path and ``Prefer`` of each request."""
     waiting: threading.Event = field(default_factory=threading.Event)
     """Set when a client waits for a response."""
-    restarts: int = 0
-    """Number of the next requests for an asynchronous call that fail, alternately without and with a response."""
     disconnected: threading.Event = field(default_factory=threading.Event)
-    """Set when the client of a synchronous call has closed its connection."""
-    deleted: threading.Event = field(default_factory=threading.Event)
+    """Set when the client of a call has closed its connection."""
 
     def handle(self, request: BaseHTTPRequestHandler) -> None:
         """Respond to a request."""
@@ -56,38 +50,23 @@ class Endpoint:
         elif request.path == "/v1/scrapers":
             self.send(request, 200, json.dumps({"scrapers": [ENTRY]}).encode(), {})
         else:
-            self.respond(request, request.headers["Prefer"])
+            self.respond(request)
 
-    def respond(self, request: BaseHTTPRequestHandler, prefer: str | None) -> None:
-        self.requests.append((request.command, request.path, prefer))
-        if self.is_synchronous or request.command == "GET":
-            self.waiting.set()
-        if request.command == "DELETE":
-            self.deleted.set()
-            self.send(request, 204, b"", {})
-        elif request.command == "GET" and self.restarts:
-            self.restarts -= 1
-            if self.restarts % 2:
-                request.connection.shutdown(socket.SHUT_RDWR)
-            else:
-                self.send(request, 503, self.envelope("SHUTTING_DOWN", None, "req_of_this_request"), {})
-        elif self.is_synchronous:
-            # The client sends nothing more: its connection becomes readable when it is closed.
-            while not self.completed.is_set() and not select.select([request.connection], [], [], 0.02)[0]:
-                pass
-            if self.completed.is_set():
-                self.send(request, 200, self.envelope("OK", {"name": "a shop"}), {})
-            else:
-                self.disconnected.set()
-        elif request.command == "GET" and self.completed.wait(0.05 if prefer else 0):
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        self.requests.append((request.command, request.path, request.headers["Prefer"]))
+        self.waiting.set()
+        # The client sends nothing more: its connection becomes readable when it is closed.
+        while not self.completed.is_set() and not select.select([request.connection], [], [], 0.02)[0]:
+            pass
+        if self.completed.is_set():
             self.send(request, 200, self.envelope("OK", {"name": "a shop"}), {"X-Partial": "rows; reason=timeout"})
         else:
-            self.send(request, 202, self.envelope("ACCEPTED", None), {"Location": f"/v1/calls/{REQUEST_ID}"})
+            self.disconnected.set()
 
     @staticmethod
-    def envelope(code: str, data: Any, request_id: str = REQUEST_ID) -> bytes:
+    def envelope(code: str, data: Any) -> bytes:
         status = {"code": code, "message": f"{code}: position 7 in the queue.", "retryable": False}
-        success = {"request_id": request_id, "success": data is not None, "data": data, "status": status}
+        success = {"request_id": REQUEST_ID, "success": data is not None, "data": data, "status": status}
         return json.dumps(success | {"error": None, "meta": {"billable": True}}).encode()
 
     @staticmethod
@@ -95,8 +74,7 @@ class Endpoint:
         request.send_response(status)
         for name, value in headers.items():
             request.send_header(name, value)
-        if status != 204:
-            request.send_header("Content-Length", str(len(body)))
+        request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         request.wfile.write(body)
 
@@ -112,7 +90,7 @@ def serving(endpoint: Endpoint) -> Iterator[str]:
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             endpoint.handle(self)
 
-        do_GET = do_POST = do_DELETE = do  # noqa: N815  # the standard library's names
+        do_GET = do_POST = do  # noqa: N815  # the standard library's names
 
         def log_message(self, *_: object) -> None: ...
 
@@ -134,55 +112,6 @@ async def scrape(client: Client, on_progress: Callable[[str | None], None]) -> C
     return await client.call_tool("a-scraper", {"query": "x"}, progress_callback=report)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_asynchronous_call_is_polled_until_it_is_complete(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.mcp.server.PROGRESS_SECONDS", 0.02)
-    endpoint, messages = Endpoint(), []
-
-    def on_progress(message: str | None) -> None:
-        messages.append(message)
-        if message == "ACCEPTED: position 7 in the queue.":
-            endpoint.completed.set()
-
-    with serving(endpoint) as url:
-        answer = with_client(url, lambda client: scrape(client, on_progress), mode=mode)
-    assert answer.structured_content["data"] == {"name": "a shop"}
-    assert answer.structured_content["partial"] == "rows; reason=timeout"
-    assert messages[0] == "The call was sent to the endpoint."
-    assert endpoint.requests[0] == ("POST", "/v1/scrapers/a-scraper", "respond-async")
-    assert set(endpoint.requests[1:]) == {("GET", f"/v1/calls/{REQUEST_ID}", "wait=10")}
-
-
-def test_an_asynchronous_call_survives_a_restart_of_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.mcp.endpoint.RETRY_PAUSES", (0.01,) * 5)
-    endpoint = Endpoint(restarts=4)
-    endpoint.completed.set()
-    with serving(endpoint) as url:
-        answer = with_client(url, lambda client: scrape(client, lambda _: None))
-    assert answer.structured_content["data"] == {"name": "a shop"}
-    assert [method for method, _, _ in endpoint.requests] == ["POST", *["GET"] * 5]
-
-
-def test_an_asynchronous_call_without_an_endpoint_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.mcp.endpoint.RETRY_PAUSES", (0.01,) * 5)
-    endpoint = Endpoint(restarts=6)
-    with serving(endpoint) as url:
-        answer = with_client(url, lambda client: scrape(client, lambda _: None))
-    assert answer.structured_content["status"]["code"] == "SHUTTING_DOWN"
-
-
-def test_a_call_that_cannot_be_cancelled_is_logged() -> None:
-    """The cancellation must end, although the endpoint does not respond."""
-
-    async def work() -> None:
-        async with EndpointClient("http://127.0.0.1:9", "x", trust_env=False) as client:
-            await client._cancel(REQUEST_ID)
-
-    with capture_logs() as logs:
-        anyio.run(work)
-    assert logs == [{"event": "call_not_cancelled", "request_id": REQUEST_ID, "status": None, "log_level": "warning"}]
-
-
 @pytest.mark.parametrize("value", [float("nan"), "\ud800"], ids=["nan", "surrogate"])
 def test_params_that_are_not_json_are_a_typed_result(value: object) -> None:
     async def work() -> CallToolResult:
@@ -197,18 +126,18 @@ def test_params_that_are_not_json_are_a_typed_result(value: object) -> None:
     assert answer["error"]["message"].startswith("The arguments cannot be written as JSON")
 
 
-def test_an_endpoint_without_asynchronous_calls_is_called_synchronously() -> None:
-    endpoint = Endpoint(is_synchronous=True)
+def test_a_call_waits_for_the_longest_timeout() -> None:
+    endpoint = Endpoint()
     with serving(endpoint) as url:
         answer = with_client(url, lambda client: scrape(client, lambda _: endpoint.completed.set()))
     assert answer.structured_content["data"] == {"name": "a shop"}
-    assert [method for method, _, _ in endpoint.requests] == ["POST"]
+    assert answer.structured_content["partial"] == "rows; reason=timeout"
+    assert endpoint.requests == [("POST", "/v1/scrapers/a-scraper", "wait=120")]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("is_synchronous", [False, True], ids=["asynchronous", "synchronous"])
-def test_cancelling_a_tool_cancels_its_call(mode: str, *, is_synchronous: bool) -> None:
-    endpoint = Endpoint(is_synchronous=is_synchronous)
+def test_cancelling_a_tool_cancels_its_call(mode: str) -> None:
+    endpoint = Endpoint()
 
     async def cancel(client: Client) -> None:
         async with anyio.create_task_group() as group:
@@ -216,13 +145,10 @@ def test_cancelling_a_tool_cancels_its_call(mode: str, *, is_synchronous: bool) 
             assert await anyio.to_thread.run_sync(endpoint.waiting.wait, TIMEOUT)
             group.cancel_scope.cancel()
         # The connection to the server is still open: only the call has ended.
-        cancelled = endpoint.disconnected if is_synchronous else endpoint.deleted
-        assert await anyio.to_thread.run_sync(cancelled.wait, TIMEOUT)
+        assert await anyio.to_thread.run_sync(endpoint.disconnected.wait, TIMEOUT)
 
     with serving(endpoint) as url:
         with_client(url, cancel, mode=mode)
-    if not is_synchronous:
-        assert endpoint.requests[-1] == ("DELETE", f"/v1/calls/{REQUEST_ID}", None)
 
 
 def test_cancelling_a_tool_cancels_its_call_of_a_real_endpoint(tmp_path: Path) -> None:
@@ -258,6 +184,7 @@ def becomes(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"status": "ok"}', b"{}"])
 def test_a_response_of_another_service_is_reported(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = Endpoint()
+    endpoint.completed.set()
     monkeypatch.setattr(endpoint, "envelope", lambda *_: body)
     with serving(endpoint) as url:
         content = call(url, "a-scraper", {}).structured_content

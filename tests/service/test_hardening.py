@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -75,39 +74,6 @@ def test_calls_of_clients_that_reset_their_connections_are_counted(service: Serv
         "counted once a second, mostly between two requests for metrics"
     )
     assert "Traceback" not in service.logged()
-
-
-WAITING_STORE = """
-import pathlib, time
-from crawler.service.calls import once
-store_record, folder = once.store_record, pathlib.Path({folder!r})
-def wait(*args):
-    (folder / "storing").touch()
-    while not (folder / "disconnected").exists():
-        time.sleep(0.01)
-    store_record(*args)
-once.store_record = wait
-"""
-"""Code that delays the storing of a record until the file ``disconnected`` exists."""
-
-
-def test_a_call_that_was_billed_when_its_client_disconnected_is_logged_and_counted_as_billed(tmp_path: Path) -> None:
-    """AT-1: the log and the metrics used to show ``CLIENT_GONE`` for calls whose records were stored and billed."""
-    with running(tmp_path / "log", before=WAITING_STORE.format(folder=str(tmp_path))) as service:
-        connection = HTTPConnection(urlsplit(service.url).netloc)
-        connection.request("POST", SEARCH, b'{"query": "mustard"}', {**HEADERS, "Idempotency-Key": "k"})
-        while not (tmp_path / "storing").exists():
-            time.sleep(0.01)
-        connection.close()
-        call(service.url, "/healthz", method="GET")  # the disconnection is detected before this request
-        (tmp_path / "disconnected").touch()
-        labels = {"scraper": SEARCH.rpartition("/")[2]}
-        assert becomes(service.url, 1, "crawler_calls_total", **labels, code="OK")
-        assert value(service.url, "crawler_billable_calls_total", **labels) == 1
-        assert value(service.url, "crawler_calls_total", **labels, code="CLIENT_GONE") == 0
-        usage = call(service.url, "/v1/usage", method="GET").body
-        assert (usage["calls"], usage["billable"]) == (1, 1)
-        assert "CLIENT_GONE" not in service.logged()
 
 
 def test_unsafe_features_are_off() -> None:

@@ -515,8 +515,7 @@ async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
     monkeypatch.setattr(Worker, "close", close)
     monkeypatch.setattr("crawler.service.jobs.runs.RESTART_SECONDS", 0.0)
     crawlers: Any = SimpleNamespace(of={})
-    calls: Any = None
-    runs = Runs(Jobs(sqlite_store), crawlers, calls, 60.0, 5)
+    runs = Runs(Jobs(sqlite_store), crawlers, 60.0, 5)
     runs.open()
     await asyncio.sleep(0.05)
     runs.stop()

@@ -15,9 +15,9 @@ import pytest
 
 from crawler.registry import scrapers
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
+from tests.service.clients import serving
 from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
-from tests.service.test_calls import serving
 
 DEFAULT_TIMEOUT_SECONDS = 60  # of a call; a quick response takes much less
 

@@ -15,9 +15,10 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
-from crawler.errors import CallNotFound, JobNotFound, MethodNotAllowed, ScraperNotFound, documented
+from crawler.errors import documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
+from crawler.service.description.calls import NOT_FROM_SCRAPERS
 from crawler.service.description.operations import describe_error
 from tests.openapi import DOCUMENT
 from tests.service.client import call
@@ -73,7 +74,7 @@ def test_operation_ids_are_unique() -> None:
 def test_every_scraper_has_every_error_under_its_status(name: str) -> None:
     responses = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]["responses"]
     for error in documented():
-        if error not in {ScraperNotFound, MethodNotAllowed, CallNotFound, JobNotFound}:
+        if error not in NOT_FROM_SCRAPERS:
             content = resolved(responses[str(error.http_status)])["content"]["application/json"]
             example = content["examples"][error.code]["value"]
             assert example["error"]["code"] == error.code

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.service.client import HEADERS
-from tests.service.test_calls import Clients, serving
+from tests.service.clients import Clients, serving
 
 UPLOAD = b"scraper,query\nretail-search-v4,mustard\nretail-search-v4,\n"
 AS_CSV = {"Content-Type": "text/csv", "Idempotency-Key": "nightly"}
@@ -71,16 +71,7 @@ def test_a_webhook_and_its_deliveries_are_invisible_to_other_clients(clients: Cl
     assert clients.send("GET", "/v1/webhook").body["url"] == HOOK["url"]
 
 
-def test_a_call_is_unknown_to_other_clients(clients: Clients) -> None:
-    path = clients.accept("mustard")
-    for method in ("GET", "DELETE"):
-        hidden = clients.send(method, path, client="other")
-        assert (hidden.status, hidden.code) == (404, "CALL_NOT_FOUND")
-    assert clients.send("GET", "/v1/calls", client="other").body["calls"] == []
-    assert clients.done(path, "second").code == "OK"
-
-
-@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/webhook", "/v1/webhook/deliveries", "/v1/calls"])
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/webhook", "/v1/webhook/deliveries"])
 def test_an_unknown_key_sees_nothing(clients: Clients, path: str) -> None:
     for headers in ({}, {**HEADERS, "X-API-Key": "nonsense"}):
         assert clients.send("GET", path, headers=headers | {"X-API-Key": headers.get("X-API-Key", "")}).status == 401

@@ -1,4 +1,4 @@
-"""Client quotas: accepted calls reserve a part, the reservation ends when usage is stored, no quota is exceeded."""
+"""Client quotas: the records per month of a client, above which its calls and new jobs are refused."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import argparse
 import asyncio
 import json
 import sqlite3
-import threading
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,65 +18,19 @@ from scrapy.settings import Settings
 
 from crawler.commands.keys import Command, monthly
 from crawler.errors import QuotaExceeded, StoreUnavailable
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Store
 from crawler.service.clients import quotas, usage
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder, configured_keys, export, monthly_quota
-from crawler.service.clients.quotas import Quotas, Reservation
 from crawler.service.clients.usage import Usage
 from tests.crawls import sandbox
-from tests.service.client import CATEGORY, HEADERS, SEARCH, Reply, call, many
+from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service, running
 
 NOVEMBER = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC).timestamp()
 
 
 # The quota in the store
-
-
-@dataclass
-class Process:
-    """The quotas and usage counts as one process of the service sees them."""
-
-    quotas: Quotas
-    usage: Usage
-
-    async def reserve(self, *ids: str, quota: int, client: str = "acme", seconds: float = 60) -> list[str]:
-        """Reserve quota for several calls concurrently. Return the ids of the calls that got a reservation."""
-        reserving = (self.quotas.reserve(client, quota, each, seconds) for each in ids)
-        results = await asyncio.gather(*reserving, return_exceptions=True)
-        assert all(result is None or isinstance(result, QuotaExceeded) for result in results), results
-        return [each for each, result in zip(ids, results, strict=True) if result is None]
-
-    async def complete(self, *ids: str, billable: bool, client: str = "acme") -> None:
-        """Count calls that have a reservation, and write the usage to the store."""
-        for each in ids:
-            code = "OK" if billable else "UPSTREAM_ERROR"
-            self.usage.count(client, "a", code, billable=billable, reservation=each)
-        await self.usage.flush()
-
-    async def state(self, quota: int = 100, client: str = "acme") -> tuple[int, int]:
-        """Return how many calls are used and how many are reserved."""
-        read = partial(quotas.report, client=client, quota=quota)
-        report = await self.usage.store.transact(read, write=False)
-        return report["used"], report["reserved"]
-
-
-@asynccontextmanager
-async def processes(location: str, number: int = 1) -> AsyncIterator[list[Process]]:
-    stores = [Store(location) for _ in range(number)]
-    yield [Process(Quotas(store), Usage(store)) for store in stores]
-    for store in stores:
-        await store.close()
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Replaces the clock: a list whose only number is the Unix time, which the test can change."""
-    now = [NOVEMBER]
-    for module in (quotas, usage):
-        monkeypatch.setattr(module, "store_time", lambda: now[0])
-    return now
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -92,139 +40,41 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return str(tmp_path / "service.sqlite3")
     url: str = request.getfixturevalue("postgresql")
     store = Store(url)
-    for table in ("usage", "quotas", "reservations"):
-        store.transact_sync(lambda session, table=table: session.run(f"DELETE FROM {table}"))  # type: ignore[misc]  # noqa: S608
+    store.transact_sync(lambda session: session.run("DELETE FROM usage"))
     asyncio.run(store.close())
     return url
 
 
-async def test_processes_never_reserve_more_than_the_quota(location: str) -> None:
-    async with processes(location, 3) as all_processes:
-        ids = [[f"{n}-{number}" for number in range(100)] for n in range(3)]
-        granted = await asyncio.gather(
-            *(process.reserve(*each, quota=125) for process, each in zip(all_processes, ids, strict=True))
-        )
-        assert sum(map(len, granted)) == 125
-        one, *_ = all_processes
-        assert await one.reserve("other", quota=1, client="other") == ["other"], "clients do not share a quota"
-        assert await one.state() == (0, 125)
+async def test_the_records_of_the_month_count_and_nothing_else(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [NOVEMBER]
+    for module in (quotas, usage):
+        monkeypatch.setattr(module, "store_time", lambda: now[0])
+    store = Store(location)
+    counts = Usage(store)
+    holder = Holder("acme", "key", quota=2)
+    counts.count("acme", "a", "OK", billable=True)
+    counts.count("acme", "a", "UPSTREAM_ERROR", billable=False)
+    counts.count("other", "a", "OK", billable=True)
+    await counts.flush()
+    await quotas.check(store, holder)
+    counts.count("acme", "b", "OK", billable=True)
+    await counts.flush()
+    with pytest.raises(QuotaExceeded, match=r"all 2 records of this month are used.* 2026-12-01T00:00:00Z") as refused:
+        await quotas.check(store, holder)
+    assert refused.value.retry_after == 10
+    await quotas.check(store, Holder("acme", "key", quota=3))
+    await quotas.check(store, Holder("acme", "key"))
+    now[0] += 10
+    await quotas.check(store, holder)
+    await store.close()
 
 
-async def test_outcomes_settle_their_reservations_with_the_usage(location: str) -> None:
-    async with processes(location) as (process,):
-        assert await process.reserve("a", "b", "c", quota=2) == ["a", "b"]
-        assert await process.state() == (0, 2)
-        await process.complete("a", billable=True)
-        assert await process.state() == (1, 1)
-        assert await process.reserve("c", quota=2) == [], "a used answer stays used"
-        await process.complete("b", billable=False)
-        assert await process.state() == (1, 0)
-        assert await process.reserve("c", "d", quota=2) == ["c"], "a failure gives its reservation back"
-        await process.complete("c", "d", billable=False)
-        assert await process.state() == (1, 0)
-
-
-async def test_usage_of_the_month_counts_even_if_it_is_older_than_the_quota(location: str) -> None:
-    async with processes(location) as (process,):
-        for _ in range(3):
-            await process.complete("", billable=True)
-        assert await process.reserve("a", quota=3) == []
-        assert await process.reserve("a", quota=4) == ["a"], "a raised quota applies at once"
-        assert await process.reserve("b", quota=1) == [], "and so does a lowered one"
-
-
-async def test_a_reservation_of_a_killed_process_expires_with_its_call(location: str, clock: list[float]) -> None:
-    async with processes(location, 2) as (killed, other):
-        assert await killed.reserve("short", quota=2, seconds=20) == ["short"]
-        assert await killed.reserve("long", quota=2, seconds=120) == ["long"]
-        clock[0] += 20
-        assert await other.reserve("a", quota=2) == [], "its process may still store the usage of the call"
-        clock[0] += quotas.LEASE_SECONDS
-        assert await other.state() == (0, 1)
-        assert await other.reserve("a", "b", quota=2) == ["a"]
-
-
-async def test_the_quota_begins_anew_with_the_month_except_for_calls_in_progress(
-    location: str, clock: list[float]
-) -> None:
-    async with processes(location) as (process,):
-        assert await process.reserve("a", "b", "c", "d", quota=3) == ["a", "b", "c"]
-        await process.complete("a", billable=True)
-        with pytest.raises(QuotaExceeded) as error:
-            await process.quotas.reserve("acme", 3, "d", 60)
-        assert error.value.retry_after == 10
-        assert error.value.message.endswith("The next month begins at 2026-12-01T00:00:00Z.")
-        clock[0] += 10
-        assert await process.state() == (0, 2)
-        assert await process.reserve("d", "e", quota=3) == ["d"]
-        await process.complete("b", "c", "d", billable=True)
-        assert await process.state() == (3, 0), "they are billed in the month in which they are completed"
-
-
-@pytest.mark.parametrize(
-    ("now", "reset"),
-    [
-        ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),
-        ("2026-01-31T23:59:59Z", "2026-02-01T00:00:00Z"),
-        ("2028-02-29T12:00:00Z", "2028-03-01T00:00:00Z"),
-        ("2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"),
-    ],
-)
-async def test_the_quota_is_reset_at_the_end_of_the_month(
-    tmp_path: Path, clock: list[float], now: str, reset: str
-) -> None:
-    clock[0] = datetime.fromisoformat(now).timestamp()
-    async with processes(str(tmp_path / "service.sqlite3")) as (process,):
-        report = await process.usage.report(Holder("acme", "k", quota=7))
-    assert report["quota"] == {"limit": 7, "used": 0, "reserved": 0, "resets_at": reset}
-
-
-async def test_processes_reserve_one_after_the_other(location: str) -> None:
-    """The second process starts to count before the first transaction is committed."""
-    async with processes(location, 2) as (one, other):
-        assert await one.state() == await other.state() == (0, 0), "both are connected"
-        reserved, commit = threading.Event(), threading.Event()
-
-        def reserve_slowly(session: Session) -> None:
-            quotas.reserve(session, [Reservation("acme", 1, "a", 2**40)])
-            reserved.set()
-            commit.wait()
-
-        first = asyncio.ensure_future(one.quotas.store.transact(reserve_slowly))
-        await asyncio.to_thread(reserved.wait)
-        second = asyncio.ensure_future(other.reserve("b", quota=1))
-        await asyncio.sleep(0.1)
-        commit.set()
-        await first
-        assert await second == []
-
-
-async def test_a_call_that_is_cancelled_while_it_reserves_keeps_nothing(tmp_path: Path) -> None:
-    async with processes(str(tmp_path / "service.sqlite3")) as (process,):
-        first = asyncio.ensure_future(process.reserve("a", quota=5))
-        for _ in range(3):
-            await asyncio.sleep(0)  # let the transaction begin
-        second = asyncio.ensure_future(process.quotas.reserve("acme", 5, "b", 60))
-        await asyncio.sleep(0)
-        second.cancel()
-        await process.complete("b", billable=False)
-        assert await first == ["a"]
-        assert await process.reserve("c", quota=5) == ["c"]
-        assert await process.state() == (0, 2)
-
-
-async def test_without_the_store_a_quota_cannot_be_reserved(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.write_text("a file, where a folder should be")
-    async with processes(str(folder / "service.sqlite3")) as (process,):
-        with pytest.raises(StoreUnavailable):
-            await process.quotas.reserve("acme", 5, "a", 60)
-        process.usage.count("acme", "a", "OK", billable=True, reservation="b")
-        await process.usage.flush()
-        folder.unlink()
-        assert await process.reserve("a", "b", quota=2) == ["a", "b"]
-        await process.usage.flush()
-        assert await process.state() == (1, 1), "the settlement of b was repeated after the outage"
+async def test_without_the_store_a_quota_cannot_be_checked(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))  # a folder
+    with pytest.raises(StoreUnavailable):
+        await quotas.check(store, Holder("acme", "key", quota=5))
+    await quotas.check(store, Holder("acme", "key"))
+    await store.close()
 
 
 # One quota for all keys of a client
@@ -273,7 +123,7 @@ async def test_exported_keys_have_the_quota_of_their_client(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"quota": "500/day"}, "b.quota: expected a quota such as 100000/month, not '500/day'"),
+        ({"quota": "500/day"}, "b.quota: expected a quota such as 100000/month"),
         ({"quota": "600/month"}, "b.quota: all keys of the client 'acme' must have the same quota"),
         ({}, "b.quota: all keys of the client 'acme' must have the same quota"),
     ],
@@ -307,7 +157,7 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     assert "  quota 500/month" in run("list")[1]
     assert run("quota", "acme") == (
         0,
-        f"500/month  used 0  reserved 0  resets at {quotas._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
+        f"500/month  used 0  resets at {quotas._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
         "",
     )
     assert run("quota", "acme", "700/month") == (0, "", "")
@@ -328,155 +178,58 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
 # The service
 
 
-@dataclass
-class Client:
-    """A client of the service under test."""
-
-    service: Service
-    key: str
-
-    def call(self, path: str, params: dict[str, Any], idempotency_key: str | None = None) -> Reply:
-        headers = HEADERS | {"X-API-Key": self.key}
-        if idempotency_key:
-            headers |= {"Idempotency-Key": idempotency_key}
-        return call(self.service.url, path, params, headers=headers)
-
-    def calls(self, number: int) -> Counter[str]:
-        """Make calls concurrently. Return how many responses had each code."""
-        headers = HEADERS | {"X-API-Key": self.key, "Prefer": "wait=120"}
-        replies = asyncio.run(
-            many(self.service.url, [(SEARCH, {"query": "mustard"})] * number, at_once=number, headers=headers)
-        )
-        assert all(reply.body["meta"]["billable"] == (reply.code == "OK") for reply in replies)
-        return Counter(reply.code for reply in replies)
-
-    def quota(self) -> dict[str, Any] | None:
-        """Wait until no call has a reservation, and return the state of the quota."""
-        while True:
-            quota: dict[str, Any] | None = self.report()["quota"]
-            if quota is None or not quota["reserved"]:
-                return quota
-            time.sleep(0.05)
-
-    def report(self) -> dict[str, Any]:
-        reply = call(self.service.url, "/v1/usage", method="GET", headers={"X-API-Key": self.key})
-        assert reply.status == 200
-        body: dict[str, Any] = reply.body
-        return body
-
-
-@dataclass(frozen=True)
-class Served:
-    """A service with two workers, and its API key file."""
-
-    service: Service
-    keys: KeyStore
-
-    def client(self, name: str, quota: int | None = None) -> Client:
-        return Client(self.service, self.keys.create(name, quota=quota))
-
-
-@contextmanager
-def served(folder: Path, settings: dict[str, Any], *, workers: int = 2) -> Iterator[Served]:
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, KeyStore]]:
+    folder = tmp_path_factory.mktemp("quotas")
     keys = KeyStore(folder / "keys.sqlite")
     keys.create("operator")
-    own = settings | {"KEYS_FILE": keys.path, "RESPONSE_CACHE": json.dumps({"retail-category-v4": 300})}
-    given = [f"{name}={value}" for name, value in own.items()]
-    with running(folder / "log", *given, sandbox=False, workers=workers) as service:
-        yield Served(service, keys)
+    with sandbox() as settings:
+        given = [f"{name}={value}" for name, value in (settings | {"KEYS_FILE": keys.path}).items()]
+        with running(folder / "log", *given, sandbox=False) as service:
+            yield service, keys
 
 
-@pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with sandbox() as settings, served(tmp_path_factory.mktemp("quotas"), settings) as running_service:
-        running_service.client("first").calls(8)  # the first calls of a worker wait until its modules are loaded
-        yield running_service
+def used(service: Service, key: str) -> dict[str, Any] | None:
+    reply = call(service.url, "/v1/usage", method="GET", headers={"X-API-Key": key})
+    assert reply.status == 200
+    found: dict[str, Any] | None = reply.body["quota"]
+    return found
 
 
-@pytest.mark.parametrize(
-    ("number", "quota"),
-    [pytest.param(120, 60, id="120 calls"), pytest.param(1_000, 500, id="1,000 calls", marks=pytest.mark.soak)],
-)
-def test_concurrent_calls_never_exceed_the_quota_with_two_workers(two_workers: Served, number: int, quota: int) -> None:
-    client = two_workers.client(f"concurrent {number}", quota)
-    assert client.calls(number) == {"OK": quota, "QUOTA_EXCEEDED": number - quota}
-    state = client.quota()
+def test_a_call_over_the_quota_is_refused_until_the_quota_is_raised(limited: tuple[Service, KeyStore]) -> None:
+    service, keys = limited
+    first, second = keys.create("small", quota=1), keys.create("small")
+
+    def search(key: str) -> Reply:
+        return call(service.url, SEARCH, {"query": "mustard"}, headers=HEADERS | {"X-API-Key": key})
+
+    assert search(first).code == "OK"
+    state = used(service, first)
     assert state is not None
-    assert (state["limit"], state["used"]) == (quota, quota)
-    assert client.report()["billable"] == quota
-
-
-def test_calls_that_are_not_billable_release_their_reservation(two_workers: Served) -> None:
-    client = two_workers.client("careful", 5)
-    found: list[Reply] = []
-
-    def made(path: str, params: dict[str, Any], idempotency_key: str | None = None) -> str:
-        found.append(client.call(path, params, idempotency_key))
-        state = client.quota()
-        assert state is not None
-        assert state["used"] == sum(reply.body["meta"]["billable"] for reply in found)
-        return found[-1].code
-
-    assert made(CATEGORY, {"cat_id": "424242"}) == "TARGET_NOT_FOUND"
-    assert made(SEARCH, {"query": ""}) == "INVALID_REQUEST"
-    repeated = SEARCH, {"query": "mustard"}, "once"
-    assert made(*repeated) == "OK"
-    assert made(*repeated) == "OK"
-    assert found[-1].headers["idempotent-replayed"] == "true"
-    while found[-1].headers.get("x-cache") != "HIT":  # each worker has its own cache
-        assert made(CATEGORY, {"cat_id": "976759"}) == "OK"
-    while found[-1].code == "OK":
-        made(SEARCH, {"query": "mustard"})
-    assert found[-1].code == "QUOTA_EXCEEDED"
-    assert client.report()["quota"]["used"] == 5
-    assert made(*repeated) == "OK", "its record is paid"
-
-
-def test_a_call_over_the_quota_is_refused_until_the_quota_is_raised(two_workers: Served) -> None:
-    client = two_workers.client("small", 1)
-    second_key = two_workers.client("small")
-    assert client.call(SEARCH, {"query": "mustard"}).code == "OK"
-    refused = second_key.call(SEARCH, {"query": "mustard"}, "refused")
-    state = client.quota()
-    assert state is not None
+    assert (state["limit"], state["used"]) == (1, 1)
+    refused = search(second)
     assert (refused.status, refused.reason, refused.code) == (429, "Too Many Requests", "QUOTA_EXCEEDED")
     error = refused.body["error"]
     assert refused.headers["retry-after"] == str(error["retry_after"])
     until_reset = datetime.fromisoformat(state["resets_at"]) - datetime.now(UTC)
     assert abs(until_reset.total_seconds() - error["retry_after"]) < 60
-    assert state["resets_at"] in error["message"]
-    assert error["type"] == "request"
-    assert refused.body["status"]["retryable"]
-    assert not refused.body["meta"]["billable"]
-    assert two_workers.keys.set_quota("small", 2)
-    raised = second_key.call(SEARCH, {"query": "mustard"}, "refused")
-    assert raised.code == "OK", "a refused call does not use its Idempotency-Key up"
-    assert client.call(SEARCH, {"query": "mustard"}).code == "QUOTA_EXCEEDED"
-    assert two_workers.keys.set_quota("small", None)
-    assert client.call(SEARCH, {"query": "mustard"}).code == "OK"
-    assert client.report()["quota"] is None
+    assert (error["type"], refused.body["status"]["retryable"]) == ("request", True)
+    job = call(service.url, "/v1/jobs", b"query\nmustard", headers={"X-API-Key": first, "Content-Type": "text/csv"})
+    assert job.code == "QUOTA_EXCEEDED"
+    assert keys.set_quota("small", 2)
+    assert search(second).code == "OK"
+    assert keys.set_quota("small", None)
+    assert search(first).code == "OK"
+    assert used(service, first) is None
 
 
-@pytest.mark.soak
-def test_a_killed_service_bills_no_more_than_the_quota(tmp_path: Path) -> None:
-    """The service is killed while calls run. The test then lets the reservations of these calls expire."""
-    with sandbox() as settings:
-        with served(tmp_path, settings, workers=1) as before:
-            client = before.client("killed", 40)
-            assert client.calls(10) == {"OK": 10}
-            with ThreadPoolExecutor(20) as threads:
-                for _ in range(20):
-                    threads.submit(client.call, SEARCH, {"query": "slow-3s"})
-                while client.report()["quota"]["reserved"] < 20:
-                    time.sleep(0.01)
-                before.service.process.kill()
-        with served(tmp_path, settings) as after:
-            client = Client(after.service, client.key)
-            assert client.calls(30) == {"OK": 10, "QUOTA_EXCEEDED": 20}, "the reservations outlive the process"
-            while client.report()["quota"]["used"] < 20:
-                time.sleep(0.05)
-            with closing(sqlite3.connect(tmp_path / "service.sqlite3", isolation_level=None)) as store:
-                store.execute("UPDATE reservations SET expires = 1 WHERE client = 'killed'")
-            assert client.calls(30) == {"OK": 20, "QUOTA_EXCEEDED": 10}
-            report = client.report()
-            assert report["billable"] == 40
+def test_an_accepted_job_is_finished_beyond_the_quota(limited: tuple[Service, KeyStore]) -> None:
+    service, keys = limited
+    key = keys.create("batch", quota=2)
+    lines = "query\n" + "".join(f"mustard {number}\n" for number in range(5))
+    headers = {"X-API-Key": key, "Content-Type": "text/csv", "Prefer": "wait=120"}
+    made = call(service.url, "/v1/jobs?scraper=retail-search-v4", lines.encode(), headers=headers)
+    assert (made.status, made.body["job"]["state"]) == (202, "done")
+    assert made.headers["preference-applied"] == "wait=120"
+    assert made.body["job"]["targets"]["done"] == 5
+    assert used(service, key) == {"limit": 2, "used": 5, "resets_at": (used(service, key) or {})["resets_at"]}

@@ -57,7 +57,7 @@ CALLS = [
     Row("POST", f"{CATEGORY}/", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
     Row("POST", "/v1/scrapers/nothing", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
 ]
-KEYED = ("/v1/usage", "/v1/jobs", "/v1/calls")
+KEYED = ("/v1/usage", "/v1/jobs")
 USAGE = [
     *(Row("GET", path, 401, "MISSING_API_KEY", None) for path in KEYED),
     *(Row("GET", path, 401, "INVALID_API_KEY", "wrong") for path in KEYED),
@@ -125,7 +125,7 @@ JOB = [
 ]
 """Requests about a job that was made by an upload, with the rest of the path, in this order."""
 GOING = [
-    *(Row(method, "/v1/calls/req_01ARZ3NDEKTSV4RRFFQ69G5FAV", 404, "CALL_NOT_FOUND") for method in ("GET", "DELETE")),
+    Row("GET", "/v1/calls", 404, "SCRAPER_NOT_FOUND"),
     *(Row(method, "/v1/webhook", status) for method, status in (("GET", 200), ("DELETE", 204))),
     Row("PUT", "/v1/webhook", 400, "INVALID_REQUEST", "sandbox", JSON, b"{}"),
     Row("POST", "/v1/webhook/test", 400, "INVALID_REQUEST"),

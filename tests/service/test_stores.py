@@ -18,16 +18,11 @@ from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
-from crawler.registry import scrapers
-from crawler.service.calls.envelope import Call, Served
-from crawler.service.calls.once import Once
-from crawler.service.clients import usage
+from crawler.service.clients import quotas, usage
 from crawler.service.clients.key_store import KeyRing, KeyStore
 from crawler.service.clients.keys import Holder, Key
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.targets.parser import check_params
-from crawler.targets.target import Target
 
 
 @contextmanager
@@ -313,70 +308,6 @@ async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(
     await counts.store.close()
 
 
-# Idempotency keys
-
-
-def target(seconds: float, number: int = 0) -> Target:
-    scraper = scrapers()["retail-search-v4"]
-    deadline = asyncio.get_running_loop().time() + seconds
-    return Target(f"t{number}", scraper, check_params(scraper, {"query": "x"}), deadline=deadline)
-
-
-async def serve() -> Served:
-    return Served({"n": 1})
-
-
-async def test_rb_9_a_call_fails_if_its_key_cannot_be_checked(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "service.sqlite3"))
-    keys = Once(store, ttl=60)
-    await keys.run("first", Call(client_id="acme", scraper="a"), target(5), serve)
-    with locked(Path(store.location)):
-        with pytest.raises(StoreUnavailable) as refused:
-            await keys.run("second", Call(client_id="acme", scraper="a"), target(5), serve)
-        assert refused.value.retry_after
-    assert (await keys.run("second", Call(client_id="acme", scraper="a"), target(5), serve)).billable
-    await store.close()
-
-
-async def test_rb_9_a_call_does_not_outlive_its_deadline_and_leaves_no_claim(tmp_path: Path) -> None:
-    """The store hangs because another transaction never ends."""
-    store = Store(str(tmp_path / "service.sqlite3"))
-    keys = Once(store, ttl=60)
-    release = threading.Event()
-    busy = asyncio.ensure_future(store.transact(lambda _: release.wait()))
-    with pytest.raises(StoreUnavailable):
-        await keys.run("k", Call(client_id="acme", scraper="a"), target(0.05), serve)
-    release.set()
-    await busy
-    assert await store.transact(lambda session: session.rows("SELECT * FROM idempotency")) == []
-    await store.close()
-
-
-async def test_rb_9_a_result_that_cannot_be_stored_fails_the_call_and_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the call succeeded, a repeated call would not find its result, and would run and be billed a second time."""
-    store = Store(str(tmp_path / "service.sqlite3"))
-    keys = Once(store, ttl=60)
-    other = sqlite3.connect(store.location, isolation_level=None)
-
-    async def serve_and_lock() -> Served:
-        other.execute("BEGIN EXCLUSIVE")
-        return Served({"n": 1})
-
-    with pytest.raises(StoreUnavailable):
-        await keys.run("k", Call(client_id="acme", scraper="a"), target(5), serve_and_lock)
-    other.execute("ROLLBACK")
-    other.close()
-    now = time.time()
-    monkeypatch.setattr(
-        "crawler.service.calls.once.store_time", lambda: now + 60
-    )  # the claim could not be released, but has expired by now
-    served = await keys.run("k", Call(client_id="acme", scraper="a"), target(5), serve)
-    assert served.billable
-    await store.close()
-
-
 def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_path: Path) -> None:
     """The client is told that its call was not accepted, so it will make the call again."""
     store = Store(str(tmp_path / "service.sqlite3"))
@@ -438,12 +369,12 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
     monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must last longer than the call
     store, other = Store(postgresql), Store(postgresql)
-    await other.transact(lambda session: session.run("DELETE FROM idempotency"))
+    await other.transact(lambda session: session.run("DELETE FROM usage"))
     release = threading.Event()
     held = threading.Event()
 
     def hold(session: Session) -> None:
-        session.execute("LOCK TABLE idempotency", {})
+        session.execute("LOCK TABLE usage", {})
         held.set()
         release.wait()
 
@@ -451,10 +382,10 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     holding = asyncio.ensure_future(other.transact(hold))
     await asyncio.to_thread(held.wait)
     with pytest.raises(StoreUnavailable):
-        await Once(store, ttl=60).run("k", Call(client_id="acme", scraper="a"), target(60), serve)
+        await quotas.check(store, Holder("acme", "k", quota=1))
     release.set()
     await holding
-    assert (await Once(store, ttl=60).run("k", Call(client_id="acme", scraper="a"), target(60), serve)).billable
+    await quotas.check(store, Holder("acme", "k", quota=1))
     await store.close()
     await other.close()
 

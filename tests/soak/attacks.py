@@ -211,8 +211,6 @@ class Load:
     """The maximum number of concurrent calls. If the machine is too slow for the rate, fewer calls are made.
     """
     wait: int = 5
-    with_keys: bool = True
-    """Whether every second call has an ``Idempotency-Key``."""
     mixed: bool = False
     """Whether some calls are for faulty targets, have a tiny deadline, or are abandoned by the client."""
     sent: int = 0
@@ -249,8 +247,6 @@ class Load:
 
     def _one(self, number: int) -> None:
         headers = {"Prefer": f"wait={self.wait}"}
-        if self.with_keys and number % 2:
-            headers["Idempotency-Key"] = f"{os.getpid()}-{id(self)}-{number}"
         query, timeout = f"mustard {number}", 150.0
         if self.mixed and number % 20 == 0:
             query = MIXED_FAULTS[number // 20 % len(MIXED_FAULTS)]

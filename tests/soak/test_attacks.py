@@ -94,7 +94,7 @@ def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -
             )
         )
         victim = Victim(service.url, service.pid, key)
-        attacks.call(victim, {"query": "mustard"}, headers={"Idempotency-Key": "first"})
+        attacks.call(victim, {"query": "mustard"})
         broken = keys if store == "keys" else path
         report, load = attacks.under_fault(victim, lambda: faults.FAULTS[fault](broken), seconds=SECONDS)
         time.sleep(2)

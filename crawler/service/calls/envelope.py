@@ -19,9 +19,6 @@ from crawler.targets.warning import LIMIT, UNPROVEN, UNREAD, OutcomeWarning
 if TYPE_CHECKING:
     from crawler.outputs.selection import Selection
 
-ACCEPTED = "ACCEPTED"
-"""The code of an asynchronous call that waits or runs."""
-
 MAX_UNREAD = 8
 """Maximum number of unread parts in the headers of a response. Reverse proxies limit the size of headers."""
 
@@ -50,8 +47,7 @@ class _RequestIds:
 
 
 new_request_id = _RequestIds().new
-"""Generate the id of a call. The asynchronous calls of a client run in the order of their ids, and lists of calls are
-sorted by them."""
+"""Generate the id of a call. Ids sort by the time of the call."""
 
 
 @dataclass
@@ -82,13 +78,8 @@ class Call:
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
     """Headers to add to the response, whether the call succeeds or fails."""
-    has_reservation: bool = False
-    """Whether one billable call of the client's quota may be reserved for this call."""
     is_counted: bool = True
-    """Whether the response counts in usage and metrics. An asynchronous call counts once: when it is completed."""
-    billed: Served | None = None
-    """The record, if it was stored for its ``Idempotency-Key`` and billed in one transaction. None: the call is billed
-    when it ends."""
+    """Whether the response counts in usage and metrics."""
     is_logged: bool = True
     """Whether the call is logged. Calls without a valid API key are logged up to a limit."""
 
@@ -118,29 +109,20 @@ class StreamedAnswer(Answer):
     pieces: AsyncIterator[bytes] | None = None
 
 
-@dataclass(frozen=True)
-class Served:
-    """A target's data for the caller: just fetched from the platform, or stored by an earlier call."""
+def success(call: Call, data: dict[str, Any], warnings: tuple[OutcomeWarning, ...]) -> Answer:
+    """Return the response of a successful call. It is billable, even if the record is partial.
 
-    data: dict[str, Any] | orjson.Fragment
-    billable: bool = True
-    headers: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[OutcomeWarning, ...] = ()
-    """The optional sources whose data is missing, and the parts of payloads that were unread."""
-
-
-def success(call: Call, served: Served) -> Answer:
-    """Return the response of a successful call. Fresh data is billable, even if optional sources failed."""
-    headers, message = _headers(call) | served.headers, "The scrape is complete."
-    if served.warnings:
-        headers["X-Partial"] = partial_header(served.warnings)
-        message = partial_message(served.warnings)
+    ``warnings``: the optional sources whose data is missing, and the parts of payloads that were unread.
+    """
+    headers, message = _headers(call), "The scrape is complete."
+    if warnings:
+        headers["X-Partial"] = partial_header(warnings)
+        message = partial_message(warnings)
     status = {"code": "OK", "message": f"{message} {call.note}".rstrip(), "retryable": False}
-    data = served.data
     if call.fields is not None:
-        data = call.fields.row(orjson.loads(orjson.dumps(data)))  # the data may be encoded already
-    body = _body(call, status, data, None, billable=served.billable)
-    return Answer(200, headers, body, billable=served.billable, partial=bool(served.warnings))
+        data = call.fields.row(data)
+    body = _body(call, status, data, None, billable=True)
+    return Answer(200, headers, body, billable=True, partial=bool(warnings))
 
 
 def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
@@ -243,16 +225,6 @@ def unexpected() -> ServiceError:
     return ServiceError("Internal error; the log of the service has the details under this request's id.")
 
 
-def accepted(call: Call, message: str, retry_after: int, *, retryable: bool) -> Answer:
-    """Return the response of an asynchronous call that waits or runs.
-
-    ``retryable``: whether the same request returns the call's response later.
-    """
-    status = {"code": ACCEPTED, "message": f"{message} {call.note}".rstrip(), "retryable": retryable}
-    headers = _headers(call) | {"Retry-After": str(retry_after)}
-    return Answer(HTTPStatus.ACCEPTED, headers, _body(call, status, None, None), ACCEPTED)
-
-
 def raw_bytes(answer: Answer) -> bytes:
     """Return a complete HTTP response as bytes, which states that the connection is closed after it.
 
@@ -302,7 +274,7 @@ def _headers(call: Call) -> dict[str, str]:
 def _body(
     call: Call,
     status: dict[str, Any],
-    data: dict[str, Any] | orjson.Fragment | None,
+    data: dict[str, Any] | None,
     error: dict[str, Any] | None,
     *,
     billable: bool = False,

@@ -12,7 +12,6 @@ from scrapy.crawler import AsyncCrawlerRunner
 from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import DEADLINE, Overloaded, ServiceError, ShuttingDown, UpstreamTimeout
 from crawler.registry import spiders
-from crawler.service.calls.envelope import Served
 from crawler.targets.sources import QueueSource
 from crawler.targets.target import InvalidTarget, Target
 
@@ -255,8 +254,8 @@ class OpenCrawlers:
         for crawler in self.of.values():
             crawler.open()
 
-    async def call(self, target: Target) -> Served:
-        """Scrape a target with its platform's crawler and return its data and its warnings.
+    async def call(self, target: Target) -> Outcome:
+        """Scrape a target with its platform's crawler, and return its outcome, which has data.
 
         Raises:
             ScrapeError: the target failed.
@@ -273,9 +272,7 @@ class OpenCrawlers:
         outcome = await crawler.scrape(target)
         if outcome.error:
             raise outcome.error
-        data = outcome.data
-        assert data is not None
-        return Served(data, warnings=outcome.warnings)
+        return outcome
 
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers.

@@ -50,25 +50,16 @@ class Usage:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
-        self._reserved: list[quotas.ReservedCall] = []
-        """The reservations of the pending calls."""
         self._writing: dict[Key, Count] = {}
         """The counts that the current transaction stores."""
         self._write: asyncio.Task[None] | None = None
 
-    def count(  # noqa: PLR0913  # the arguments describe a call
-        self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False, reservation: str = ""
-    ) -> None:
-        """Count a call in memory. Days are in UTC.
-
-        ``reservation``: the id of the call, whose reservation is deleted when the count is stored; "" if it has none.
-        """
+    def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
+        """Count a call in memory. Days are in UTC."""
         entry = self._pending[client, scraper, _day(int(store_time()) // DAY_SECONDS), code]
         entry[0] += 1
         entry[1] += billable
         entry[2] += partial
-        if reservation:
-            self._reserved.append((client, reservation))
 
     async def flush(self, seconds: float | None = None) -> None:
         """Store the counts. If the store is unavailable, they stay in memory for the next flush.
@@ -86,19 +77,12 @@ class Usage:
 
     async def _store_pending(self) -> None:
         writing, self._pending = self._pending, defaultdict(_no_calls)
-        settling, self._reserved = self._reserved, []
         self._writing = writing
-
-        def store_counts(session: Session) -> None:
-            add(session, writing)
-            quotas.settle(session, settling)
-
         try:
-            await self.store.transact(store_counts)
+            await self.store.transact(lambda session: add(session, writing))
         except StoreUnavailable:  # the store logs the outage
             for key, count in writing.items():
                 self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
-            self._reserved += settling
         finally:
             self._writing, self._write = {}, None
 
@@ -144,8 +128,8 @@ def _day(number: int) -> str:
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
     """Add counts of completed calls to the stored ones. Each call is counted once.
 
-    Most synchronous calls are added up in memory for less than a second. An asynchronous call, or a record that is
-    stored for its ``Idempotency-Key``, is counted in the transaction that stores it.
+    Calls are added up in memory for less than a second. Targets of jobs are counted when their outcomes are stored, in
+    the same transaction.
     """
     names = ("client", "scraper", "day", "code", *COUNTED)
     # All processes update the rows in the same order, which prevents deadlocks.

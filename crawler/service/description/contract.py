@@ -31,17 +31,6 @@ class Status(Model):
     """Whether the same call may succeed later."""
 
 
-class AcceptedStatus(Model):
-    """The status of an asynchronous call that waits or runs."""
-
-    code: Literal["ACCEPTED"]
-    """Always `ACCEPTED`."""
-    message: str
-    """Text for people about the state of the call. It may change."""
-    retryable: bool
-    """Whether the same request returns the response later: false after a `POST`, which would make a second call."""
-
-
 class Meta(Model):
     """Metadata of the call."""
 
@@ -50,8 +39,7 @@ class Meta(Model):
     scraper: str
     """The scraper's primary name, even if the call used an alias; "" if the route does not belong to a scraper."""
     billable: bool
-    """Whether the call `request_id` is billed: true only if the data was fetched for this call, false in a response
-    with `Idempotent-Replayed`. Each `GET` of an asynchronous call returns the same value; the call is billed once."""
+    """Whether the call is billed: true if there is data."""
     duration_ms: int = Field(ge=0)
     """Milliseconds from the arrival of the call to its response."""
 
@@ -89,8 +77,7 @@ class Error(Model):
     details: list[Detail]
     """The invalid values, if they are known."""
     retry_after: int | None
-    """Seconds to wait before a retry; null if they are not known. The `Retry-After` header has the same value, but the
-    stored response of an asynchronous call lacks the header."""
+    """Seconds to wait before a retry; null if they are not known. The `Retry-After` header has the same value."""
     upstream: Upstream | None
     """How the platform responded, and the cause of the error; null if neither is known."""
     doc_url: str
@@ -133,27 +120,3 @@ class Failure(Answer):
     """Always null."""
     error: Error
     """Why the call failed, and what to do."""
-
-
-class Accepted(Answer):
-    """The response body of an asynchronous call that waits or runs."""
-
-    status: AcceptedStatus  # type: ignore[assignment]  # a narrower model
-    """The status of the call."""
-    success: Literal[False]
-    """Whether there is data."""
-    data: None
-    """Always null."""
-    error: None
-    """Always null."""
-
-
-class Completed(Answer):
-    """The response body of an asynchronous call that succeeded: the same as for a synchronous call."""
-
-    success: Literal[True]
-    """Whether there is data."""
-    data: dict[str, Any]
-    """The scraped record: the `data` of the scraper that `meta.scraper` names."""
-    error: None
-    """Always null."""

@@ -17,23 +17,21 @@ PARAMETERS: dict[str, Any] = {
     "IdempotencyKey": parameter(
         "header",
         "Idempotency-Key",
-        "A text that is unique to this call. A second call with the same key and params returns the first call's record"
-        " and is not billed. A call with the same key and other params is refused. Failures are not stored.",
+        "A text that is unique to this upload. A second upload with the same key and content returns the first one's"
+        " job. An upload with the same key and other content is refused.",
         TEXT | {"pattern": "^[!-~]{1,255}$", "maxLength": 255},
     ),
     "Prefer": parameter(
         "header",
         "Prefer",
-        "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). `respond-async`: accept the call with"
-        " status 202, and run it later. `respond-async, wait=N`: return its response if the call has one within N"
-        " seconds, else status 202.",
+        "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). The default is 60.",
         TEXT,
         example="wait=30",
     ),
     "Wait": parameter(
         "header",
         "Prefer",
-        "`wait=N`: wait up to N seconds (1 to 120) for the response of the call (RFC 7240).",
+        "`wait=N`: wait up to N seconds (1 to 120) until the job has ended (RFC 7240).",
         TEXT,
         example="wait=30",
     ),
@@ -44,26 +42,16 @@ PARAMETERS: dict[str, Any] = {
         " only these keys. Types in generated clients describe whole records.",
         TEXT,
     ),
-    "CacheControl": parameter(
-        "header",
-        "Cache-Control",
-        "`no-cache`: fetch the record again, even if it is cached. `no-store`: also do not cache it.",
-        TEXT,
-    ),
 }
-SCRAPER_PARAMETERS = ("Fields", "IdempotencyKey", "Prefer", "CacheControl")
+SCRAPER_PARAMETERS = ("Fields", "Prefer")
 
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
     "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
-    "Location": {"description": "The URL of an asynchronous call or a job.", "schema": TEXT},
+    "Location": {"description": "The URL of the job.", "schema": TEXT},
     "X-Next-Cursor": {"description": "The value of `after` that selects later outcomes.", "schema": TEXT},
     "ETag": {"description": "Identifies the response. Sent only for jobs that have ended.", "schema": TEXT},
-    "X-Queue-Position": {
-        "description": "The position of a waiting call in the queue of its platform. 1 is the next call.",
-        "schema": NUMBER,
-    },
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
     "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
     "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
@@ -74,11 +62,6 @@ HEADERS: dict[str, Any] = {
         " next call is allowed.",
         "schema": NUMBER,
     },
-    "X-Cache": {
-        "description": "`HIT`: the record was cached. Only responses of cached scrapers have this header.",
-        "schema": {"type": "string", "enum": ["HIT", "MISS"]},
-    },
-    "Age": {"description": "Seconds since the cached record was fetched.", "schema": TEXT},
     "X-Partial": {
         "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"
         " `reason` and `code`. An optional source failed; or, with the reason `unread`, a part of its payload could not"
@@ -88,7 +71,7 @@ HEADERS: dict[str, Any] = {
         "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
     },
     "Idempotent-Replayed": {
-        "description": "`true`: the record was stored by an earlier call with this `Idempotency-Key`.",
+        "description": "`true`: an earlier upload with this `Idempotency-Key` made the job.",
         "schema": {"type": "string", "const": "true"},
     },
 }
@@ -97,9 +80,6 @@ RATE_LIMIT_HEADERS = (
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
 )
 CALL_HEADERS = ("Preference-Applied", *RATE_LIMIT_HEADERS)
-SUCCESS_HEADERS = (*CALL_HEADERS, "X-Cache", "Age", "X-Partial", "Idempotent-Replayed")
+SUCCESS_HEADERS = (*CALL_HEADERS, "X-Partial")
 FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
-WAITING_HEADERS = ("Preference-Applied", "Retry-After", "X-Queue-Position")
-ACCEPTED_HEADERS = (*WAITING_HEADERS, "Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
-RESULT_HEADERS = ("Preference-Applied", "X-Cache", "Age", "X-Partial")
-JOB_HEADERS = ("Location", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")
+JOB_HEADERS = ("Location", "Preference-Applied", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")

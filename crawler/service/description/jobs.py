@@ -42,6 +42,8 @@ UPLOAD_ERRORS = (
 )
 ID = "^[1-9][0-9]{0,17}$"
 
+WAIT: Json = {"$ref": "#/components/parameters/Wait"}
+
 
 class JobTarget(Model):
     """A target: the params of its scraper, and your own keys, which are copied to its record."""
@@ -259,6 +261,7 @@ def _upload(ref: Refs) -> Json:
         query("dry_run", "Only check the upload.", {"type": "boolean"}),
         *(query(name, field.pop("description"), field) for name, field in arguments.items()),
         {"$ref": "#/components/parameters/IdempotencyKey"},
+        WAIT,
     )
     schema = {"oneOf": [{"type": "array", "items": ref[JobTarget], "minItems": 1}, ref[JobListing]]}
     example = [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}]
@@ -285,10 +288,7 @@ def _of_job(ref: Refs) -> Json:
         "The failures of a job.\n"
         "Targets that ended with an error, and lines that are not targets, with their line numbers."
     )
-    retried = (
-        "Queue failed targets again, and resume paused ones.\n"
-        "As many targets as the client's quota allows. The targets of a cancelled job cannot be retried."
-    )
+    retried = "Queue failed targets again, and resume paused ones.\nThe targets of a cancelled job cannot be retried."
     waiting = {"202": response("The targets were queued.", ref[JobRetried])}
     lines: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
     contents: Json = lines | {
@@ -309,7 +309,7 @@ def _of_job(ref: Refs) -> Json:
     )
     return {
         "": {
-            "get": operation("job", shown, success(ref[JobDetail]) | unknown, job_id),
+            "get": operation("job", shown, success(ref[JobDetail]) | unknown, job_id, WAIT),
             "delete": operation("delete-job", deleted, cancelled | unknown, job_id),
         },
         "/records": {

@@ -28,9 +28,7 @@ error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
-* With `Prefer: respond-async`, a call is accepted with status 202. `GET` the URL in `Location` until it returns the
-  response.
-* With an `Idempotency-Key`, a call that is sent twice runs once and is billed once.
+* What takes longer, or has many targets, is a job: `POST /v1/jobs`.
 * A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """

@@ -51,21 +51,18 @@ class UsageEntry(Model):
     billable: int
     """Calls that returned fresh data."""
     partial: int
-    """Calls whose record has a warning (`X-Partial`), including repeated calls with a stored response."""
+    """Calls whose record has a warning (`X-Partial`)."""
     outcomes: dict[str, int]
-    """The number of calls by code. `CLIENT_GONE`: the client disconnected or deleted the call before its end."""
+    """The number of calls by code. `CLIENT_GONE`: the client disconnected before the end of the call."""
 
 
 class QuotaReport(Model):
     """The state of a client's quota in the current month (UTC)."""
 
     limit: int
-    """The maximum number of billable calls of the client in a month, with all of its keys together."""
+    """The records of the client in a month, with all of its keys together. Above it, calls and new jobs are refused."""
     used: int
-    """The billable calls of this month."""
-    reserved: int
-    """Calls in progress, and targets of jobs that wait or run. Each of them counts as used when it ends, if it is
-    billable."""
+    """The records of this month."""
     resets_at: Time
     """The beginning of the next month."""
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from crawler.errors import PayloadTooLarge, UnsupportedMediaType
 from crawler.platforms.model import Model
-from crawler.service.description.contract import REQUEST_ID, Time
+from crawler.service.description.contract import Time
 from crawler.service.description.headers import RATE_LIMIT_HEADERS, TEXT, parameter
 from crawler.service.description.jobs import JobTargets
 from crawler.service.description.operations import ERRORS, body, empty, limit, operation, query, response, success
@@ -126,36 +126,12 @@ class JobEvent(Model):
     """The job."""
 
 
-class CallChange(Model):
-    """An asynchronous call that is done."""
-
-    request_id: str = Field(pattern=REQUEST_ID)
-    """The id of the call. `/v1/calls/<request_id>` returns its response."""
-    scraper: str
-    """The scraper's primary name."""
-    code: str
-    """`OK`, or the code of the call's error."""
-    billable: bool
-    """Whether the call is billed."""
-
-
-class CallEvent(Model):
-    """The body of an event about an asynchronous call."""
-
-    type: Literal["call.done"]
-    """The type of the event."""
-    timestamp: Time
-    """When the event happened."""
-    data: CallChange
-    """The call."""
-
-
 def paths(ref: Refs) -> Json:
     """Return the routes."""
     shown = "The webhook of the key's client.\nWithout its secret."
     changed = (
         "Set the URL to which events of the client are sent.\n"
-        "Events about the client's jobs and asynchronous calls follow the Standard Webhooks specification."
+        "Events about the client's jobs follow the Standard Webhooks specification."
     )
     deleted = "Send no more events.\nEvents that are not delivered yet fail."
     tested = "Send a test event.\n`/v1/webhook/deliveries` shows the result."
@@ -180,7 +156,6 @@ EVENTS: dict[str, tuple[str, type[Model]]] = {
     "job.done": ("All targets of a job have an outcome.", JobEvent),
     "job.cancelled": ("A job was cancelled, and its last target has ended.", JobEvent),
     "job.paused": ("A job has reached a limit.", JobEvent),
-    "call.done": ("An asynchronous call has a response.", CallEvent),
 }
 
 

@@ -28,6 +28,7 @@ from crawler.service.http.body import (
     read_object,
     read_query,
     require_method,
+    wait_of,
 )
 from crawler.service.http.response_writer import compressed_pieces
 from crawler.service.http.static import best_coding, has_copy
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.store import Store
     from crawler.service.clients.keys import Holder
     from crawler.service.jobs.runs import Runs
 
@@ -52,6 +54,8 @@ MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT = 16, 4
 """Maximum numbers of uploads whose bodies arrive at the same time: in a process, and of one client."""
 MAX_UPLOADS = 2
 """Maximum number of uploads that a process reads at once. Further uploads wait."""
+POLL_SECONDS = 0.5
+"""Interval in seconds at which a request that waits for a job reads its state."""
 MAX_FILES = 2
 """Maximum number of files of records that a process writes at once. Further requests for files wait."""
 
@@ -92,6 +96,7 @@ class JobRoutes:
 
     jobs: Jobs
     runs: Runs
+    store: Store
     settings: Settings
 
     def __post_init__(self) -> None:
@@ -177,12 +182,14 @@ class JobRoutes:
             if query.get("dry_run") == "true":
                 contents = await self.uploads.check(upload)
                 return json_response(200, {"job": None, **contents.as_json()}, call)
+            await quotas.check(self.store, holder)
             job, made = await self.uploads.make(holder, upload, call.request_id)
             if made is None:
                 call.headers["Idempotent-Replayed"] = "true"
                 made = await self.uploads.check(upload)
         self.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
+        job = await self._ended(call, job)
         body = {"job": reports.describe(job, self.keep_days), **made.as_json()}
         return json_response(202, body, call)
 
@@ -200,16 +207,27 @@ class JobRoutes:
             ended = job.state in {"done", "cancelled"}
             await self._change(self.jobs.remove(job) if ended else self.jobs.cancel(job))
             return empty_response(call)
+        job = await self._ended(call, job)
         return json_response(200, reports.detail(job, await self.jobs.tallies(job.id), self.keep_days), call)
+
+    async def _ended(self, call: Call, job: Job) -> Job:
+        """Wait until a job has ended, for at most the seconds of ``Prefer: wait=N``. Return its last state."""
+        call.wait = wait_of(call.request_headers.get("prefer", ""))
+        while job.state in {"open", "paused"} and call.duration_ms < (call.wait or 0) * 1_000:
+            if self.runs.crawlers.draining:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+            job = await self.jobs.get(job.id) or job
+        return job
 
     async def _retry(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         read_query(request, {})
         if job.state == "cancelled":
             raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
-        limit = quotas.room_of(holder)
-        retried = await self._change(self.jobs.retry(job, limit))
+        await quotas.check(self.store, holder)
+        retried = await self._change(self.jobs.retry(job))
         if job.counts["paused"]:
-            await self._change(self.jobs.resume(job, limit))
+            await self._change(self.jobs.resume(job))
         self.runs.added()
         found = await self._find(holder, str(job.id))
         return json_response(202, {"retried": retried, "job": reports.describe(found, self.keep_days)}, call)

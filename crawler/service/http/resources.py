@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -14,22 +12,22 @@ import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import AuthError, RateLimited, ScrapeError, ScraperNotFound
+from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ScraperNotFound
 from crawler.logs import one_line
 from crawler.registry import scrapers
 from crawler.service import metrics
 from crawler.service.calls.envelope import (
     Answer,
     Call,
-    Served,
     failure,
     json_response,
     raw_response,
     success,
     unexpected,
 )
+from crawler.service.clients import quotas
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import call_routes, job_routes, tools_route, webhook_routes
+from crawler.service.http import job_routes, tools_route, webhook_routes
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -45,17 +43,11 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-Serve = Callable[[], Awaitable[Served]]
-"""Returns the data of a call's target."""
-
 KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
 """Responds to a request of an authenticated client. The text is the request's path."""
 
 DEFAULT_WAIT_SECONDS = 60
 """The default timeout of a call."""
-
-RESPOND_ASYNC = re.compile(r"(?:^|,)\s*respond-async\s*(?:=\s*(?:\"\")?\s*)?(?:[;,]|$)", re.IGNORECASE)
-"""Matches ``respond-async`` in a value of ``Prefer``, with or without an empty value (RFC 7240)."""
 
 UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
 
@@ -94,7 +86,6 @@ class Api(Resource):
         self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage}
         """Routes that need an API key and have no routes below their path, by path."""
         self._keyed_folders: dict[str, KeyedRoute] = {
-            call_routes.PATH: parts.call_routes.answer,
             job_routes.PATH: parts.job_routes.answer,
             webhook_routes.PATH: parts.webhook_routes.answer,
         }
@@ -151,9 +142,7 @@ class Api(Resource):
             try:
                 answer = await self._route(request, call)
             except asyncio.CancelledError:
-                # A record that is stored for replays is billed, although its client did not get it yet.
-                gone = Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE")
-                self._done(call, gone if call.billed is None else success(call, call.billed))
+                self._done(call, Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE"))
                 return
             except ScrapeError as error:
                 answer = failure(call, error)
@@ -171,14 +160,13 @@ class Api(Resource):
     def _done(self, call: Call, answer: Answer) -> None:
         duration = call.duration_ms
         metrics.count_call(call, answer, duration)
-        if call.client_id and call.scraper and call.is_counted and call.billed is None:
+        if call.client_id and call.scraper and call.is_counted:
             self.parts.usage.count(
                 call.client_id,
                 call.scraper,
                 answer.code,
                 billable=answer.billable,
                 partial=answer.partial,
-                reservation=call.request_id if call.has_reservation else "",
             )
         if not call.is_logged:
             return
@@ -228,30 +216,18 @@ class Api(Resource):
         given = read_object(request, call)
         params = check_params(scraper, given)
         call.note = notes(given, params)
-        if prefer := call.request_headers.get("prefer"):
-            call.wait = wait_of(prefer)
-            if RESPOND_ASYNC.search(prefer):
-                return await self.parts.call_routes.accept(call, holder, Target(call.request_id, scraper, params))
+        if "idempotency-key" in call.request_headers:
+            raise InvalidRequest.of("Idempotency-Key", "a call has none; send the target as a job (POST /v1/jobs)")
+        call.wait = wait_of(call.request_headers.get("prefer", ""))
         seconds = (call.wait or DEFAULT_WAIT_SECONDS) - call.duration_ms / 1000
         deadline = asyncio.get_running_loop().time() + seconds  # its clock need not be time.monotonic()
         target = Target(call.request_id, scraper, params, deadline=deadline)
         call.target = target.label
-        serve: Serve = partial(self.parts.cache.served, target, call.request_headers.get("cache-control"))
-        if holder.quota is not None:
-            serve = partial(self._serve_reserved, call, holder.client, holder.quota, target, serve)
-        key = call.request_headers.get("idempotency-key")
         async with self.parts.limits.in_flight(holder):
-            served = await (serve() if key is None else self.parts.once.run(key, call, target, serve))
-        return success(call, served)
-
-    async def _serve_reserved(self, call: Call, client: str, quota: int, target: Target, serve: Serve) -> Served:
-        """Reserve a part of the client's quota, and serve the target's data.
-
-        Replays of an ``Idempotency-Key`` need no reservation, and do not call this method.
-        """
-        call.has_reservation = True
-        await self.parts.quotas.reserve(client, quota, call.request_id, target.seconds_left or 0)
-        return await serve()
+            await quotas.check(self.parts.store, holder)
+            outcome = await self.parts.crawlers.call(target)
+        assert outcome.data is not None
+        return success(call, outcome.data, outcome.warnings)
 
     async def _about_tools(self, request: Request, call: Call) -> Answer:
         key = tools_route.api_key(call)

@@ -1,8 +1,8 @@
-"""Runs the asynchronous calls of clients and the targets of their jobs in the endpoint's open crawlers.
+"""Runs the targets of clients' jobs in the endpoint's open crawlers.
 
 A target is claimed only if its platform has a free slot that no synchronous call waits for. So synchronous calls start
-at the next free slot. The targets that this process does not claim are taken by other processes of the endpoint, or, in
-jobs, by ``scrapy work``.
+at the next free slot. The targets that this process does not claim are taken by other processes of the endpoint, or by
+``scrapy work``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.errors import CircuitOpen, ConcurrencyLimited, ScrapeError, StoreUnavailable
-from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, StoreUnavailable
 from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
-from crawler.service.calls.asynchronous import RUN_SECONDS, TEMPORARY
-from crawler.service.calls.stored import KIND as CALLS
 from crawler.service.jobs.billing import store_bills
 from crawler.service.jobs.uploads import all_targets
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
@@ -32,7 +29,6 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
 if TYPE_CHECKING:
     from crawler.jobs.job import Claim, Key
     from crawler.jobs.lifecycle import Jobs
-    from crawler.service.calls.asynchronous import AsyncCalls
     from crawler.service.calls.open_crawlers import OpenCrawler, OpenCrawlers
 
 logger = structlog.get_logger(__name__)
@@ -44,6 +40,10 @@ GATHER_SECONDS = 0.02
 REST_SECONDS = 1.0
 """Seconds until the next claim after a target could not start, if the error has no ``retry_after``."""
 MAX_REST_SECONDS = 60.0
+RUN_SECONDS = 120.0
+"""Timeout in seconds of a target after its claim: the longest timeout of a call."""
+TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
+"""After these errors, a target waits for another attempt."""
 RESTART_SECONDS = 5.0
 """Seconds until a new worker starts after one has stopped."""
 
@@ -67,10 +67,9 @@ class _Queue:
 class Runs:
     """Runs a worker in a process of the endpoint. After an outage or the loss of the store, a new worker starts."""
 
-    def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, calls: AsyncCalls, lease: float, exits: int) -> None:
+    def __init__(self, jobs: Jobs, crawlers: OpenCrawlers, lease: float, exits: int) -> None:
         self.jobs = jobs
         self.crawlers = crawlers
-        self.calls = calls
         self.lease, self.exits = lease, exits
         self.parser = all_targets()
         self._queues = {platform: _Queue(platform, crawler) for platform, crawler in crawlers.of.items()}
@@ -112,7 +111,7 @@ class Runs:
         while not self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
             worker = Worker(
                 self.jobs.writes,
-                self._stored,
+                lambda _: None,
                 lambda claim: self.cancel(claim.target),
                 lambda _: None,
                 Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills),
@@ -121,7 +120,7 @@ class Runs:
                 async with worker:
                     try:
                         async with asyncio.TaskGroup() as group:
-                            group.create_task(self._end_unstarted(worker))
+                            group.create_task(self._end_invalid(worker))
                             for queue in self._queues.values():
                                 group.create_task(self._work(worker, queue))
                     finally:
@@ -132,10 +131,6 @@ class Runs:
                 logger.exception("job_worker_failed")  # the calls of the endpoint continue
             await asyncio.sleep(RESTART_SECONDS)
 
-    def _stored(self, finished: Finished) -> None:
-        if finished.claim.kind == CALLS:
-            self.calls.completed(finished)
-
     async def _end_tasks(self, worker: Worker) -> None:
         """Wait for the targets in flight. If their outcomes cannot be stored any more, cancel them."""
         tasks = set(self._tasks.values())
@@ -144,16 +139,14 @@ class Runs:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _end_unstarted(self, worker: Worker) -> None:
-        """End the invalid lines of jobs, and the calls that have waited for too long."""
+    @staticmethod
+    async def _end_invalid(worker: Worker) -> None:
+        """End the invalid lines of jobs."""
         while True:
             lines = await worker.claim(NO_PLATFORM, BATCH)
             for claim in lines:
                 worker.finish(failed(claim))
-            late = await worker.claim_late(BATCH) if STORE_TIME.is_steady else []
-            for claim in late:
-                worker.finish(self.calls.late(claim))
-            if not lines and not late:
+            if not lines:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _work(self, worker: Worker, queue: _Queue) -> None:
@@ -229,20 +222,15 @@ class Runs:
     async def _scrape(self, worker: Worker, crawler: OpenCrawler, claim: Claim) -> None:
         """Scrape a target, and store its outcome. If it cannot start now, return it to its queue."""
         try:
-            if claim.kind == CALLS:
-                outcome = await self.calls.scrape(claim)
-            else:
-                outcome = await self._scrape_target(crawler, claim)
-        except (ConcurrencyLimited, *TEMPORARY) as error:
+            outcome = await self._scrape_target(crawler, claim)
+        except TEMPORARY as error:
             rest = min(error.retry_after or REST_SECONDS, MAX_REST_SECONDS)
-            until, ready = asyncio.get_running_loop().time() + rest, None
-            if not isinstance(error, ConcurrencyLimited | CircuitOpen):
-                self._queues[claim.platform].rests_until = until
-            elif claim.kind == CALLS and isinstance(error, CircuitOpen):
-                ready = store_time() + rest  # other scrapers of the platform may need other sources
-            else:
+            until = asyncio.get_running_loop().time() + rest
+            if isinstance(error, CircuitOpen):
                 self._job_rests[claim.job] = until
-            await self._release(worker, [claim], ready)
+            else:
+                self._queues[claim.platform].rests_until = until
+            await self._release(worker, [claim])
         else:
             worker.finish(outcome)
 
@@ -268,10 +256,10 @@ class Runs:
         return finished(claim, outcome)
 
     @staticmethod
-    async def _release(worker: Worker, claims: list[Claim], ready: float | None = None) -> None:
+    async def _release(worker: Worker, claims: list[Claim]) -> None:
         while claims and worker.failure is None:
             try:
-                return await worker.release(claims, ready)
+                return await worker.release(claims)
             except StoreUnavailable:
                 await asyncio.sleep(POLL_SECONDS)
             except WorkerStoppedError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -24,8 +25,6 @@ from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import TooManyJobsError
 from crawler.registry import find_scraper, spiders
-from crawler.service.calls.once import check_key
-from crawler.service.clients import quotas
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
 from crawler.targets.parser import TargetParser
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from crawler.jobs.job import Job
-    from crawler.jobs.lifecycle import Jobs, Room
+    from crawler.jobs.lifecycle import Jobs
     from crawler.service.clients.keys import Holder
 
 SUFFIXES = {
@@ -53,6 +52,8 @@ NAME = "upload"
 """The name of an upload in messages, and in the ids of lines without an id."""
 MAX_LISTED = 100
 """Maximum number of invalid lines that a response lists."""
+KEY = re.compile(r"[\x21-\x7e]{1,255}")
+"""Matches valid idempotency keys."""
 
 
 def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetParser:
@@ -145,8 +146,8 @@ class Upload:
         """
         if self._type not in SUFFIXES:
             raise UnsupportedMediaType(f"Send the targets with one of these Content-Types: {', '.join(SUFFIXES)}.")
-        if self.key is not None:
-            check_key(self.key)
+        if self.key is not None and not KEY.fullmatch(self.key):
+            raise InvalidRequest.of("Idempotency-Key", "expected 1 to 255 visible ASCII characters")
         if self.encoding is not None:
             try:
                 check_encoding(self.encoding)
@@ -221,7 +222,7 @@ class Uploads:
 
         The lines are None if an earlier upload with the same ``Idempotency-Key`` made the job.
 
-        ``name``: the name of a job without an ``Idempotency-Key``. Targets beyond the client's quota are paused.
+        ``name``: the name of a job without an ``Idempotency-Key``.
 
         Raises:
             InvalidRequest: the upload cannot be read, or has no valid target. ConcurrencyLimited: the client has too
@@ -233,8 +234,6 @@ class Uploads:
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
             options: dict[str, Any] = {"arguments": upload.arguments, "sandbox": self.sandbox}
-            if upload.arguments:
-                options["quota"] = holder.quota
             if upload.key is not None:
                 name = f"key:{hashlib.sha256(upload.key.encode()).hexdigest()}"
                 options |= {"key": upload.key, "fingerprint": fingerprint}
@@ -259,7 +258,7 @@ class Uploads:
                 return job, None
             contents = Contents(upload.arguments)
             try:
-                await self._push(job, _source(upload, path), contents, quotas.room_of(holder))
+                await self._push(job, _source(upload, path), contents)
                 contents.check()
             except JobError as error:
                 found = await self.jobs.get(job.id)
@@ -284,9 +283,9 @@ class Uploads:
             self.removals.add(task)
             task.add_done_callback(self.removals.discard)
 
-    async def _push(self, job: Job, source: FileSource, contents: Contents, limit: Room | None) -> None:
+    async def _push(self, job: Job, source: FileSource, contents: Contents) -> None:
         try:
-            await intake.push(self.jobs, job, [source], room=limit, count=contents.count)
+            await intake.push(self.jobs, job, [source], count=contents.count)
         except TargetsUnavailableError as error:  # also raised for wrong files
             raise _unreadable(error, source) from None
 
