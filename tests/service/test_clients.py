@@ -86,7 +86,6 @@ def test_co_4_us_5_every_endpoint_of_the_client_has_its_own_types(name: str) -> 
     assert types["body"] is model(schema_name(scraper.params))
     assert set(get_args(types["return"])) == {
         model(f"{schema_name(scraper.data)}Success"),
-        model("Accepted"),
         model("Failure"),
         type(None),
     }

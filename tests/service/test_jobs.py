@@ -197,7 +197,7 @@ EXHAUSTIVE_REASON = "An exhaustive listing has as many pages as the platform sta
     [
         ({**CATEGORY, "max_pages": 3}, "", 3, 3, None),
         ([CATEGORY, CHANNEL], "?max_pages=2", 4, None, UNKNOWN_REQUESTS),
-        ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, 2 * (1 + 8), None),
+        ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, 2 * (1 + 9), None),
         ({"url": "https://www.linkedin.com/in/mara-lindqvist"}, "", 1, 1, None),
         ({"url": "https://www.instagram.com/p/DaSandbox01/"}, "", 1, 4, None),
         ({"scraper": "shortvideo-photo-search-v4", "keywords": "whales"}, "", 1, 1, None),

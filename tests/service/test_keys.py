@@ -51,7 +51,7 @@ def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None
         ({"a1": {"client": "acme"}}, "a1.hash: Field required"),
         ({"a1": {"client": "acme", "hash": "sk_a1_secret"}}, "a1.hash: String should match pattern"),
         ({"a1": VALID["a1"] | {"client": "=1+1"}}, "a1.client: invalid client name '=1+1'"),
-        ({"a1": VALID["a1"] | {"rate": "often"}}, "a1.rate: expected a rate limit such as 60/minute, not 'often'"),
+        ({"a1": VALID["a1"] | {"rate": "often"}}, "a1.rate: expected a rate limit such as 60/minute"),
         ({"a1": VALID["a1"] | {"concurrency": 0}}, "a1.concurrency: Input should be greater than or equal to 1"),
         ({"a1": VALID["a1"] | {"key": "x"}}, "a1.key: Extra inputs are not permitted"),
     ],

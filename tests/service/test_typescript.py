@@ -50,19 +50,17 @@ def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def compiled(folder: Path, service: Service) -> str:
-    """What the compiler reports of both examples: the first one without its check for null, the job for the service."""
+    """What the compiler reports of both examples: the first one with a misspelt field, the job for the service."""
     example, job = BLOCK.findall((ROOT / "docs/clients.md").read_text())
-    unchecked = re.sub(r"^if \(data\.data === null\).*$", "", example, flags=re.MULTILINE)
-    (folder / "unchecked.ts").write_text(unchecked)
+    (folder / "misspelt.ts").write_text(example.replace("product.name", "product.nam"))
     (folder / "job.ts").write_text(job.replace("http://127.0.0.1:8000", service.url))
     (folder / "package.json").write_text('{"type": "module"}')
-    return run(folder, command_of("tsc").replace("example.ts", "job.ts unchecked.ts")).stdout
+    return run(folder, command_of("tsc").replace("example.ts", "job.ts misspelt.ts")).stdout
 
 
 def test_us3_5_the_typescript_example_compiles(compiled: str) -> None:
-    """The compiler once reported "'data.data' is possibly 'null'": an accepted asynchronous call has no data."""
-    assert set(re.findall(r"^(\S+)\(\d+,\d+\)", compiled, re.MULTILINE)) == {"unchecked.ts"}, compiled
-    assert "'data.data' is possibly 'null'" in compiled, "the compiler checks the types"
+    assert re.findall(r"^(\S+)\(\d+,\d+\)", compiled, re.MULTILINE) == ["misspelt.ts"], compiled
+    assert "Property 'nam' does not exist on type" in compiled, "the compiler checks the types, and knows no null data"
 
 
 @pytest.mark.usefixtures("compiled")

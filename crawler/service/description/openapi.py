@@ -9,7 +9,7 @@ from functools import cache
 
 import orjson
 
-from crawler.errors import ScrapeError
+from crawler.errors import IdempotencyInProgress, IdempotencyMismatch, ScrapeError
 from crawler.registry import scrapers, spider
 from crawler.service.description import calls, jobs, status, webhooks
 from crawler.service.description.headers import HEADERS, PARAMETERS
@@ -75,8 +75,8 @@ def document(service_url: str = "") -> Json:
 
 
 def _failures(ref: Refs) -> Json:
-    """Return the error responses of calls by name: one for each HTTP status."""
+    """Return the error responses of calls and uploads by name: one for each HTTP status."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
-    for error in calls.ERRORS:
+    for error in (*calls.ERRORS, IdempotencyInProgress, IdempotencyMismatch):
         by_status.setdefault(error.http_status, []).append(error)
     return {failure_name(status): failures(status, kinds, ref) for status, kinds in sorted(by_status.items())}
