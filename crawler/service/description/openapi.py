@@ -77,6 +77,7 @@ def document(service_url: str = "") -> Json:
 def _failures(ref: Refs) -> Json:
     """Return the error responses of calls and uploads by name: one for each HTTP status."""
     by_status: dict[int, list[type[ScrapeError]]] = {}
-    for error in (*calls.ERRORS, IdempotencyInProgress, IdempotencyMismatch):
+    described: tuple[type[ScrapeError], ...] = (*calls.ERRORS, IdempotencyInProgress, IdempotencyMismatch)
+    for error in described:
         by_status.setdefault(error.http_status, []).append(error)
     return {failure_name(status): failures(status, kinds, ref) for status, kinds in sorted(by_status.items())}
