@@ -20,9 +20,9 @@ from crawler.reading.contract import values
 from crawler.reading.json import decode, dicts, is_json
 from crawler.reading.paths import steps
 from crawler.reading.unread import Unread
-from crawler.reading.values import count
+from crawler.reading.values import count, text
 
-LOGIN_REQUIRED_STATUS = 2483
+LOGIN_REQUIRED_STATUS = "2483"
 """Status code in responses to API calls that require an account."""
 LOGIN_WALL = "login_wall"
 """Reason of the error if the platform asks this visitor to log in. It says nothing about the search."""
@@ -198,7 +198,7 @@ class ResultsPage(PlatformPage):
             UpstreamError: another status code, whose meaning is not known. ``details`` contains it.
         """
         answer = self._answer
-        status = count(answer.status)
+        status = text(answer.status)
         if answer.kind == "verify":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
         if status == LOGIN_REQUIRED_STATUS:
@@ -206,8 +206,8 @@ class ResultsPage(PlatformPage):
         if answer.nil_type in BLOCKING_NILS:
             message = f"The platform blocked the search with its bot check {answer.nil_type!r}."
             raise UpstreamBlocked(message, reason=answer.nil_type)
-        if status and not self._other_lists:
-            detail: Detail = {"loc": ["status_code"], "msg": str(status), "type": "unknown_status"}
+        if status not in {"", "0"} and not self._other_lists:
+            detail: Detail = {"loc": ["status_code"], "msg": status, "type": "unknown_status"}
             message = f"The platform sent no results, but the status {status}."
             raise UpstreamError(message, details=[detail], reason="unknown_status")
 

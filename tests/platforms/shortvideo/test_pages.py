@@ -85,6 +85,7 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
         (b'{"status_code": 2483}', "UPSTREAM_BLOCKED", "login_wall"),
         (b'{"status_code": 2483, "item_list": []}', "UPSTREAM_BLOCKED", "login_wall"),
         (b'{"status_code": 403, "item_list": []}', "UPSTREAM_ERROR", "unknown_status"),
+        (b'{"status_code": -1, "item_list": [], "has_more": 0}', "UPSTREAM_ERROR", "unknown_status"),
         (
             b'{"status_code": 0, "search_nil_info": {"search_nil_type": "verify_check"}}',
             "UPSTREAM_BLOCKED",
