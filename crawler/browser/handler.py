@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import structlog
-from playwright.async_api import Error, Page
+from playwright.async_api import Error, Page, Route
 from playwright.async_api import Request as PageRequest
 from playwright.async_api import TimeoutError as PageTimeoutError
 from scrapy.exceptions import DownloadFailedError
@@ -21,7 +21,7 @@ from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
 from crawler.browser.proxy import FilteringProxy
-from crawler.browser.sessions import PageSession
+from crawler.browser.sessions import POLL_SECONDS, PageSession
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import HttpHandler
@@ -154,20 +154,45 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         )
         self.stats.inc_value("browser/pages/open")
         try:
-            await super().download_request(request)
+            await self._open(request, session, page)
             await session.run(page, end - asyncio.get_running_loop().time())
             self._raise_for_other_host(session)
-            if session.failure:
+            if session.failure and session.has_failed:
                 raise DownloadFailedError(session.failure)
             return await self._response(request, session, page)
         finally:
             self.stats.inc_value("browser/pages/open", -1)
             del request.meta["playwright_page"]
 
+    async def _open(self, request: Request, session: PageSession, page: Page) -> None:
+        """Open the page. A page that navigates again at once, such as one that reloads itself, counts as opened.
+
+        Raises:
+            Error: the connection failed, or the page or its browser has crashed.
+        """
+        try:
+            await super().download_request(request)
+        except Error as error:
+            if session.has_crashed or page.is_closed() or "net::ERR_" in error.message:
+                raise
+
     async def _response(self, request: Request, session: PageSession, page: Page) -> Response:
-        html = await page.content()
+        """Return the response with the HTML of the page's last document: from now on, the page may not navigate again.
+
+        Until a document that was requested before has arrived, a page has no HTML.
+        """
+
+        async def hold(route: Route, sent: PageRequest) -> None:
+            await (route.abort("aborted") if sent.is_navigation_request() else route.fallback())
+
+        await page.route("**", hold)
+        while (found := await session.content(page)) is None:  # noqa: ASYNC110  # until the download timeout
+            await asyncio.sleep(POLL_SECONDS)
+        if session.has_navigated:
+            await session.look(page)
+        html, headers = found
         assert session.document is not None
-        headers = {**await session.document.all_headers(), "content-type": "text/html; charset=utf-8"}
+        headers = {**headers, "content-type": "text/html; charset=utf-8"}
         headers.pop("content-encoding", None)
         return HtmlResponse(
             page.url,

@@ -8,9 +8,10 @@ opens the page and runs the session. This module can be imported without Playwri
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,8 +32,9 @@ logger = structlog.get_logger(__name__)
 
 HANDLER = "crawler.browser.handler.BrowserHandler"
 
-# Returns the name of an end marker that is visible. If none is visible, scrolls the page and its main parts to their
-# start (``toStart``) or to their end. An element counts as visible if it, or an element in it, is drawn with an area.
+# Returns the name of an end marker that is visible. If none is visible, returns "", after it has scrolled the page and
+# its main parts to their start (``toStart``) or to their end. An element counts as visible if it, or an element in it,
+# is drawn with an area.
 SCROLL_SCRIPT = """([markers, toStart]) => {
     const isDrawn = (each) => {
         const { width, height } = each.getBoundingClientRect();
@@ -45,7 +47,7 @@ SCROLL_SCRIPT = """([markers, toStart]) => {
     for (const element of [document.scrollingElement, ...document.querySelectorAll("main")]) {
         element?.scrollTo(0, toStart ? 0 : element.scrollHeight);
     }
-    return null;
+    return "";
 }"""
 
 PARSED_SCRIPT = "document.readyState !== 'loading'"
@@ -55,6 +57,13 @@ RENDER_SECONDS = 0.05
 """Seconds that a page needs to render a response. The page can be scrolled further only afterwards."""
 END_MARKER_SECONDS = 1.0
 """Seconds for which an end marker must be visible before the session closes it or ends."""
+SCRIPT_SECONDS = 5.0
+"""Maximum number of seconds that a session waits for the result of a script."""
+ABORTED = "net::ERR_ABORTED"
+"""The failure of a request for a document if the page navigates again before the document has arrived, and of a
+document that the browser does not show, such as a file."""
+ABORTED_SECONDS = 1.0
+"""Seconds after which an aborted request for a document counts as a failure, because no other has followed it."""
 CLICK_MILLISECONDS = 5000
 """Maximum milliseconds that a click waits until its element can be clicked, because another element may cover it."""
 FIRST_RESPONSE_FACTOR = 3
@@ -102,10 +111,13 @@ class PageSession:
         """Resource type -> number of requests of the page that were aborted."""
         self.navigation: PageRequest | None = None
         """The page's last request for a document."""
+        self.has_navigated = False
+        """Whether the page has navigated, such as by reloading itself."""
         self.document: PageResponse | None = None
         """The last response to a request for a document."""
         self.failure = ""
         """Why the last document was not received completely; empty if it was."""
+        self._failed_at = 0.0
         self.has_crashed = False
         """Whether the page's process has crashed."""
 
@@ -115,12 +127,13 @@ class PageSession:
         def on_request(request: PageRequest) -> None:
             (self.aborted if is_unwanted(request) else self.sent)[request.resource_type] += 1
             if _is_navigation(page, request):
+                self.has_navigated |= self.navigation is not None and request.redirected_from is None
                 self.navigation, self.failure = request, ""
             self.on_request(request)
 
         def on_failure(request: PageRequest) -> None:
             if request is self.navigation:
-                self.failure = request.failure or "failed"
+                self.failure, self._failed_at = request.failure or "failed", _now()
             self.on_failure(request)
 
         def on_response(response: PageResponse) -> None:
@@ -148,11 +161,25 @@ class PageSession:
     async def evaluate(self, page: Page, script: str, argument: Any = None) -> Any:
         """Run a script in the page and return its result. Return None if it fails, as while the page is navigating.
 
+        A page that navigates all the time does not run the script: after ``SCRIPT_SECONDS``, the result is None.
+
+        Raises:
+            Error: the page or its browser has crashed.
+        """
+        with self.ignoring_errors(page), suppress(TimeoutError):
+            async with asyncio.timeout(SCRIPT_SECONDS):
+                return await page.evaluate(script, argument)
+        return None
+
+    async def content(self, page: Page) -> tuple[str, dict[str, str]] | None:
+        """Return the HTML of the page's last document and the headers of its response. None while the page navigates.
+
         Raises:
             Error: the page or its browser has crashed.
         """
         with self.ignoring_errors(page):
-            return await page.evaluate(script, argument)
+            if self.document is not None:
+                return await page.content(), await self.document.all_headers()
         return None
 
     @contextmanager
@@ -171,6 +198,9 @@ class PageSession:
             if event:
                 logger.info(event, **facts, error=error.message)
 
+    async def look(self, page: Page) -> None:
+        """Called at the end if the page has navigated, with its last document. Subclasses override it."""
+
     @property
     def is_blocked(self) -> bool:
         """Whether the HTTP status of the page's document means a block, which a script in the page may lift."""
@@ -179,9 +209,9 @@ class PageSession:
     @property
     def has_failed(self) -> bool:
         """Whether the page cannot be loaded: its document was not received completely, or its status is an error."""
-        if self.document is None or self.failure:
-            return bool(self.failure)
-        return self.document.status >= 400 and not self.is_blocked
+        if self.failure:
+            return self.failure != ABORTED or _now() - self._failed_at >= ABORTED_SECONDS
+        return self.document is not None and self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
         """Wait until the page's document is parsed, or the page has failed.
@@ -207,11 +237,11 @@ class CapturedResponse:
 
 
 class ResponseListener(PageSession):
-    """A session that scrolls a page and captures the responses to its requests for one URL path."""
+    """A session that scrolls a page and captures the responses to its requests for some URL paths."""
 
     def __init__(
         self,
-        path: str,
+        paths: re.Pattern[str],
         end_markers: Mapping[str, str],
         *,
         close_buttons: Mapping[str, str] | None = None,
@@ -219,8 +249,8 @@ class ResponseListener(PageSession):
         pause: float = 1.0,
     ) -> None:
         super().__init__(quiet=quiet)
-        self.path = path
-        """The URL path of the requests whose responses are captured."""
+        self.paths = paths
+        """Matches the whole URL path of each request whose response is captured."""
         self.end_markers = end_markers
         """Name of an end marker -> CSS selector of the element, which the page shows if no response will follow.
 
@@ -233,7 +263,7 @@ class ResponseListener(PageSession):
         self.end_marker: str | None = None
         """The name of the end marker that is visible; None if no end marker is visible."""
         self.is_silent = False
-        """Whether the session ended because the page sent no further requests for ``path``, not because of an error,
+        """Whether the session ended because the page sent no further requests for ``paths``, not because of an error,
         the timeout or an end marker."""
         self._end_marker_since: float | None = None
         self._has_clicked = False
@@ -242,25 +272,28 @@ class ResponseListener(PageSession):
         self._has_lost_response = False
         self._responses: asyncio.Queue[tuple[PageResponse, asyncio.Task[bytes]]] = asyncio.Queue()
 
-    async def take(self, answer: CapturedResponse) -> bool:
-        """Process a captured response. Return True if no further responses are needed."""
+    async def take(self, answer: CapturedResponse) -> bool | None:
+        """Process a captured response. Return True if no further responses are needed.
+
+        Return None if the response is not of the wanted kind: the session then waits as if it had not arrived.
+        """
         raise NotImplementedError
 
     def on_request(self, request: PageRequest) -> None:
-        """Record that a request for ``path`` is in flight."""
-        if urlsplit(request.url).path == self.path:
+        """Record that a request for ``paths`` is in flight."""
+        if self.paths.fullmatch(urlsplit(request.url).path):
             self._in_flight.add(request)
 
     def on_failure(self, request: PageRequest) -> None:
-        """Record that a request for ``path`` got no complete response."""
+        """Record that a request for ``paths`` got no complete response."""
         if request in self._in_flight:
             self._in_flight.remove(request)
             self._has_lost_response = True
 
     def on_response(self, response: PageResponse) -> None:
-        """Queue a response for ``path``. Fetch its body at once, because the browser does not keep bodies for long."""
+        """Queue a response for ``paths``. Fetch its body at once, because the browser does not keep bodies for long."""
         self._in_flight.discard(response.request)
-        if urlsplit(response.url).path == self.path:
+        if self.paths.fullmatch(urlsplit(response.url).path):
             body = asyncio.ensure_future(response.body())
             body.add_done_callback(_ignore_error)
             self._responses.put_nowait((response, body))
@@ -284,16 +317,26 @@ class ResponseListener(PageSession):
             except TimeoutError:
                 continue
             captured = await self._capture(page, response, body)
-            if captured and await self.take(captured):
+            is_enough = await self.take(captured) if captured else False
+            if is_enough:
                 return
+            if is_enough is None:
+                continue
             last_response, max_quiet = _now(), self.quiet
             self._has_lost_response, self._end_marker_since = captured is None, None
             await asyncio.sleep(max(self.pause, RENDER_SECONDS))
         self.is_silent = not (self._in_flight or self._has_lost_response or self.has_failed or _now() >= end)
 
+    async def look(self, page: Page) -> None:
+        """Search for end markers in the last document: the session may have seen none of a page that reloads itself."""
+        await self._scroll(page)
+
     async def _scroll(self, page: Page) -> None:
         """Scroll the page, unless an end marker (such as a login dialog) is visible. Set ``end_marker``."""
-        self.end_marker = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
+        shown = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
+        if shown is None:  # the page is navigating: its last document counts
+            return
+        self.end_marker = shown or None
         if self.end_marker is None:
             self._end_marker_since, self._scrolls_to_start = None, False
         elif self._end_marker_since is None:

@@ -4,19 +4,28 @@ signs the API calls for the results.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import structlog
 from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import Detail, ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import LOGIN_WALL, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.requests import CLOSE_SELECTORS, RESULTS_PATH, STOP_SELECTORS, search_request
+from crawler.platforms.shortvideo.requests import (
+    CLOSE_SELECTORS,
+    RESULTS_PATH,
+    SEARCH_CALLS,
+    STOP_SELECTORS,
+    search_request,
+)
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.json import is_json
 from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.unread import Unread
 from crawler.spiders.base import Data, First, PlatformSpider
@@ -39,7 +48,7 @@ class SearchSession(ResponseListener):
 
     def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
         """``names``: the additional paths (``PAYLOAD_NAMES``) with which the target's pages are read."""
-        super().__init__(RESULTS_PATH, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
+        super().__init__(SEARCH_CALLS, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
         self.keywords, self.names = params.words, names
         self.start = int(params.cursor)
         self.end = self.start + params.count
@@ -52,16 +61,22 @@ class SearchSession(ResponseListener):
         """Whether more rows follow, according to the last response."""
         self.error: ScrapeError | None = None
         """The error that ended the session early."""
+        self.elsewhere: tuple[ResultsPage, ScrapeError] | None = None
+        """The last response to another search call that explains why no results arrive, and the error that it means."""
         self._repeated = 0
 
-    async def take(self, captured: CapturedResponse) -> bool:
+    async def take(self, captured: CapturedResponse) -> bool | None:
         """Add the rows in a response. Return true to end the session: enough rows, no more rows, or an error.
 
-        An error is kept in ``error`` and not raised.
+        An error is kept in ``error`` and not raised. Return None for a response to another search call than that for
+        results, unless it has photo posts.
         """
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         page = ResultsPage(response=response, page_params=PageParams(keywords=self.keywords))
         page.names = self.names
+        path = urlsplit(captured.url).path
+        if f"{path.rstrip('/')}/" != RESULTS_PATH and not await self._has_posts(page, path):
+            return None
         before = len(self.rows)
         try:
             found = await page.to_item()
@@ -79,6 +94,28 @@ class SearchSession(ResponseListener):
         if self._repeated == MAX_REPEATED_RESPONSES and self.more:
             self.error = UpstreamRateLimited("The platform repeated its results.", reason="repeated_results")
         return len(self.rows) >= self.end or not self.more or self.error is not None
+
+    async def _has_posts(self, page: ResultsPage, path: str) -> bool:
+        """Whether the response to another search call has photo posts, so that the call may be a new one for results.
+
+        If it has rows of an unknown kind, or is a refusal with a mark in its JSON, it is kept in ``elsewhere``. Other
+        failures say nothing about the results: the call may be one for suggestions.
+        """
+        if not (page.response.status == 200 and is_json(page.response.body)):
+            return False
+        try:
+            if (await page.to_item())["search_item_list"]:
+                return True
+        except UpstreamBlocked as error:
+            self.elsewhere = page, error
+        except ScrapeError:
+            pass
+        with suppress(ExtractionFailed):
+            if page.has_rows:
+                detail: Detail = {"loc": ["url"], "msg": path, "type": "unknown_path"}
+                message = f"The page received rows of an unknown kind at the unknown path {path[:100]}."
+                self.elsewhere = page, ExtractionFailed(message, details=[detail], reason="unknown_path")
+        return False
 
     @property
     def wall(self) -> str | None:
@@ -172,6 +209,9 @@ class ShortvideoSpider(PlatformSpider):
         for is_good, received in session.pages.items():
             failed = not is_good and not received.unread
             self.keep(received, request, session.error if failed else None)
+        if session.elsewhere and not session.rows and session.error is None:
+            self.keep(session.elsewhere[0], request, session.elsewhere[1])
+            search.elsewhere = session.elsewhere[1]
         search.received, search.wall = session.data(), session.wall
         if search.received is None:
             await search.to_item()

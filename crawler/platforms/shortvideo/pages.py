@@ -11,7 +11,7 @@ import attrs
 from parsel import Selector
 from web_poet import HttpResponse, field
 
-from crawler.errors import Detail, UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import Detail, ScrapeError, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
 from crawler.platforms.shortvideo.payload import Answer, Flag, Item
 from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
@@ -118,6 +118,15 @@ class ResultsPage(PlatformPage):
         for item in self._readable:
             posts.setdefault(str(item.id), self.entry(item))
         return list(posts.values())
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the response has a list of objects and states whether more follow, as only results do.
+
+        Raises:
+            ExtractionFailed: the response is malformed.
+        """
+        return self._more is not None and bool(self._other_lists)
 
     def entry(self, row: Item) -> dict[str, Any]:
         """Convert a row to a post. Subclasses may override this method."""
@@ -285,6 +294,8 @@ class SearchPage(PlatformPage):
     source: ClassVar[str] = "search page"
     received: dict[str, Any] | None = attrs.field(default=None, init=False)
     """The record built from the results that the page received in the browser; None if no results arrived."""
+    elsewhere: ScrapeError | None = attrs.field(default=None, init=False)
+    """What the responses to the page's other search calls explain, if no results arrived."""
 
     @cached_property
     def wall(self) -> str | None:
@@ -306,7 +317,7 @@ class SearchPage(PlatformPage):
         Raises:
             UpstreamBlocked: the page shows a CAPTCHA or a waiting room; or it is the login page, or shows the login
                 dialog.
-            ExtractionFailed: the page is not the search page.
+            ExtractionFailed: the page is not the search page, or its results have an unknown path and form.
             UpstreamTimeout: the page is the search page, but no results arrived.
         """
         self.raise_for_failures()
@@ -321,4 +332,4 @@ class SearchPage(PlatformPage):
         is_other_page = (path and "/search" not in path) or any(mark in body for mark in OTHER_PAGE_MARKS)
         if STATE_MARK not in body or is_other_page:
             raise missing_error("The page is not the platform's search page.", [STATE_MARK], reason="no_search_page")
-        raise UpstreamTimeout("The page received no results in time.", reason="no_answer")
+        raise self.elsewhere or UpstreamTimeout("The page received no results in time.", reason="no_answer")

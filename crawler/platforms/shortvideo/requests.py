@@ -6,12 +6,15 @@ responses that it receives are read. This project neither builds nor signs the c
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 from scrapy import Request
 
 RESULTS_PATH = "/api/search/photo/full/"
 """Path of the API call for the photo tab, according to four public projects between 2025-11 and 2026-09."""
+SEARCH_CALLS = re.compile(r"/api/search/.+")
+"""Matches the paths of all API calls for searches: of the other tabs, of suggestions, and of new versions."""
 
 CAPTCHA_MOUNT = "#tiktok-verify-ele"
 """Selector of the element into which the platform puts a CAPTCHA. While it is empty, there is no CAPTCHA."""

@@ -15,6 +15,7 @@ from web_poet import HttpResponse, PageParams
 from crawler.browser.sessions import CapturedResponse
 from crawler.downloads.page_spider import PageSpider
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked
+from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.payload import Music
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
@@ -132,6 +133,83 @@ def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     ):
         spider.keep(each, request, error)
     assert kept == [("search", "of the results"), ("search page", "of the page"), ("search page", None)]
+
+
+# Results on other paths
+
+PHOTO, GENERAL = "/api/search/photo/full/", "/api/search/general/full/"
+
+
+def session_of(path: str, body: object, status: int = 200) -> tuple[SearchSession, bool | None]:
+    """Return a session that has received one response, and what the session said of it."""
+    session = SearchSession(PhotoSearchParams(keywords="whales"), quiet=1, pause=0)
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    response = CapturedResponse(f"https://www.tiktok.com{path}?q=x", status, {}, data)
+    return session, asyncio.run(session.take(response))
+
+
+@pytest.mark.parametrize("path", [PHOTO, PHOTO.rstrip("/"), "/api/search/photo/v2/", GENERAL, "/api/search/x"])
+@pytest.mark.parametrize("form", ["item_list", "itemList", "data"])
+def test_photo_posts_are_read_on_every_path_of_a_search(path: str, form: str) -> None:
+    session, said = session_of(path, in_envelope(results(), form))
+    assert said is False
+    assert list(session.rows.values()) == read(results())[0]["search_item_list"]
+    assert (session.error, session.elsewhere) == (None, None)
+
+
+RENAMED = [{"idV9": "1", "authorV9": {}}]
+VIDEOS = [row for row in Site().answer("whales", 0)["item_list"] if "imagePost" not in row]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ({"item_list": RENAMED, "cursor": 12, "has_more": 1}, 200, "unknown_path"),
+        ({"photos": RENAMED, "cursor": 12, "has_more": 0}, 200, "unknown_path"),
+        ({"data": [{"itemV9": {}}], "has_more": 1}, 200, "unknown_path"),
+        ({"item_list": VIDEOS, "cursor": 12, "has_more": 1}, 200, "unknown_path"),
+        ({"status_code": 2483, "status_msg": "Please login"}, 200, "login_wall"),
+        ({"type": "verify"}, 200, "captcha"),
+        ({"item_list": [], "has_more": 0, "search_nil_info": {"search_nil_type": "verify_check"}}, 200, "verify_check"),
+        # Calls for suggestions, and failures that say nothing about the results
+        ({"sug_list": [{"content": "whales"}], "status_code": 0}, 200, None),
+        ({"item_list": [], "cursor": 0, "has_more": 0}, 200, None),
+        ({"status_code": 10101}, 200, None),
+        ({"item_list": RENAMED, "cursor": 12, "has_more": 1}, 500, None),
+        ({"type": "verify"}, 403, None),
+        (b"", 200, None),
+        (b"<html>", 200, None),
+        (b'{"item_list": [', 200, None),
+        (b"null", 200, None),
+        ([], 200, None),
+    ],
+)
+def test_what_a_response_on_another_path_explains(body: object, status: int, reason: str | None) -> None:
+    session, said = session_of(GENERAL, body, status)
+    assert (said, session.error, session.rows, session.data()) == (None, None, {}, None)
+    assert (session.elsewhere[1].reason if session.elsewhere else None) == reason
+    if session.elsewhere and reason == "unknown_path":
+        assert [(each["loc"], each["msg"]) for each in session.elsewhere[1].details] == [(["url"], GENERAL)]
+        assert GENERAL in session.elsewhere[1].message
+
+
+@pytest.mark.parametrize("wall", [None, "login"])
+def test_a_response_on_another_path_is_the_outcome_if_there_are_no_results_and_no_wall(
+    monkeypatch: pytest.MonkeyPatch, wall: str | None
+) -> None:
+    kept: list[PlatformPage] = []
+    monkeypatch.setattr(PageSpider, "keep", lambda _self, page, _request, _error=None: kept.append(page))
+    session, _ = session_of(GENERAL, {"item_list": RENAMED, "cursor": 12, "has_more": 1})
+    session.end_marker = wall
+    state = f'<html><script id="{STATE_MARK}">{{}}</script></html>'.encode()
+    page = SearchPage(
+        response=HttpResponse("https://www.tiktok.com/search/photo?q=a", state), page_params=PageParams({})
+    )
+    request = Request("https://www.tiktok.com/", meta={"page_session": session})
+    with pytest.raises(ScrapeError) as raised:
+        asyncio.run(ShortvideoSpider().read_item(page, request))
+    assert raised.value.reason == ("login_wall" if wall else "unknown_path")
+    assert [each.response.body for each in kept] == [orjson.dumps({"item_list": RENAMED, "cursor": 12, "has_more": 1})]
 
 
 # Missing values that users would notice in the record

@@ -1,0 +1,63 @@
+"""Pages that misbehave in the browser: each target has one typed outcome, and nothing of the browser is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import crawls
+from tests.browser.hostile_pages import PAGES, hostile_platform
+from tests.browsers import require_chromium
+
+QUICK = (
+    "BROWSER_QUIET=4",
+    "BROWSER_SCROLL_PAUSE=0",
+    "BROWSER_PAGES=8",
+    "DOWNLOAD_TIMEOUT=60",
+    "RETRY_TIMES=0",
+    'PLATFORM_BUDGETS={"shortvideo": {"concurrency": 8}}',
+)
+OF_EACH_KIND = (
+    *("reload at once", "waiting room that reloads", "captcha that reloads at once", "limited, reloads", "alert"),
+    *("download", "null", "UTF-16", "general path", "suggestions first", "renamed rows on another path"),
+    *("login required on another path", "login over another path"),
+)
+
+
+@pytest.mark.parametrize(
+    "names", [OF_EACH_KIND, pytest.param(tuple(PAGES), marks=pytest.mark.soak)], ids=["of each kind", "all"]
+)
+def test_hostile_pages_have_one_typed_outcome(
+    tmp_path: Path, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_chromium()
+    targets, profiles = tmp_path / "targets.jsonl", tmp_path / "profiles"
+    targets.write_text("".join(json.dumps({"id": name, "keywords": name}) + "\n" for name in names))
+    profiles.mkdir()
+    monkeypatch.setenv("TMPDIR", str(profiles))
+    with hostile_platform() as origin:
+        settings = ("SANDBOX=0", f'PLATFORM_ORIGINS={{"shortvideo": "{origin}"}}', *QUICK)
+        options = [part for each in settings for part in ("-s", each)]
+        code, data, failures, log = crawls.crawl(tmp_path, "-a", f"targets={targets}", *options, spider="shortvideo")
+    outcomes = [(line["id"], ("OK", "")) for line in data]
+    outcomes += [(line["id"], (line["code"], line["upstream"]["reason"])) for line in failures]
+    assert dict(outcomes) == {name: PAGES[name].outcome for name in names}, log
+    assert len(outcomes) == len(names), "a target has two outcomes"
+    assert code == 4
+    assert "Traceback" not in log
+    assert "open_contexts=0" in [line for line in log.splitlines() if "event=browser_page" in line][-1]
+    assert list(profiles.iterdir()) == []
+    assert [each for each in command_lines() if str(profiles) in each] == []
+
+
+def command_lines() -> list[str]:
+    """The command lines of all processes. That of a browser names the folder of its profile."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(file.read_bytes().decode(errors="replace"))
+        except OSError:
+            continue  # the process has just exited
+    return found
