@@ -1,4 +1,8 @@
-"""Short-video: the models of the photo search's params and record (specification 2.3)."""
+"""Short-video: the models of the photo search's params and record (specification 2.3).
+
+More than half of a row's values are null or empty in every record: only the platform's app has them, and no source that
+a visitor can reach. Their descriptions say so.
+"""
 
 from __future__ import annotations
 
@@ -47,16 +51,18 @@ class Image(Model):
     """A picture with its URLs. The platform also uses this structure for sounds."""
 
     height: int | None
-    """Height in pixels as stated by the platform; null if missing. The files may have another height."""
+    """Height in pixels as stated by the platform; the file may have another one. Null for all images except
+    ``display_image``: the website states none."""
     uri: str
     """The first URL in ``url_list``, or "" if this list is empty."""
     url_list: list[str]
     """URLs of the same file: mirrors or formats, in the platform's order; [] if the response has none. Most of these
     URLs expire."""
     url_prefix: str | None
-    """Null in all observed responses."""
+    """Always null: neither the website nor the app states it."""
     width: int | None
-    """Width in pixels as stated by the platform; null if missing. The files may have another width."""
+    """Width in pixels as stated by the platform; the file may have another one. Null for all images except
+    ``display_image``: the website states none."""
 
 
 class Author(Model):
@@ -66,21 +72,21 @@ class Author(Model):
     avatar_medium: Image
     avatar_thumb: Image
     events: list[Any] | None
-    """Null in all observed responses."""
+    """Always null: neither the website nor the app states it."""
     language: str | None
-    """Language code of the account; null if not exposed."""
+    """Language code of the account. Always null: only the app states it."""
     nickname: str
     """Display name, unchanged."""
     region: str
-    """Country code of the account (not of the post), "" if not exposed."""
+    """Country code of the account (not of the post). Always "": only the app states it."""
     sec_uid: str | None
     """The platform's second id of the account; null if not exposed."""
     short_id: str | None
-    """The platform's third id of the account ("0" for most); null if not exposed."""
+    """The platform's third id of the account. Always null: only the app states it."""
     signature: str | None
     """The account's self-description; null if not exposed."""
     social_info: str | None
-    """JSON text about the account, as the platform sends it; null if not exposed."""
+    """JSON text about the account. Always null: only the app states it."""
     uid: str = Field(min_length=1)
     """The account's id. Never empty."""
     unique_id: str
@@ -88,20 +94,20 @@ class Author(Model):
 
 
 class CommerceInfo(Model):
-    """Commercial attributes of the post, from the app's API. In web responses, all fields are null or empty."""
+    """Commercial attributes of the post. All fields are null or empty: only the app states them."""
 
     adv_promotable: bool | None
-    """Whether the post can be promoted."""
+    """Whether the post can be promoted. Always null: only the app states it."""
     auction_ad_invited: bool | None
-    """Whether the author was invited to advertise with the post."""
+    """Whether the author was invited to advertise with the post. Always null: only the app states it."""
     branded_content_type: int | None
-    """The platform's code; 0 means not branded content."""
+    """The platform's code. Always null: only the app states it."""
     is_diversion_ad: int | None
-    """The platform's flag, 0 or 1."""
+    """The platform's flag. Always null: only the app states it."""
     organic_log_extra: str
-    """JSON text for the platform's logs; "" if not exposed, as in all web responses."""
+    """JSON text for the platform's logs. Always "": only the app states it."""
     with_comment_filter_words: bool | None
-    """Whether words are filtered from the post's comments."""
+    """Whether words are filtered from the post's comments. Always null: only the app states it."""
 
 
 class Slide(Model):
@@ -110,7 +116,7 @@ class Slide(Model):
     display_image: Image
     """The picture as shown."""
     owner_watermark_image: Image
-    """The picture with its owner's watermark; empty if not exposed. Never a copy of ``display_image``."""
+    """The picture with its owner's watermark. Always empty, and no copy of ``display_image``: only the app has it."""
 
 
 class ImagePost(Model):
@@ -147,17 +153,17 @@ class Music(Model):
     mid: str
     """The same as ``id``: the platform has three keys for this id."""
     is_original: bool | None
-    """The flag ``is_original`` in the app's API, unchanged; null in web responses."""
+    """The app's flag. Always null: the website states ``is_original_sound`` only."""
     is_original_sound: bool | None
     """Whether the sound is a user's own, not a licensed track."""
     owner_nickname: str
-    """Display name of the sound's owner, "" if the sound has no owner or the owner is not exposed."""
+    """Display name of the sound's owner. Always "": only the app states it."""
     play_url: Image
     """URLs of the sound itself."""
     title: str
     """The sound's title, in the language of the post's author."""
     user_count: int | None
-    """Number of posts that use the sound, as stated by the platform; null if not exposed."""
+    """Number of posts that use the sound. Always null: only the app states it."""
 
 
 class Statistics(Model):
@@ -172,13 +178,13 @@ class Statistics(Model):
     digg_count: int | None
     """Number of likes."""
     download_count: int | None
-    """Number of downloads."""
+    """Number of downloads. Always null: only the app states it."""
     forward_count: int | None
-    """Number of times the post was forwarded within the platform."""
+    """Number of times the post was forwarded within the platform. Always null: only the app states it."""
     lose_comment_count: int | None
-    """Number of comments that the platform counts as lost."""
+    """Number of comments that the platform counts as lost. Always null: only the app states it."""
     lose_count: int | None
-    """Number of likes or views that the platform counts as lost."""
+    """Number of likes or views that the platform counts as lost. Always null: only the app states it."""
     play_count: int | None
     """Number of views."""
     repost_count: int | None
@@ -186,7 +192,7 @@ class Statistics(Model):
     share_count: int | None
     """Number of shares to other places."""
     chatapp_share_count: int | None
-    """Number of shares to a messenger whose shares the platform counts separately."""
+    """Number of shares to a messenger that the platform counts separately. Always null: only the app states it."""
 
 
 class Video(Model):
@@ -200,9 +206,9 @@ class Video(Model):
     play_addr: Image
     """The sound, or a rendered slide show if the platform made one."""
     data_size: int | None
-    """Size in bytes; null for a photo post."""
+    """Size in bytes. Always null: a photo post has no video."""
     watermark_data_size: int | None
-    """Size in bytes of the file with a watermark; null for a photo post."""
+    """Size in bytes of the file with a watermark. Always null: a photo post has no video."""
     height: int | None
     """Height in pixels; null for a photo post, for which the response has 0."""
     width: int | None
@@ -236,22 +242,22 @@ class PhotoPost(Model):
     is_ad: bool | None
     """Whether the post is an advertisement; null if the response does not state it."""
     is_eligible_for_commission: bool | None
-    """Null in web responses."""
+    """Whether the author may earn a commission with the post. Always null: the website does not state it."""
     is_nff_or_nr: bool | None
-    """Null in web responses."""
+    """The app's flag. Always null: only the app states it."""
     is_paid_partnership: bool | None
     """Whether the post is marked as a paid partnership; null if the response does not state it."""
     is_top: int | None
-    """Whether the post is pinned to its account's page: 0 or 1. Null if not exposed: search results never state it."""
+    """Whether the post is pinned to its account's page: 0 or 1. Null in searches: only lists of accounts state it."""
     item_comment_settings: int | None
     """Who may comment: 0 means everyone. Null if not exposed."""
     media_id: str | None
-    """Null in all observed responses."""
+    """Always null: neither the website nor the app states it."""
     music: Music
     region: str
-    """Code of the country in which the post was made, "" if not exposed (web search)."""
+    """Code of the country in which the post was made. "" in searches: only pages of posts state it."""
     shop_product_url: str | None
-    """URL of the advertised product; null if the response has none."""
+    """URL of the advertised product. Always null: the website does not state it."""
     statistics: Statistics
     url: str = Field(min_length=1)
     """URL of the post's photo page. Never empty."""
@@ -264,8 +270,8 @@ class PhotoSearch(Model):
     cursor: str = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param for the next page: the number of rows in all records up to this one."""
     has_more: bool
-    """Whether more rows follow. Also true if they require an account: the next page then fails with TARGET_RESTRICTED
-    (status 422)."""
+    """Whether more rows follow. Also true if they require an account: the next page then fails with UPSTREAM_BLOCKED,
+    reason ``login_wall``."""
     keywords: str
     """The search text as it was sent, without the platform's corrections."""
     search_item_list: list[PhotoPost]

@@ -53,7 +53,7 @@ def test_sv_6_values_that_are_not_stated_are_null_or_empty() -> None:
 
 
 def test_sv_6_the_schema_states_what_has_more_means() -> None:
-    assert "TARGET_RESTRICTED" in PhotoSearch.model_json_schema()["properties"]["has_more"]["description"]
+    assert "login_wall" in PhotoSearch.model_json_schema()["properties"]["has_more"]["description"]
 
 
 def test_a_row_with_an_unknown_structure_is_left_out_with_a_warning() -> None:
