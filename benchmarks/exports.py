@@ -1,13 +1,13 @@
 """Exports rows to a file, and prints the peak of the process's memory in MB.
 
-Usage: python -m benchmarks.exports parquet|jsonlines|nothing ROWS FILE
+Usage: python -m benchmarks.exports jsonlines|nothing ROWS FILE
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,8 @@ from benchmarks.records import PRODUCTS, SCRAPER, records
 from benchmarks.stack import peak_megabytes
 from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.exporters import JsonLinesExporter, exploded_rows
-from crawler.outputs.parquet import ParquetExporter
-from crawler.outputs.selection import table_columns
 
 ROW_PATH = find_row_path(column_type_of_models([SCRAPER.data]), PRODUCTS)
-COLUMNS = table_columns([SCRAPER], ROW_PATH, sliced=False)
 
 
 def rows(number: int) -> Iterator[dict[str, Any]]:
@@ -31,18 +28,10 @@ def rows(number: int) -> Iterator[dict[str, Any]]:
 def export(kind: str, number: int, file: Path) -> None:
     """Write the rows to a file. ``nothing``: only make them."""
     with file.open("wb") as out:
-        exporters: dict[str, Callable[[], Any]] = {
-            "parquet": lambda: ParquetExporter(out, fields=COLUMNS),
-            "jsonlines": lambda: JsonLinesExporter(out),
-        }
-        exporter = exporters[kind]() if kind in exporters else None
-        if exporter:
-            exporter.start_exporting()
+        exporter = JsonLinesExporter(out) if kind == "jsonlines" else None
         for row in rows(number):
             if exporter:
                 exporter.export_item(row)
-        if exporter:
-            exporter.finish_exporting()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The rates and the memory of the stores: SQL sink, Parquet feed, usage counts and targets files."""
+"""The rates and the memory of the stores: SQL sink, JSON lines, usage counts and targets files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONDITIONS = f"""\
 Each line is the work of one process without a crawl. SQL: rows of products from records of a search, converted from
 the records and written, {ROWS_PER_WRITE:,} in a transaction. All rounds together write {SQL_ROWS:,} different rows into
 one database, each round its share, so the spread contains the growth of the table. "Unchanged rows" are a quarter of
-the first round's, written once more in each round. Both databases are as durable as they are by default. Parquet and
+the first round's, written once more in each round. Both databases are as durable as they are by default.
 JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
 of a process that makes the rows and writes nothing. Usage: the bytes by which the store of the usage counts grows for
 {USAGE_CALLS:,} calls of {CLIENTS} clients to {SCRAPERS} scrapers with {len(CODES)} codes, on a new day and later on the
@@ -124,7 +124,7 @@ async def read_targets(file: Path) -> float:
 
 def memory_figures(rounds: int, folder: Path) -> list[Figure]:
     """Measure the exports in turn."""
-    names = {"nothing": "making the rows", "jsonlines": "JSON lines", "parquet": "Parquet"}
+    names = {"nothing": "making the rows", "jsonlines": "JSON lines"}
     values = {kind: [0.0] * rounds for kind in names}
     for number in range(rounds):
         for kind in names:
@@ -165,14 +165,9 @@ def run(rounds: int = 5) -> Table:
         file.write_text("".join(json.dumps({"id": str(n), "query": "mustard"}) + "\n" for n in range(FILE_LINES)))
         reading = [asyncio.run(read_targets(file)) for _ in range(rounds)]
         figures.append(Figure("targets file", "targets/s", reading))
-        made, lines, parquet = memory = memory_figures(rounds, folder)
+        made, lines = memory = memory_figures(rounds, folder)
         figures += memory + usage_figures(rounds, folder)
     absent = f" Not measured, because not installed: {', '.join(missing)}." if missing else ""
     table = Table("Stores", CONDITIONS + absent, figures)
-    table.ratios.extend(
-        (
-            ratio("Parquet to JSON lines, peak memory", parquet, lines),
-            ratio("JSON lines to making the rows, peak memory", lines, made),
-        )
-    )
+    table.ratios.append(ratio("JSON lines to making the rows, peak memory", lines, made))
     return table

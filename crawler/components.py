@@ -70,7 +70,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     "FEED_EXPORTERS": {
         # "gz", because Scrapy takes the format of out.jsonl.gz from the last suffix of the name
         **dict.fromkeys(("jsonlines", "jsonl", "jl", "gz"), "crawler.outputs.exporters.JsonLinesExporter"),
-        "parquet": "crawler.outputs.parquet.ParquetExporter",
         "csv": "crawler.outputs.csv_exporter.CsvExporter",
         "xlsx": "crawler.outputs.xlsx.XlsxExporter",
     },

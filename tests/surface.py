@@ -68,7 +68,7 @@ def surface() -> Surface:
             *sorted(f"output {name}" for name in COMPONENTS["FEED_EXPORTERS"]),
             *sorted(
                 f"targets {suffix}"
-                for suffix in (*targets_files.TABLES, *targets_files.JSON_LINES, *targets_files.BINARY)
+                for suffix in (*targets_files.TABLES, *targets_files.JSON_LINES, *targets_files.WORKBOOKS)
             ),
         ],
         "metrics": sorted(own_metrics),

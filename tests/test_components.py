@@ -127,14 +127,14 @@ def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -
         environment = {f"CRAWLER_{name}": json.dumps(value) for name, value in given.items()}
     else:
         settings |= given
-    feeds = ("-O", "out.jsonl", "-O", "out.own:own", "-O", "out.parquet", "-O", "out.csv")
+    feeds = ("-O", "out.jsonl", "-O", "out.own:own", "-O", "out.csv")
     run = project.run("crawl", "retail", *ARGUMENTS, *feeds, settings=settings, **environment)
     assert run.returncode == 0, run.stderr
     assert project.ran == RAN | {"add-on"}
     assert not project.refused.exists()
     expected = Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})
     assert comparable(lines(project.folder / "out.jsonl")) == comparable([expected])
-    assert {path.name for path in project.folder.glob("out.*")} == {"out.jsonl", "out.own", "out.parquet", "out.csv"}
+    assert {path.name for path in project.folder.glob("out.*")} == {"out.jsonl", "out.own", "out.csv"}
 
 
 def test_ct_13_the_guard_finds_requests_that_leave_loopback(project: Project) -> None:

@@ -39,7 +39,7 @@ MARKS = {
     "internet": "parsed, not run: it needs the internet",
     "setup": "parsed, not run: it installs the project, or runs its tests",
     "host": "parsed, not run: it needs a server or a cluster of its own",
-    "duckdb": "SQL over Parquet files; without this word, over the database out.db",
+    "duckdb": "SQL over JSON Lines; without this word, over the database out.db",
 }
 PARSED = ("internet", "setup", "host")
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -171,14 +171,14 @@ def test_us3_7_ct_8_our_spiders_run_in_a_plain_project(project: Path, scraper: s
 
 def test_us3_7_the_settings_of_the_plain_project_apply(project: Path) -> None:
     """``scrapy startproject`` enables ``ROBOTSTXT_OBEY``, and the sandbox's robots.txt disallows searches."""
-    change(project, ADDON, SPIDERS, 'FEEDS = {"rows.parquet": {"format": "parquet"}}\n')
+    change(project, ADDON, SPIDERS, 'FEEDS = {"rows.xlsx": {"format": "xlsx"}}\n')
     (project / "targets.jsonl").write_text('{"id": "a", "cat_id": "976759"}\n{"id": "b", "query": "mustard"}\n')
     run = scrapy(
         project, *("crawl", "retail", "-a", "targets=targets.jsonl", "-s", "SANDBOX=1", "-s", "FAILURES_FEED=f.jsonl")
     )
     assert run.returncode == 0, run.stderr[-3_000:]
     assert [(line["id"], line["code"]) for line in lines(project / "f.jsonl")] == [("b", "BLOCKED_BY_POLICY")]
-    assert (project / "rows.parquet").stat().st_size
+    assert (project / "rows.xlsx").stat().st_size
     assert "'DOWNLOAD_DELAY': 1" in run.stderr
 
 
@@ -237,7 +237,7 @@ def test_ct_8_a_crawler_without_a_runner_has_the_defaults_of_our_settings() -> N
 
 def test_us3_7_our_commands_run_in_a_plain_project(project: Path) -> None:
     change(project, ADDON, SPIDERS, 'COMMANDS_MODULE = "crawler.commands"\n')
-    options = ("-s", "SANDBOX=1", "-O", "out.parquet", "-O", "out.jsonl", "-s", "FAILURES_FEED=f.jsonl")
+    options = ("-s", "SANDBOX=1", "-O", "out.xlsx", "-O", "out.jsonl", "-s", "FAILURES_FEED=f.jsonl")
     failed = scrapy(project, "crawl", "retail", "-a", "query=mustard", *options)
     assert failed.returncode == 4, failed.stderr[-3_000:]
     probed = scrapy(project, "probe", "retail-category-v4", "-s", "SANDBOX=1")

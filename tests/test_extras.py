@@ -15,13 +15,12 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
-from crawler.outputs.feeds import _problem
 from crawler.outputs.sql.pipeline import SqlPipeline
 from crawler.spiders.retail import RetailSpider
 from tests.crawls import ROOT
 from tests.forks.server import import_installed
 
-OPTIONAL = {"pyarrow", "sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
+OPTIONAL = {"sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
 
 
 def test_components_of_every_crawl_import_no_optional_library() -> None:
@@ -81,17 +80,3 @@ def test_sql_sinks_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(CloseSpider) as raised:
         asyncio.run(pipeline.open_spider())
     assert "install the extra 'postgresql'" in raised.value.reason
-
-
-@pytest.mark.parametrize(
-    ("feed_format", "problem"),
-    [
-        ("parquet", "Parquet feeds need pyarrow: install the extra 'parquet'"),
-        ("xlsx", "Excel feeds need xlsxwriter: install the extra 'excel'"),
-    ],
-)
-def test_feeds_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch, feed_format: str, problem: str) -> None:
-    slot: Any = SimpleNamespace(format=feed_format, storage=None)
-    assert _problem(slot) is None
-    monkeypatch.setattr("crawler.outputs.feeds.find_spec", lambda _: None)
-    assert _problem(slot) == problem

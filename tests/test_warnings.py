@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from crawler.registry import scrapers, spider_for
@@ -33,10 +32,6 @@ from tests.structured_fields import parse_list
 SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "videosite": VideoSite(), "shortvideo": ShortVideo()}
 SCRAPERS = {each.platform: spider_for(each).scrapers[0] for each in scrapers().values()}
 """The first scraper of each platform's spider."""
-UNREAD_KEYS = ("path", "cause", "rows", "of", "loses_rows", "names")
-"""Keys that only warnings about unread parts of payloads have."""
-COVERAGE_KEYS = ("expected", "collected", "reasons")
-"""Keys that only warnings about incomplete listings have."""
 SETTINGS = ("PHOTOAPP_PLAY_COUNTS=1", "SOURCE_TIMEOUT=30", "DOWNLOAD_TIMEOUT=30", "RETRY_TIMES=1")
 
 
@@ -70,11 +65,6 @@ class Case:
     @property
     def objects(self) -> list[dict[str, str]]:
         return [{"source": source, "code": code, "reason": reason} for source, code, reason in self.warnings]
-
-    @property
-    def cells(self) -> list[dict[str, Any]]:
-        """The warnings in the Parquet format, in which each has all columns."""
-        return [dict.fromkeys((*UNREAD_KEYS, *COVERAGE_KEYS, "suggestion")) | each for each in self.objects]
 
     def expected_record(self) -> Any:
         plays = {"plays": "1"} if self.platform == "photoapp" else {}
@@ -158,17 +148,15 @@ def test_co_6_each_optional_source_has_a_case() -> None:
 @pytest.mark.parametrize("platform", ["microblog", "videosite"])
 def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platform: str) -> None:
     cases = of(platform)
-    targets, parquet, database = tmp_path / "targets.jsonl", tmp_path / "out.parquet", tmp_path / "out.db"
+    targets, database = tmp_path / "targets.jsonl", tmp_path / "out.db"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
-    outputs = ["-O", str(parquet), *settings(f"SQL_SINK={database}")]
-    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *outputs, spider=platform)
+    sink = settings(f"SQL_SINK={database}")
+    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *sink, spider=platform)
     assert (code, failures) == (0, []), log
     assert {line["id"]: line["warnings"] for line in out} == {name: case.objects for name, case in cases.items()}
     assert list(out[0]) == ["id", "scraper", "params", "fetched_at", "warnings", "data"]
     for line in out:
         assert comparable(line["data"]) == cases[line["id"]].expected_record(), line["id"]
-    rows = pq.read_table(parquet).to_pylist()
-    assert {row["target_id"]: row["warnings"] for row in rows} == {n: case.cells for n, case in cases.items()}
     stored = stored_warnings(database)
     assert all(case.objects in stored for case in cases.values())
     partial = [case for case in cases.values() if case.warnings]
@@ -198,9 +186,9 @@ def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
 
 def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path) -> None:
     cases, rows = of("photoapp"), "data.xdt_shortcode_media.edge_media_to_caption.edges"
-    targets, table, parquet = tmp_path / "targets.jsonl", tmp_path / "out.csv", tmp_path / "out.parquet"
+    targets, table = tmp_path / "targets.jsonl", tmp_path / "out.csv"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
-    arguments = ("-a", f"targets={targets}", "-a", f"explode={rows}", "-O", str(table), "-O", str(parquet))
+    arguments = ("-a", f"targets={targets}", "-a", f"explode={rows}", "-O", str(table))
     code, out, _, log = crawl(tmp_path, *arguments, *settings(), spider="photoapp")
     assert code == 0, log
     with table.open(newline="") as file:
@@ -208,9 +196,6 @@ def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path) -> None:
     for found in (out, cells):
         assert {row["target_id"] for row in found} == cases.keys()
         assert all(row["warnings"] == cases[row["target_id"]].objects for row in found)
-    stored = pq.read_table(parquet).to_pylist()
-    assert {row["target_id"] for row in stored} == cases.keys()
-    assert all(row["warnings"] == cases[row["target_id"]].cells for row in stored)
 
 
 def test_co_6_probe_prints_the_warnings() -> None:

@@ -127,7 +127,7 @@ def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[s
     The format is the suffix before ``.gz``, or JSON Lines if there is none.
 
     Raises:
-        ValueError: this suffix is not a feed format, or its files are already compressed (``parquet``, ``xlsx``).
+        ValueError: this suffix is not a feed format, or its files are already compressed (``xlsx``).
     """
     return {
         uri: {**options, "format": _format_of_gzip(str(uri), formats)} if options.get("format") == "gz" else options
@@ -139,7 +139,7 @@ def _format_of_gzip(uri: str, formats: Collection[str]) -> str:
     name = PurePosixPath(uri).stem
     suffix = PurePosixPath(name).suffix.removeprefix(".") or "jsonlines"
     if suffix in CLOSED_FORMATS:
-        raise ValueError(f"{uri}: the data in {CLOSED_FORMATS[suffix].name} files is already compressed; use {name}")
+        raise ValueError(f"{uri}: the data in {CLOSED_FORMATS[suffix]} files is already compressed; use {name}")
     if suffix not in formats:
         known = ", ".join(sorted(set(formats) - {"gz", *CLOSED_FORMATS}))
         raise ValueError(f"{uri}: no feed format is called {suffix}; write {uri}:FORMAT, with one of {known}")

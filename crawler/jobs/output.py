@@ -1,4 +1,4 @@
-"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV, Parquet and Excel."""
+"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV and Excel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -24,7 +23,6 @@ from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter
 from crawler.outputs.failures import AUTO, AUTO_URI, FAILURE_KEYS
 from crawler.outputs.feed_files import CLOSED_FORMATS
-from crawler.outputs.parquet import ParquetExporter
 from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 
 if TYPE_CHECKING:
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
 
-FORMATS = ("jsonl", "json", "csv", "parquet", "xlsx")
-TABLES = {"csv", "parquet"}
+FORMATS = ("jsonl", "json", "csv", "xlsx")
+TABLES = {"csv"}
 """Formats in which each file has the columns of a single scraper."""
 TEMPORARY = ".part"
 """Suffix of a local file that is not complete."""
@@ -53,18 +51,14 @@ def format_of(path: str) -> str:
     """Return the format that the suffix of a path names. A final ``.gz`` is ignored.
 
     Raises:
-        OutputError: the suffix names no format, or gzip of a format that is already compressed, or the format needs a
-            library that is not installed.
+        OutputError: the suffix names no format, or gzip of a format that is already compressed.
     """
     name = PurePosixPath(path)
     suffix = (name.with_suffix("") if name.suffix == ".gz" else name).suffix.removeprefix(".")
     if suffix not in FORMATS:
         raise OutputError(f"{path}: no format is called {suffix!r}; use one of .{', .'.join(FORMATS)}.")
-    if closed := CLOSED_FORMATS.get(suffix):
-        if name.suffix == ".gz":
-            raise OutputError(f"{path}: the data in {closed.name} files is already compressed; leave out .gz.")
-        if find_spec(closed.library) is None:
-            raise OutputError(f"{path}: {closed.name} files need {closed.library}: install the extra {closed.extra!r}.")
+    if suffix in CLOSED_FORMATS and name.suffix == ".gz":
+        raise OutputError(f"{path}: the data in {CLOSED_FORMATS[suffix]} files is already compressed; leave out .gz.")
     return suffix
 
 
@@ -206,8 +200,6 @@ class Output:
                 escape, bom = (self.settings.getbool(name) for name in ("CSV_ESCAPE_FORMULAS", "CSV_BOM"))
                 form: dict[str, Any] = {"has_more_keys": more, "escape": escape, "bom": bom}
                 exporter = CsvExporter(self._open(path), fields=shape.columns, **form)
-            case "parquet":
-                exporter = ParquetExporter(self._open(path), fields=shape.columns)
             case "json":
                 exporter = JsonItemExporter(cast("BytesIO", self._open(path)), encoding="utf-8", indent=0)
             case _:

@@ -144,7 +144,7 @@ class Summary:
             written = True
             yield _row("data", "SQL tables" if "://" in sink else str(sink))
         if has_data and not written:
-            yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.parquet")
+            yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.xlsx")
         if any(key.startswith(FAILED.format("")) for key in stats):
             yield _row("incomplete", "lines are missing from the data: see the errors above")
 

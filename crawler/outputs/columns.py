@@ -1,4 +1,4 @@
-"""Column types: they describe the data models, and the columns of Parquet, CSV, XLSX and SQL are made from them.
+"""Column types: they describe the data models, and the columns of CSV, XLSX and SQL are made from them.
 
 A column type is a scalar, ``Struct`` (an object with known keys) or ``ListOf`` (a list). Values without one fixed type
 are stored as JSON text (``json``): values of any or of several types, objects with arbitrary keys, and models that

@@ -125,14 +125,11 @@ def escaped(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def table_fields(spider: PlatformSpider, *, identified: bool = False) -> Struct:
-    """Return the columns of a run's tables, as nested objects.
-
-    ``identified``: include the columns that identify the target even if the crawl has a single target.
-    """
+def table_fields(spider: PlatformSpider) -> Struct:
+    """Return the columns of a run's tables, as nested objects."""
     if spider.selection is not None:
         return spider.selection.fields
-    if spider.row_path is None and not (spider.batch or identified):
+    if spider.row_path is None and not spider.batch:
         return column_type_of_models([scraper.data for scraper in spider.scrapers])
     return table_columns(spider.scrapers, spider.row_path, sliced=spider.sliced, own=spider.source.own_columns)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import structlog
@@ -24,20 +24,8 @@ VARYING = {"time", "batch_time", "batch_id", "job"}
 """Placeholders in feed URIs whose values differ between the starts or batches of one feed."""
 
 
-class ClosedFormat(NamedTuple):
-    """A format whose files can be read only when they are closed, so that nothing can be added to them later."""
-
-    name: str
-    library: str
-    extra: str
-    """The extra that installs the library."""
-
-
-CLOSED_FORMATS = {
-    "parquet": ClosedFormat("Parquet", "pyarrow", "parquet"),
-    "xlsx": ClosedFormat("Excel", "xlsxwriter", "excel"),
-}
-
+CLOSED_FORMATS = {"xlsx": "Excel"}
+"""Format whose files can be read only when they are closed, so that nothing can be added to them later -> its name."""
 _PLACEHOLDER = re.compile(r"%\(([^)]+)\)([-+ #0]*\d*[a-zA-Z])")
 _READ_BYTES = 65_536
 

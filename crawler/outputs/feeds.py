@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -88,7 +87,7 @@ class Feeds(FeedExporter):
         """Prepare the feeds. The file of a feed is opened when the feed gets its first item.
 
         Raises:
-            CloseSpider: a feed cannot be written, because of a missing library or an existing file.
+            CloseSpider: a feed cannot be written, because of an existing file.
         """
         super().open_spider(spider)
         for slot in self.slots:
@@ -206,12 +205,10 @@ def _problem(slot: FeedSlot) -> str | None:
     closed = CLOSED_FORMATS.get(slot.format)
     if closed is None:
         return None
-    if find_spec(closed.library) is None:
-        return f"{closed.name} feeds need {closed.library}: install the extra {closed.extra!r}"
     if _is_appended(slot):
         path = Path(absolute_path(slot.uri))
         if path.is_file() and path.stat().st_size:
-            return f"nothing can be added to the {closed.name} file {path}: use -O, or another name"
+            return f"nothing can be added to the {closed} file {path}: use -O, or another name"
     return None
 
 

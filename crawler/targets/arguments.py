@@ -41,7 +41,7 @@ class CrawlArguments(Described):
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
     targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Path, glob or URL of files with targets (JSON, CSV, Excel, Parquet or a plain list). Replaces the params."""
+    """Path, glob or URL of files with targets (JSON, CSV, Excel or a plain list). Replaces the params."""
     encoding: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
     """Encoding of targets files without a byte order mark, such as cp1252. By default, UTF-8."""
     explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})

@@ -139,7 +139,7 @@ def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: st
     ("uri", "problem"),
     [
         ("out.tsv.gz", r"out\.tsv\.gz: no feed format is called tsv; write out\.tsv\.gz:FORMAT, with one of csv, "),
-        ("out.parquet.gz", r"out\.parquet\.gz: .* already compressed; use out\.parquet"),
+        ("out.xlsx.gz", r"out\.xlsx\.gz: .* already compressed; use out\.xlsx"),
         ("a.b/out.d.gz", r"no feed format is called d"),
     ],
 )

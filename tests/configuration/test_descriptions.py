@@ -85,7 +85,7 @@ def test_a_model_without_source_has_no_docstrings(monkeypatch: pytest.MonkeyPatc
     assert made.Made.model_json_schema()["properties"] == {"a": {"title": "A", "type": "integer"}}
 
 
-NOT_IMPORTED = ("rich.progress", "fsspec", "sqlalchemy", "playwright", "pyarrow", "crawler.targets.files.source")
+NOT_IMPORTED = ("rich.progress", "fsspec", "sqlalchemy", "playwright", "crawler.targets.files.source")
 CRAWL = """
 import json, sys
 from scrapy.cmdline import get_project_settings, _get_commands_dict

@@ -22,7 +22,7 @@ from tests.test_doc_examples import free_ports
 pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
-INSTALLED = "postgresql,parquet,s3"
+INSTALLED = "postgresql,s3"
 """The default extras of the image without ``cloud``, which is not installed in the tests' environment."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from crawler.jobs.lifecycle import Jobs
@@ -116,7 +115,7 @@ def test_a_job_that_is_done_sends_no_request_and_writes_all_formats(commands: Co
     first = commands.folder / "out.jsonl"
     assert commands.run("collect", targets, "-O", first, "--job", "mixed").returncode == 4
     expected = lines(first)
-    for name in ("out.json", "%(scraper)s.csv", "%(scraper)s.parquet", "again.jsonl"):
+    for name in ("out.json", "%(scraper)s.csv", "again.jsonl"):
         run = commands.run("collect", targets, "-O", commands.folder / name, "--job", "mixed")
         assert run.returncode == 4, run.stderr
         assert "The job mixed was done at " in run.stderr
@@ -129,10 +128,6 @@ def test_a_job_that_is_done_sends_no_request_and_writes_all_formats(commands: Co
         of_scraper = [line for line in expected if line["scraper"] == scraper]
         with (commands.folder / f"{scraper}.csv").open(newline="") as file:
             assert [row["target_id"] for row in csv.DictReader(file)] == [line["id"] for line in of_scraper]
-        rows = pq.read_table(commands.folder / f"{scraper}.parquet").to_pylist()
-        assert [(row["target_id"], json.loads(row["params"])) for row in rows] == [
-            (line["id"], line["params"]) for line in of_scraper
-        ]
 
 
 def test_a_table_of_several_scrapers_is_refused_before_the_first_request(commands: Commands) -> None:
@@ -148,7 +143,7 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
         (["collect"], "Expected a file with targets"),
         (["collect", "nothing.csv"], "no such targets file: nothing.csv"),
         (["collect", "TARGETS", "-O", "out.xls"], "no format is called 'xls'"),
-        (["collect", "TARGETS", "-O", "out.parquet.gz"], "already compressed"),
+        (["collect", "TARGETS", "-O", "out.xlsx.gz"], "already compressed"),
         (["collect", "TARGETS", "-o", "out.jsonl"], "use -O"),
         (["collect", "TARGETS", "-a", "max_pages=0"], "max_pages=0"),
         (["collect", "TARGETS", "-a", "depth=1"], "A job has no argument depth"),

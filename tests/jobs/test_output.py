@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import openpyxl
-import pyarrow.parquet as pq
 import pytest
 
 from tests.crawls import lines
@@ -68,7 +66,7 @@ FAILED = [
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Commands:
-    """A job of six platforms from three files, and its output in five formats (the first from the crawl itself)."""
+    """A job of six platforms from three files, and its output in four formats (the first from the crawl itself)."""
     folder = tmp_path_factory.mktemp("mixed")
     commands = Commands(folder, str(folder / "jobs.sqlite3"))
     (folder / "table.csv").write_text(TABLE)
@@ -78,7 +76,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     book.save(folder / "book.xlsx")
     write(folder / "objects.jsonl", OBJECTS)
     files = [folder / name for name in ("table.csv", "book.xlsx", "objects.jsonl")]
-    for name in ("out.xlsx", "out.jsonl", "out.json", "%(scraper)s.csv", "%(scraper)s.parquet"):
+    for name in ("out.xlsx", "out.jsonl", "out.json", "%(scraper)s.csv"):
         run = commands.run("collect", *files, "--job", "mixed", "-O", folder / name)
         assert run.returncode == 4, run.stderr
         assert ("was done at" in run.stderr) is (name != "out.xlsx")
@@ -162,36 +160,6 @@ def test_csv_has_the_same_rows(mixed: Commands) -> None:
         assert [row["columns.sku"] for row in csv.DictReader(file)] == ["007", "'=1+1", ""]
 
 
-def test_parquet_has_the_same_rows(mixed: Commands) -> None:
-    for scraper, expected in of_scrapers(records(mixed)).items():
-        path = mixed.folder / f"{scraper}.parquet"
-        rows = pq.read_table(path).to_pylist()
-        ids = duckdb.execute("SELECT target_id FROM read_parquet(?)", [str(path)]).fetchall()
-        assert [each for (each,) in ids] == [line["id"] for line in expected]
-        for row, line in zip(rows, expected, strict=True):
-            assert json.loads(row["params"]) == line["params"]
-            assert json.loads(row["columns"] or "{}") == line.get("columns", {})
-            assert row["fetched_at"] == datetime.fromisoformat(line["fetched_at"])
-            for name, value in line["data"].items():
-                assert_covers(row[name], value)
-
-
-def assert_covers(cell: Any, value: Any) -> None:
-    """Assert that a cell has all values of the data. The cell may have more keys. JSON text is decoded."""
-    if isinstance(cell, str) and not isinstance(value, str):
-        cell = json.loads(cell)
-    if isinstance(value, dict):
-        assert cell.keys() >= value.keys()
-        for key, each in value.items():
-            assert_covers(cell[key], each)
-    elif isinstance(value, list):
-        assert len(cell) == len(value)
-        for one, each in zip(cell, value, strict=True):
-            assert_covers(one, each)
-    else:
-        assert cell == value
-
-
 def test_a_workbook_has_a_sheet_for_each_scraper_and_one_of_failures(mixed: Commands) -> None:
     book = openpyxl.load_workbook(mixed.folder / "out.xlsx")
     expected = of_scrapers(records(mixed))
@@ -231,14 +199,13 @@ def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
     found = lines(out)
     assert sorted(found, key=json.dumps) == sorted(lines(plain), key=json.dumps)
     assert list(found[0]) == fields.replace("price.current_price", "price").split(",")
-    for name in ("out.csv", "out.parquet", "out.xlsx"):
+    for name in ("out.csv", "out.xlsx"):
         run = commands.run("jobs", "export", "chosen", "-O", commands.folder / name, *chosen)
         assert run.returncode == 0, run.stderr
     with (commands.folder / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["target_id"], row["item_id"]) for row in rows] == [(row["target_id"], row["item_id"]) for row in found]
     assert list(rows[0]) == fields.split(",")
-    assert pq.read_table(commands.folder / "out.parquet")["item_id"].to_pylist() == [row["item_id"] for row in found]
     sheet = openpyxl.load_workbook(commands.folder / "out.xlsx")["retail-search-v4"]
     assert [cell.value for cell in sheet["D"]] == ["item_id", *(row["item_id"] for row in found)]
     run = commands.run("jobs", "export", "chosen", "-O", out, "--fields", "query")
@@ -298,7 +265,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     return commands
 
 
-@pytest.mark.parametrize("name", ["part-%(part)d.jsonl.gz", "part-%(part)d.xlsx", "part-%(part)d.parquet"])
+@pytest.mark.parametrize("name", ["part-%(part)d.jsonl.gz", "part-%(part)d.xlsx"])
 def test_a_repeated_part_is_the_same_file(searched: Commands, tmp_path: Path, name: str) -> None:
     """After a kill between upload and store entry, the first part is written again with exactly the same bytes."""
     found: list[dict[str, bytes]] = []

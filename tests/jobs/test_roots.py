@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from scrapy.settings import Settings
 
@@ -114,14 +113,11 @@ def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     assert run.returncode == 0, run.stderr
     assert_all_products(out)
     name = json.loads(commands.run("jobs", "list", "--json").stdout)["name"]
-    tables = {kind: tmp_path / f"out.{kind}" for kind in ("csv", "parquet")}
-    for table in tables.values():
-        assert commands.run("jobs", "export", name, "-O", table, "--explode", "products").returncode == 0
+    table = tmp_path / "out.csv"
+    assert commands.run("jobs", "export", name, "-O", table, "--explode", "products").returncode == 0
     expected = [(line["id"], line["root"]) for line in lines(out) for _ in line["data"]["products"]]
-    with tables["csv"].open(newline="") as file_of_rows:
+    with table.open(newline="") as file_of_rows:
         assert [(row["target_id"], row["root"]) for row in csv.DictReader(file_of_rows)] == expected
-    rows = pq.read_table(tables["parquet"]).to_pylist()
-    assert [(row["target_id"], row["root"]) for row in rows] == expected
 
 
 @pytest.mark.parametrize(

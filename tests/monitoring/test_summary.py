@@ -104,7 +104,7 @@ def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
 @pytest.mark.parametrize(
     ("stats", "options", "line"),
     [
-        ({}, {}, "  data:       not written: add -O out.csv, -O out.jsonl or -O out.parquet"),
+        ({}, {}, "  data:       not written: add -O out.csv, -O out.jsonl or -O out.xlsx"),
         ({}, {"sink": "out.db"}, "  data:       out.db"),
         ({}, {"sink": "postgresql://user:secret@host/db"}, "  data:       SQL tables"),
         ({"finish_reason": "shutdown"}, {}, "  stopped:    shutdown"),

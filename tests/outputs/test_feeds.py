@@ -7,25 +7,17 @@ import gzip
 import json
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scrapy.extensions.feedexport import ItemFilter
 
 from crawler.outputs.columns import column_type_of_models, find_row_path
-from crawler.outputs.exporters import exploded_rows
 from crawler.outputs.feed_files import repair_last_line
-from crawler.outputs.parquet import ParquetExporter, arrow_schema
-from crawler.outputs.selection import table_columns
-from crawler.registry import scrapers, spiders
-from crawler.targets.target import Record, Target
-from tests.shop import ROOT, Shop, open_shop
+from crawler.registry import scrapers
+from tests.shop import Shop, open_shop
 
 CATEGORY = scrapers()["retail-category-v4"]
 PRODUCTS = find_row_path(column_type_of_models([CATEGORY.data]), "products")
@@ -73,81 +65,27 @@ def test_exploded_lines_join_to_their_targets(shop: Shop, pages: list[dict[str, 
     assert found == {"a": pages[0]["products"], "b": pages[1]["products"]}
 
 
-def test_parquet_is_the_data_with_the_documented_columns(
-    shop: Shop, pages: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    path = tmp_path / "out.parquet"
-    run = shop.crawl(*FIVE, "-O", str(path))
-    assert run.returncode == 0, run.stderr
-    table = pq.read_table(path)
-    assert table.schema == arrow_schema(table_columns(spiders()["retail"].scrapers, None, sliced=False))
-    rows = table.to_pylist()
-    assert [row["heading"] for row in rows] == [page["heading"] for page in pages]
-    assert [_without_nulls(row["products"]) for row in rows] == [_without_nulls(page["products"]) for page in pages]
-    assert all(row["fetched_at"].tzinfo for row in rows)
-    assert json.loads(rows[0]["params"]) == {"cat_id": "976759", "page": 1, "sort": "best_match"}
-    query = f"select sum(len(products)), max(p.price.current_price) from '{path}', unnest(products) as t(p)"  # noqa: S608
-    ((_, dearest),) = duckdb.execute(query).fetchall()
-    assert dearest == max(p["price"]["current_price"] or 0 for page in pages for p in page["products"])
-
-
-def test_parquet_with_one_row_per_product(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
-    path = tmp_path / "products.parquet"
-    run = shop.crawl(*FIVE, "-a", "explode=products", "-O", str(path))
-    assert run.returncode == 0, run.stderr
-    found = duckdb.execute(f"select item_id, price.current_price, position from '{path}'").fetchall()  # noqa: S608
-    assert found == [
-        (product["item_id"], product["price"]["current_price"], position)
-        for page in pages
-        for position, product in enumerate(page["products"])
-    ]
-    described = dict(duckdb.execute(f"select column_name, column_type from (describe '{path}')").fetchall())  # noqa: S608
-    assert {name: str(kind) for name, kind in described.items()} == documented_columns()
-
-
-def test_us_21_duckdb_reads_times_with_the_tools_of_the_extra_dev(tmp_path: Path) -> None:
-    table = pa.table({"fetched_at": pa.array([datetime(2026, 11, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC"))})
-    pq.write_table(table, tmp_path / "out.parquet")
-    ((fetched_at,),) = duckdb.execute(f"select fetched_at from '{tmp_path}/out.parquet'").fetchall()  # noqa: S608
-    assert fetched_at == datetime(2026, 11, 1, tzinfo=UTC)
-
-
-def documented_columns() -> dict[str, str]:
-    """Return name -> type of the columns of a feed with one line for each product, from docs/outputs.md."""
-    text = (ROOT / "docs/outputs.md").read_text().split("<!-- columns: products -->")[1]
-    rows = [line.split("|")[1:3] for line in text.split("\n\n")[1].splitlines()[2:]]
-    return {name.strip(" `"): kind.strip(" `") for name, kind in rows}
-
-
-def _without_nulls(products: list[dict[str, Any]]) -> list[Any]:
-    """Remove nulls: the column of an optional key is null if the key is absent."""
-    return [
-        {**{k: v for k, v in p.items() if v is not None}, "price": {k: v for k, v in p["price"].items() if v}}
-        for p in products
-    ]
-
-
 @pytest.mark.parametrize(
     ("output", "settings", "message"),
     [
-        (["-o", "existing.parquet"], {}, "nothing can be added to the Parquet file"),
+        (["-o", "existing.xlsx"], {}, "nothing can be added to the Excel file"),
         (["-O", "/proc/nowhere/out.jsonl"], {}, "a feed cannot be written"),
         (["-O", "/dev/full:jsonl"], {}, "No space left"),
-        (["-O", "/dev/full:parquet"], {}, "No space left"),
+        (["-O", "/dev/full:xlsx"], {}, "No space left"),
         (["-O", "out.jsonl"], {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, "The feeds cannot be written as configured"),
     ],
-    ids=["append", "no folder", "full", "full parquet", "batches of one name"],
+    ids=["append", "no folder", "full", "full workbook", "batches of one name"],
 )
 def test_a_feed_that_cannot_be_written_ends_the_run(
     shop: Shop, tmp_path: Path, output: list[str], settings: dict[str, Any], message: str
 ) -> None:
-    existing = tmp_path / "existing.parquet"
-    pq.write_table(pa.table({"kept": [1]}), existing)
-    named = [str(tmp_path / part) if part in {"existing.parquet", "out.jsonl"} else part for part in output]
+    existing = tmp_path / "existing.xlsx"
+    existing.write_bytes(b"kept")
+    named = [str(tmp_path / part) if part in {"existing.xlsx", "out.jsonl"} else part for part in output]
     run = shop.crawl(*FIVE, *named, **settings)
     assert run.returncode == 1, run.stderr
     assert message in run.stderr
-    assert pq.read_table(existing).to_pylist() == [{"kept": 1}]
+    assert existing.read_bytes() == b"kept"
 
 
 @pytest.mark.parametrize(
@@ -227,26 +165,12 @@ class Everything(ItemFilter):
 
 
 def test_a_run_without_data_writes_an_empty_table(shop: Shop, tmp_path: Path) -> None:
-    run = shop.crawl("-a", "cat_id=1_2_3", "-O", f"{tmp_path}/out.parquet")
+    run = shop.crawl("-a", "cat_id=1_2_3", "-O", f"{tmp_path}/out.csv")
     assert run.returncode == 4
-    assert pq.read_table(tmp_path / "out.parquet").num_rows == 0
-
-
-def test_row_groups_are_limited_in_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.outputs.parquet.ROWS_PER_BATCH", 10)
-    monkeypatch.setattr("crawler.outputs.parquet.ROW_GROUP_BYTES", 1)
-    params = CATEGORY.params.model_validate({"cat_id": "1"})
-    with (tmp_path / "out.parquet").open("wb") as file:
-        exporter = ParquetExporter(file, fields=table_columns([CATEGORY], PRODUCTS, sliced=False))
-        for number in range(7):
-            data = {"products": [{"item_id": f"{number}-{n}"} for n in range(4)]}
-            record = Record(data, Target(str(number), CATEGORY, params), datetime.now(UTC))
-            for row in exploded_rows(record, PRODUCTS):
-                exporter.export_item(row)
-        exporter.finish_exporting()
-    read = pq.ParquetFile(tmp_path / "out.parquet")
-    assert read.metadata.num_row_groups > 1
-    assert read.read().column("item_id").to_pylist() == [f"{n}-{m}" for n in range(7) for m in range(4)]
+    with (tmp_path / "out.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert "heading" in header
+    assert rows == []
 
 
 def test_each_batch_is_uploaded_to_an_object_store(shop: Shop, pages: list[dict[str, Any]]) -> None:

@@ -49,16 +49,6 @@ MEMORY_MB = 60
 """How much an endpoint's memory may grow while it runs the job and sends its records."""
 SCRAPERS = ("retail-search-v4", "retail-category-v4", "photoapp-post-v4")
 
-WITHOUT_PANDAS = """
-import sys
-class Hidden:
-    def find_spec(self, name, *_):
-        if name == "pandas":
-            raise ImportError(name)
-sys.meta_path.insert(0, Hidden())
-"""
-"""Code that hides pandas, a test dependency that PyArrow would import and that takes memory."""
-
 pytestmark = pytest.mark.soak
 
 
@@ -178,7 +168,7 @@ def test_a_job_of_three_processes_of_which_two_are_killed_has_each_record_once(
         settings = {**shop, "STORE": store, "KEYS_FILE": keys.path, "JOB_LEASE": 5, "JOB_EXITS": 9}
         given = [f"{name}={value}" for name, value in settings.items()]
         with (
-            running(tmp_path / "log1", *given, sandbox=False, before=WITHOUT_PANDAS) as first,
+            running(tmp_path / "log1", *given, sandbox=False) as first,
             running(tmp_path / "log2", *given, sandbox=False) as second,
         ):
             endpoint = Endpoint(first, key)
@@ -200,7 +190,7 @@ def warm_up(endpoint: Endpoint) -> None:
     _, body = endpoint.open("/v1/jobs", "POST", targets(10), Content_Type="text/csv")
     job_id = json.loads(body)["job"]["job_id"]
     wait_until(endpoint, job_id, 10)
-    for query in ("jsonl", "json", "xlsx", *(f"{kind}&scraper={SCRAPERS[1]}" for kind in ("csv", "parquet"))):
+    for query in ("jsonl", "json", "xlsx", f"csv&scraper={SCRAPERS[1]}"):
         endpoint.get(f"/v1/jobs/{job_id}/records?format={query}")
 
 
@@ -246,7 +236,7 @@ def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: P
 
 
 def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
-    """Check that the five formats have equal rows, and that each uploaded line is a record or a failure."""
+    """Check that the four formats have equal rows, and that each uploaded line is a record or a failure."""
     path = f"/v1/jobs/{job_id}/records?format="
     begin = time.monotonic()
     lines = [json.loads(line) for line in endpoint.get(f"{path}jsonl").splitlines()]
@@ -257,21 +247,16 @@ def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
     assert json.loads(endpoint.get(f"{path}json")) == lines
     book = folder / "records.xlsx"
     book.write_bytes(endpoint.get(f"{path}xlsx"))
-    found: dict[str, Counter[tuple[str, str]]] = {"csv": Counter(), "parquet": Counter(), "xlsx": Counter()}
+    found: dict[str, Counter[tuple[str, str]]] = {"csv": Counter(), "xlsx": Counter()}
     types: set[str] = set()
     sheets = openpyxl.load_workbook(book, read_only=True)
     for scraper in sorted({each["scraper"] for each in lines}):
-        texts = {kind: folder / f"{scraper}.{kind}" for kind in ("csv", "parquet")}
-        for kind, file in texts.items():
-            file.write_bytes(endpoint.get(f"{path}{kind}&scraper={scraper}"))
-        ids = f"SELECT target_id, columns FROM '{texts['parquet']}'"  # noqa: S608  # a path of the test
-        rows = duckdb.execute(ids).fetchall()
-        assert {json.loads(team)["team"] for _, team in rows} == {"=1+1"}
-        found["parquet"].update((scraper, each) for each, _ in rows)
-        frame = pd.read_csv(texts["csv"], dtype=str)
+        file = folder / f"{scraper}.csv"
+        file.write_bytes(endpoint.get(f"{path}csv&scraper={scraper}"))
+        frame = pd.read_csv(file, dtype=str)
         assert set(frame["columns.team"]) == {"'=1+1"}
         found["csv"].update((scraper, each) for each in frame["target_id"])
-        csv_ids = f"SELECT target_id FROM read_csv('{texts['csv']}', all_varchar=true)"  # noqa: S608  # likewise
+        csv_ids = f"SELECT target_id FROM read_csv('{file}', all_varchar=true)"  # noqa: S608  # a path of the test
         assert Counter(each for (each,) in duckdb.execute(csv_ids).fetchall()) == Counter(frame["target_id"])
         table = sheets[scraper].iter_rows()
         names = [cell.value for cell in next(table)]
@@ -284,7 +269,7 @@ def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
     assert "f" not in types, "no cell is a formula"
     assert all(each == expected for each in found.values())
     print(  # noqa: T201  # a measured figure
-        f"five formats of {len(lines)} records and {len(failed)} failures in {time.monotonic() - begin:.0f} s"
+        f"four formats of {len(lines)} records and {len(failed)} failures in {time.monotonic() - begin:.0f} s"
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import fsspec
 import orjson
-import pyarrow.parquet
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -135,9 +134,6 @@ ROWS = [{"id": str(number), "query": "mustard", "page": number % 5 + 1} for numb
 
 def write(file: Path, rows: list[dict[str, Any]]) -> None:
     """Write rows in the format that the file name implies."""
-    if file.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
-        return
     opened = gzip.open if file.suffix == ".gz" else open
     with opened(file, "wt", encoding="utf-8", newline="") as out:
         if ".csv" in file.suffixes:
@@ -148,7 +144,7 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
             out.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.parquet", "t.ndjson", "targets"])
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.ndjson", "targets"])
 def test_every_file_format_gives_the_same_targets(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, ROWS)
     source = FileSource(RETAIL, str(tmp_path / name))
@@ -225,10 +221,9 @@ def test_malformed_shards_are_refused(text: str) -> None:
     [
         ("t.jsonl.gz", gzip.compress(b'{"query": "mustard"}\n' * 5_000)[:-20], "to its end: "),
         ("t.jsonl.gz", b'{"query": "mustard"}\n', "to its end: "),
-        ("t.parquet", b"PAR1 and no more", "to its end: "),
         ("other.jsonl", b"", "no such targets file"),
     ],
-    ids=["cut gzip", "not gzip", "not parquet", "no such file"],
+    ids=["cut gzip", "not gzip", "no such file"],
 )
 def test_a_broken_file_ends_the_run_after_its_readable_targets(
     tmp_path: Path, name: str, content: bytes, message: str
@@ -286,15 +281,6 @@ def test_a_very_long_line_is_not_kept_in_memory(tmp_path: Path) -> None:
     assert isinstance(long, InvalidTarget)
     assert len(long.raw) <= 1_000
     assert params(fine) == {"query": "mustard"}
-
-
-def test_parquet_cells_are_text_and_nulls_are_omitted(tmp_path: Path) -> None:
-    table = pyarrow.table({"cat_id": [3944, 976759], "page": [2.0, None], "min_price": [1.5, None]})
-    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    assert [params(each) for each in collect(FileSource(RETAIL, str(tmp_path / "t.parquet")))] == [
-        {"cat_id": "3944", "page": 2, "min_price": 1.5},
-        {"cat_id": "976759"},
-    ]
 
 
 def target(number: int) -> Target:

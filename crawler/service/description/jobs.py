@@ -281,8 +281,8 @@ def _of_job(ref: Refs) -> Json:
     cancelled = {"204": empty("The job was cancelled or deleted.")}
     records = (
         "The records of a job.\n"
-        "The records that were stored when the response began, also while the job runs. `csv` and `parquet` have the"
-        " columns of one scraper; `xlsx` has a sheet for each."
+        "The records that were stored when the response began, also while the job runs. `csv` has the columns of one"
+        " scraper; `xlsx` has a sheet for each."
     )
     failed = (
         "The failures of a job.\n"
@@ -293,7 +293,7 @@ def _of_job(ref: Refs) -> Json:
     lines: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
     contents: Json = lines | {
         JSON: {"schema": {"type": "array", "items": ref[RecordLine]}},
-        **{MEDIA_TYPES[each]: {"schema": TEXT | {"format": "binary"}} for each in ("xlsx", "parquet")},
+        MEDIA_TYPES["xlsx"]: {"schema": TEXT | {"format": "binary"}},
     }
     selection = (
         query("format", "The format of the response.", TEXT | {"enum": [*FORMATS], "default": "jsonl"}),

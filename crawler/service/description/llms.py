@@ -39,8 +39,8 @@ With the same API key, `GET {url}/v1/usage` returns the client's calls by day, a
 A job scrapes many targets in the background. `POST {url}/v1/jobs` with a JSON array of targets, each an object with
 `scraper` and its params, or with `url`, returns 202 and `job.job_id`. A body of one object may have `max_pages`,
 `exhaustive` or `since`, which read further pages of a listing; `?dry_run=true` only returns what it costs at most.
-`GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=json`, `csv`, `xlsx`,
-`parquet`; `fields`, `explode`, `after`), `/failures` the failed targets; `POST .../retry` repeats them; `DELETE`
+`GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=json`, `csv`, `xlsx`;
+`fields`, `explode`, `after`), `/failures` the failed targets; `POST .../retry` repeats them; `DELETE`
 cancels a job, or deletes one that has ended. `PUT {url}/v1/webhook` with `url` sends an event when a job ends.
 
 ## Scrapers

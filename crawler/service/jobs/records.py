@@ -1,4 +1,4 @@
-"""The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel or Parquet file.
+"""The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel file.
 
 Each page is read in a short transaction of its own. A response contains the outcomes that were stored at its start, so
 that the cursor for the next response can be sent in a header.
@@ -37,9 +37,8 @@ MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "parquet": "application/vnd.apache.parquet",
 }
-FILES = {"xlsx", "parquet"}
+FILES = {"xlsx"}
 """Formats whose files can be sent only when they are complete."""
 PAGE = 8
 """Number of outcomes that are read at once. A record may have 100 kB, and its objects take ten times as much."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import lzma
 import os
 import shutil
 import stat
@@ -24,7 +23,7 @@ from crawler.targets.files.json import read_json_lines
 from crawler.targets.files.text import TextFile
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
-READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, TarError)
+READ_ERRORS = (OSError, EOFError, ImportError, ValueError, zlib.error, zipfile.BadZipFile, TarError)
 """Exceptions of the libraries for a file that is missing, is truncated or does not have the format of its suffix."""
 
 
@@ -54,7 +53,7 @@ def find_files(location: str) -> list[TargetsFile]:
         TargetsUnavailableError: the files cannot be listed or copied.
     """
     try:
-        found = sorted(fsspec.open_files(location, "rb", compression="infer"), key=lambda file: str(file.path))
+        found = sorted(fsspec.open_files(location, "rb"), key=lambda file: str(file.path))
         copies = [_rereadable(file, location) for file in found]
     except FileNotFoundError:
         found = []
@@ -73,17 +72,18 @@ separate objects for each thread."""
 
 
 def _rereadable(file: OpenFile, location: str) -> OpenFile:
-    """Return a file if it is a regular local file, else its local copy."""
+    """Return a file if it is a regular local file, else its local copy. With the suffix ``.gz``, it is decompressed."""
+    compression = "gzip" if str(file.path).lower().endswith(".gz") else None
     if not isinstance(file.fs, LocalFileSystem):
         version = repr(sorted(file.fs.info(file.path).items()))
     elif not stat.S_ISREG((status := Path(file.path).stat()).st_mode):
         version = f"{status.st_dev} {status.st_ino}"
     else:
-        return file
+        return OpenFile(file.fs, file.path, compression=compression)
     key = (location, str(file.path), version)
     if key not in _copies:
         _copies[key] = _copy_of(file)
-    return OpenFile(LocalFileSystem(), str(_copies[key]), compression=file.compression)
+    return OpenFile(LocalFileSystem(), str(_copies[key]), compression=compression)
 
 
 def _copy_of(file: OpenFile) -> Path:

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO
 
-from fsspec.utils import infer_compression
-
 from crawler.targets.files.delimited import is_header, read_table
 from crawler.targets.files.json import read_json_array, read_json_lines
-from crawler.targets.files.parquet import read_parquet
 from crawler.targets.files.plain import read_list
 from crawler.targets.files.rows import Row, UnreadableFileError
 from crawler.targets.files.text import TextFile
@@ -20,28 +17,30 @@ from crawler.targets.parser import TargetParser
 TABLES = {".csv": ",;\t", ".tsv": "\t,;", ".tab": "\t,;"}
 """Suffix of a table -> its possible separators, the usual one first."""
 JSON_LINES = {".jsonl", ".ndjson", ".jl", ".json"}
-BINARY = {".parquet": read_parquet, ".pq": read_parquet, ".xlsx": read_xlsx, ".xlsm": read_xlsx}
+WORKBOOKS = {".xlsx", ".xlsm"}
 
 _OTHER_FORMATS = {
     b"PK\x03\x04": "a spreadsheet or an archive. Give an Excel workbook the suffix .xlsx, or save it as CSV (UTF-8).",
     b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format. Save it as .xlsx or as CSV (UTF-8).",
     b"\x1f\x8b": "compressed with gzip. Give its name the suffix .gz.",
-    b"PAR1": "a Parquet file. Give its name the suffix .parquet.",
+    b"PAR1": "a Parquet file. Save it as CSV or JSON Lines, such as with DuckDB.",
+    b"BZh": "compressed with bzip2. Compress it with gzip instead.",
+    b"\xfd7zXZ": "compressed with xz. Compress it with gzip instead.",
 }
 
 
 def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
-    ``path``: the name of the file, whose suffix selects Parquet, Excel, tables and JSON. ``encoding``: the encoding of
+    ``path``: the name of the file, whose suffix selects Excel, tables and JSON. ``encoding``: the encoding of
     text files without a byte order mark, UTF-8 by default.
 
     Raises:
         UnreadableFileError: the file has none of the formats, or cannot be read in its format.
     """
     suffix = suffix_of(path)
-    if suffix in BINARY:
-        return BINARY[suffix](file, parser)
+    if suffix in WORKBOOKS:
+        return read_xlsx(file, parser)
     text = TextFile.of(file, encoding)
     for magic, what in _OTHER_FORMATS.items():
         if text.head.startswith(magic):
@@ -59,6 +58,5 @@ def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | 
 
 
 def suffix_of(path: str) -> str:
-    """Return the suffix of a path in lower case, without the suffix of a compression: ``.csv`` for ``A.CSV.gz``."""
-    name = PurePosixPath(path.lower())
-    return name.with_suffix("").suffix if infer_compression(str(name)) else name.suffix
+    """Return the suffix of a path in lower case, without the suffix of gzip: ``.csv`` for ``A.CSV.gz``."""
+    return PurePosixPath(path.lower().removesuffix(".gz")).suffix

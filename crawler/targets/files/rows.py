@@ -11,7 +11,7 @@ MAX_LINE_CHARACTERS = 1024 * 1024
 """Maximum length of a line or of an element of an array, in characters. A longer line is an invalid target and is not
 parsed. After a longer element, the rest of the file is not read."""
 MAX_CELL_CHARACTERS = 32_767
-"""Maximum characters of a cell in a workbook or a Parquet file: Excel's own limit."""
+"""Maximum characters of a cell in a workbook: Excel's own limit."""
 MAX_SHOWN_CHARACTERS = 1_000
 """Maximum characters of a malformed row that are written to the failures feed."""
 
@@ -36,7 +36,7 @@ class Row:
     """
 
     line: int
-    """Number of the row's first line, starting with 1. Of a Parquet file: the number of the row."""
+    """Number of the row's first line, starting with 1."""
     cells: dict[str, Any] | str | None
     raw: str = ""
     problem: str = ""

@@ -19,8 +19,6 @@ CHUNK_BYTES = 16 * 1024
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, because it starts with the mark of UTF-16
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
@@ -42,13 +40,15 @@ def check_encoding(name: str) -> str:
     """Return the canonical name of a text encoding.
 
     Raises:
-        ValueError: Python has no text encoding with this name.
+        ValueError: Python has no text encoding with this name, or it is UTF-32.
     """
     try:
         "".encode(name)  # LookupError also for codecs that do not decode to text, such as zlib
         canonical = codecs.lookup(name).name
     except (LookupError, UnicodeError):
         raise ValueError(f"{name!r} is not an encoding: write a name such as cp1252, latin-1 or shift_jis") from None
+    if canonical.startswith("utf-32"):
+        raise ValueError("UTF-32 is not read: save the file as UTF-8")
     return "utf-8" if canonical == "utf-8-sig" else canonical
 
 
@@ -78,9 +78,11 @@ class TextFile:
         The byte order mark takes precedence, because the files of a glob may have different encodings.
 
         Raises:
-            UnreadableFileError: the file is probably UTF-8, and not in the given encoding.
+            UnreadableFileError: the file is UTF-32, or is probably UTF-8 and not in the given encoding.
         """
         head = file.read(HEAD_BYTES)
+        if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins with the mark of UTF-16
+            raise UnreadableFileError(1, "the file is UTF-32, which is not read: save it as UTF-8.")
         for bom, name in _BOMS:
             if head.startswith(bom):
                 return cls(file, head[len(bom) :], name, bom, encoding_is_given=False)
@@ -121,7 +123,7 @@ class TextFile:
 
     @property
     def _is_wide(self) -> bool:
-        """Whether the encoding is UTF-16 or UTF-32, in which line ends contain null bytes."""
+        """Whether the encoding is UTF-16, in which line ends contain null bytes."""
         return b"\0" in "\n".encode(self.encoding)
 
     def _is_utf8_instead(self) -> bool:

@@ -136,7 +136,6 @@ def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Serv
         ("JSON", "json"),
         ("JSON Lines", "jsonl"),
         ("Excel", "xlsx"),
-        ("Parquet", "parquet"),
     ):
         name, content = saved(page, button)
         url = f"{service.url}/v1/jobs/{job_id}/records?format={form}"

@@ -10,7 +10,7 @@ const READ_SECONDS = 2;
 const FAILURES = 20; // failures of a code that are shown
 
 /** The formats of records: name, and whether a file has the columns of one scraper. */
-const FORMATS = { xlsx: ["Excel", false], csv: ["CSV", true], jsonl: ["JSON Lines", false], json: ["JSON", false], parquet: ["Parquet", true] };
+const FORMATS = { xlsx: ["Excel", false], csv: ["CSV", true], jsonl: ["JSON Lines", false], json: ["JSON", false] };
 
 const failedOf = ({ failed, dead }) => failed + dead;
 
@@ -109,7 +109,7 @@ function Download({ job, contract }) {
       </select></label>`}
     </div>
     ${paths.length > 0 && !list &&
-    html`<p class="none">In Excel, CSV and Parquet, a list is one cell, unless you choose a row for each of its entries.</p>`}
+    html`<p class="none">In Excel and CSV, a list is one cell, unless you choose a row for each of its entries.</p>`}
     ${list && held.length < chosen.length && html`<p class="none">Only records of ${held.join(", ")} have this list.</p>`}
     <div class="actions">
       ${Object.entries(FORMATS).map(([format, [title, isOfOne]]) => {
@@ -121,7 +121,7 @@ function Download({ job, contract }) {
       html`<button type="button" class="plain"
         onClick=${() => save("failures", `job-${job.job_id}-failures.jsonl`)}>Failures as JSON Lines</button>`}
     </div>
-    ${held.length > 1 && html`<p class="none">CSV and Parquet have the columns of one scraper: choose one.</p>`}
+    ${held.length > 1 && html`<p class="none">CSV has the columns of one scraper: choose one.</p>`}
     <p role="status" class="none">
       ${saved && `The browser has saved ${saved}.`}
       ${reading && html`Reading: ${count(Math.ceil(size / 1024))} KB <button type="button" class="plain"

@@ -161,7 +161,7 @@ function List({ contract }) {
 export function Jobs({ opened, contract, scrapers }) {
   if (/^\d+$/.test(opened)) return html`<${Job} key=${opened} id=${opened} contract=${contract} />`;
   return html`<h2>Jobs</h2>
-    <p class="summary">A job collects many links in the background. Its records are one file: Excel, CSV, JSON or Parquet.</p>
+    <p class="summary">A job collects many links in the background. Its records are one file: Excel, CSV or JSON.</p>
     <${NewJob} scrapers=${scrapers} contract=${contract} />
     <h3 class="list">Your jobs</h3>
     <${List} contract=${contract} />`;
