@@ -1,4 +1,4 @@
-"""Writes tables as Excel workbooks (``.xlsx``). Needs the extra ``excel``.
+"""Writes tables as Excel workbooks (``.xlsx``).
 
 ``XlsxBook`` writes tables to any file, each in a sheet. ``XlsxExporter`` is the feed format ``xlsx``, of a single
 table. A workbook can be read only when it is closed.
@@ -24,7 +24,6 @@ from crawler.outputs.columns import Struct
 from crawler.outputs.csv_exporter import table_fields
 from crawler.outputs.selection import flat_columns, flat_row, table_row
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS
-from crawler.targets.files.workbook import MAX_ROWS
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 logger = structlog.get_logger(__name__)
 
 SHEET = "records"
+MAX_ROWS = 1_048_576
+"""Maximum rows of a sheet: Excel's own limit."""
 MAX_NAME = 31
 """Maximum length of the name of a sheet."""
 TIME_COLUMNS = frozenset({"fetched_at"})
@@ -60,7 +61,7 @@ class XlsxBook:
 
         ``created``: by default, now. ``folder``: the folder of temporary files. None: the system's folder.
         """
-        from xlsxwriter import Workbook  # noqa: PLC0415  # in an extra, and slow to import
+        from xlsxwriter import Workbook  # noqa: PLC0415  # slow to import
 
         self._file = file
         self._tables: list[XlsxTable] = []

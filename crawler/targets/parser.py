@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,6 +13,9 @@ from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
+
+MAX_NAMED = 5
+"""Maximum number of unknown names that a message or its details list."""
 
 
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
@@ -92,7 +95,9 @@ class TargetParser:
             if unknown := [key for key in params if key not in fields]:
                 raise InvalidRequest(
                     f"Unknown params: {name_unknown(unknown, fields)}. Known are {forms}.",
-                    details=[{"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown],
+                    details=[
+                        {"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown[:MAX_NAMED]
+                    ],
                 )
             raise InvalidRequest(
                 f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
@@ -163,11 +168,20 @@ class TargetParser:
         return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
 
 
-def name_unknown(names: Iterable[str], known: Iterable[str]) -> str:
-    """Quote unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
+def name_unknown(names: Sequence[str], known: Iterable[str]) -> str:
+    """Quote the first unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
     known = list(known)
-    similar = ((name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names)
-    return ", ".join(f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar)
+    similar = [(name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names[:MAX_NAMED]]
+    return first_of(
+        [f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar], len(names)
+    )
+
+
+def first_of(texts: Sequence[str], total: int) -> str:
+    """Return the first texts of a list, and how many more it has: ``a, b, c, d, e and 995 more``."""
+    shown = texts[:MAX_NAMED]
+    more = total - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _is_text(annotation: Any) -> bool:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from crawler.outputs.failures import FAILURE_KEYS
 from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
-from crawler.targets.files.workbook import Workbook
+from crawler.targets.files.workbook import read_sheet
 from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
 from tests.outputs.test_feeds import FIVE
@@ -129,7 +129,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\uf
 
 @given(st.lists(_TEXT, min_size=1))
 def test_any_text_is_read_back(texts: list[str]) -> None:
-    rows = list(Workbook(io.BytesIO(written(["a"], *({"a": text} for text in texts)))).rows())
+    rows = list(read_sheet(io.BytesIO(written(["a"], *({"a": text} for text in texts)))))
     expected = {number: text for number, text in enumerate(texts, 2) if text.strip()}
     assert {row.line: row.cells[1] for row in rows[1:]} == expected
 
@@ -238,6 +238,6 @@ def test_libreoffice_opens_and_saves_it(tmp_path: Path) -> None:
         timeout=300,
     )
     assert sheet(tmp_path / "saved" / "out.xlsx")["A2"].data_type == "s"
-    found = [list(row.cells.values()) for row in Workbook((tmp_path / "saved" / "out.xlsx").open("rb")).rows()]
+    found = [list(row.cells.values()) for row in read_sheet((tmp_path / "saved" / "out.xlsx").open("rb"))]
     expected = [[text if text != "<r>x</r>" else f" {text}", str(n), "true"] for n, text in enumerate(texts)]
     assert found == [["text", "number", "yes"], *expected]

@@ -27,6 +27,7 @@ from crawler.jobs.lifecycle import TooManyJobsError
 from crawler.registry import find_scraper, spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
+from crawler.targets.files.workbook import has_limits
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target
@@ -141,13 +142,17 @@ class Upload:
         """Check the headers.
 
         Raises:
-            UnsupportedMediaType: no targets file has this media type.
+            UnsupportedMediaType: no targets file has this media type, or workbooks are not read on this system.
             InvalidRequest: the encoding or the ``Idempotency-Key`` is not valid.
         """
         if self._type not in SUFFIXES:
             raise UnsupportedMediaType(f"Send the targets with one of these Content-Types: {', '.join(SUFFIXES)}.")
         if self.key is not None and not KEY.fullmatch(self.key):
             raise InvalidRequest.of("Idempotency-Key", "expected 1 to 255 visible ASCII characters")
+        if SUFFIXES[self._type] == ".xlsx" and not has_limits():
+            raise UnsupportedMediaType(
+                "This system cannot limit the memory of a process, so workbooks are not read: send the sheet as CSV."
+            )
         if self.encoding is not None:
             try:
                 check_encoding(self.encoding)
@@ -305,4 +310,7 @@ async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
 
 
 def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
-    return InvalidRequest.of("body", str(error).replace(source.location, NAME))
+    text = str(error).replace(source.location, NAME)
+    return InvalidRequest(
+        f"body: {text}", details=[{"loc": ["body"], "msg": "it cannot be read", "type": "value_error"}]
+    )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
-from crawler.targets.parser import TargetParser, name_unknown
+from crawler.targets.parser import TargetParser, first_of, name_unknown
 from crawler.targets.target import OWN_KEYS, Scraper
 
 MISSPELT_FROM = 0.66
@@ -118,7 +118,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
             for each in scrapers
         )
         raise UnreadableFileError(
-            line, f"the columns {', '.join(names)} identify no target. Add the columns of one of {forms}."
+            line, f"the columns {first_of(names, len(names))} identify no target. Add the columns of one of {forms}."
         )
 
 
