@@ -14,6 +14,7 @@ import datetime as dt
 import json
 import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -117,7 +118,7 @@ def _as_text(cell: re.Match[bytes]) -> bytes:
     return start + _NO_RESULT.encode() + b"</" + prefix + b"v></" + prefix + b"c>"
 
 
-def _row(values: list[object]) -> tuple[dict[int, str], dict[int, str]]:
+def _row(values: Iterable[object]) -> tuple[dict[int, str], dict[int, str]]:
     """Return the texts of a row's cells, and of the cells that cannot be read, the reason."""
     cells, unread = {}, {}
     for column, value in enumerate(values, 1):
