@@ -333,6 +333,7 @@ def _entities() -> bytes:
     )
 
 
+EMPTY = b'<c s="1"/>' * 1_000
 HOSTILE: dict[str, tuple[Callable[[], bytes], int | str]] = {
     "the last cell of the grid": (lambda: with_parts(sheet=HEADER + _cell(1_048_576, b"XFD")), DAMAGED),
     "a cell far away": (lambda: with_parts(sheet=HEADER + _cell(1_048_576, b"CV")), DAMAGED),
@@ -354,7 +355,6 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], int | str]] = {
         DAMAGED,
     ),
 }
-EMPTY = b'<c s="1"/>' * 1_000
 
 
 @pytest.mark.parametrize("name", HOSTILE)

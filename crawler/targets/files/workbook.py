@@ -123,16 +123,18 @@ def _copy(file: IO[bytes], path: Path) -> None:
 
 def _row(line: bytes) -> TableRow:
     number, cells, unread = orjson.loads(line)
-    texts = {int(column): text for column, text in cells.items()}
-    problem = ""
-    if sum(map(len, texts.values())) > MAX_LINE_CHARACTERS:
+    texts = dict(cells)
+    raw = "\t".join(texts.values())
+    if len(raw) > MAX_LINE_CHARACTERS:
         return TableRow(number, {}, "", f"has more than {MAX_LINE_CHARACTERS:,} characters")
-    for column, text in texts.items():
-        if len(text) > MAX_CELL_CHARACTERS:
-            problem = f"has more than {MAX_CELL_CHARACTERS:,} characters in column {column_name(column)}"
-    for column, kind in unread.items():
-        problem = _UNREAD[kind].format(column_name(int(column)))
-    return TableRow(number, texts, "\t".join(texts.values()), problem)
+    problem = ""
+    if len(raw) > MAX_CELL_CHARACTERS and (
+        column := next((n for n, text in cells if len(text) > MAX_CELL_CHARACTERS), 0)
+    ):
+        problem = f"has more than {MAX_CELL_CHARACTERS:,} characters in column {column_name(column)}"
+    for column, kind in unread:
+        problem = _UNREAD[kind].format(column_name(column))
+    return TableRow(number, texts, raw, problem)
 
 
 def column_name(number: int) -> str:

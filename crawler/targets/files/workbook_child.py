@@ -3,15 +3,14 @@
 Usage: python -I workbook_child.py FOLDER (or no folder)
 
 The folder contains ``book.xlsx``. Writes the rows with content of the first visible sheet that has any, each as a JSON
-array in a line: its number as the spreadsheet shows it, its cells (number of a column, starting with 1 -> text), and
-its cells that cannot be read (number of a column -> ``FORMULA`` or ``NUMBER``). Without a folder, the exit code is 0 if
-the memory of a process can be limited on this system.
+array in a line: its number as the spreadsheet shows it, its cells (pairs of a column's number, starting with 1, and the
+text), and its cells that cannot be read (pairs of a column's number and ``FORMULA`` or ``NUMBER``). Without a folder,
+the exit code is 0 if the memory of a process can be limited on this system.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -34,6 +33,8 @@ _ERROR = re.compile(rb"""(<(?:\w+:)?c\s(?:[^<>]*\s)?t=["'])e(["'])""")
 _FORMULA = re.compile(
     rb"<((?:\w+:)?)c((?:\s[^<>]*)?)>\s*+<\1f(?:\s[^<>]*)?(?:/>|>[^<>]*+</\1f>)\s*+(?:<\1v\s*/>|<\1v>\s*+</\1v>)?\s*+</\1c>"
 )
+_MARKS = (b't="e"', b"t='e'", b"<f", b":f")
+"""At least one of them is in a sheet with an error or a formula. Searching them is faster than the patterns."""
 _IS_TEXT = re.compile(rb"""\st=["']str["']""")
 _REFERENCE = re.compile(rb"""\sr=["'][A-Z]+[0-9]+["']""")
 _NO_RESULT = "\ue000"
@@ -49,6 +50,7 @@ def main(folder: Path | None) -> None:
         except MemoryError:
             return
         sys.exit("the memory of a process cannot be limited")
+    import orjson  # noqa: PLC0415
     from python_calamine import (  # noqa: PLC0415  # the limits hold for it, too
         PasswordError,
         SheetTypeEnum,
@@ -70,7 +72,7 @@ def main(folder: Path | None) -> None:
                 cells, unread = _row(values)
                 if cells or unread:
                     has_content = True
-                    sys.stdout.write(json.dumps([number, cells, unread]) + "\n")
+                    sys.stdout.buffer.write(orjson.dumps([number, cells, unread], option=orjson.OPT_APPEND_NEWLINE))
             if has_content:
                 return
 
@@ -98,9 +100,8 @@ def _with_texts(folder: Path) -> Path:
         for name in old.namelist():
             if name.startswith("xl/worksheets/"):
                 part = old.read(name)
-                changed = _FORMULA.sub(_as_text, _ERROR.sub(rb"\1str\2", part))
-                if changed != part:
-                    parts[name] = changed
+                if any(mark in part for mark in _MARKS):
+                    parts[name] = _FORMULA.sub(_as_text, _ERROR.sub(rb"\1str\2", part))
         if not parts:
             return book
         with ZipFile(copy, "w", ZIP_DEFLATED, compresslevel=1) as new:
@@ -118,18 +119,18 @@ def _as_text(cell: re.Match[bytes]) -> bytes:
     return start + _NO_RESULT.encode() + b"</" + prefix + b"v></" + prefix + b"c>"
 
 
-def _row(values: Iterable[object]) -> tuple[dict[int, str], dict[int, str]]:
+def _row(values: Iterable[object]) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """Return the texts of a row's cells, and of the cells that cannot be read, the reason."""
-    cells, unread = {}, {}
+    cells, unread = [], []
     for column, value in enumerate(values, 1):
         if value == "":
             continue
         if value == _NO_RESULT:
-            unread[column] = FORMULA
+            unread.append((column, FORMULA))
         elif isinstance(value, float) and not -EXACT <= value <= EXACT:
-            unread[column] = NUMBER
-        elif (text := _text(value)).strip():
-            cells[column] = text
+            unread.append((column, NUMBER))
+        elif (text := value if isinstance(value, str) else _text(value)).strip():
+            cells.append((column, text))
     return cells, unread
 
 
