@@ -172,6 +172,16 @@ def test_an_upload_without_a_target_is_refused_and_leaves_no_job(  # noqa: PLR09
     assert [each["job_id"] for each in get(service.url, "/v1/jobs").body["jobs"]] == jobs
 
 
+def test_an_error_lists_a_few_of_many_unknown_columns_once(service: Service) -> None:
+    columns = ",".join(f"zzz{number}" for number in range(1_000))
+    reply = post(service.url, f"{columns}\n1\n".encode(), "text/csv")
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    error = reply.body["error"]
+    assert error["message"].count("zzz") == 5
+    assert "and 995 more" in error["message"]
+    assert "zzz" not in json.dumps(error["details"])
+
+
 def test_an_idempotency_key_makes_one_job(made: Made) -> None:
     again = post(made.url, CSV.encode(), "text/csv; charset=utf-8", Idempotency_Key="nightly")
     assert again.status == 202, again.body

@@ -190,6 +190,11 @@ TABLES = {
         "t.csv", "id,page\na,2\n", Refused("line 1: the columns id, page identify no target")
     ),
     "no header": Case("t.csv", "976759,price_low\n", Refused("line 1: unknown columns '976759'")),
+    "a thousand unknown columns": Case(
+        "t.csv",
+        ",".join(f"c{number}" for number in range(1_000)) + "\n1\n",
+        Refused("line 1: unknown columns 'c0', 'c1', 'c2', 'c3', 'c4' and 995 more. Known columns: id, "),
+    ),
     "an unknown separator": Case("t.csv", TABLE.replace(",", "|"), Refused("line 1: unknown column 'id|cat_id|query'")),
     "JSON with the name of a table": Case("t.csv", '{"cat_id": "976759"}\n', Refused("line 1: unknown column")),
     "HTML with the name of a table": Case(
