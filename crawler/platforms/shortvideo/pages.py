@@ -160,8 +160,7 @@ class ResultsPage(PlatformPage):
     @property
     def _is_bare(self) -> bool:
         """Whether the response is a list that was saved without the object that contained it."""
-        body: bytes = self.response.body
-        return body.lstrip().startswith(b"[")
+        return self.response.body.lstrip().startswith(b"[")
 
     @cached_property
     def _items(self) -> list[Item]:
@@ -169,9 +168,8 @@ class ResultsPage(PlatformPage):
 
     @property
     def _rows_path(self) -> str:
-        if self._answer.entries:
-            return "data[].item"
-        return "itemList[]" if "itemList" in self._document else "item_list[]"
+        of_items = "itemList[]" if "itemList" in self._document else "item_list[]"
+        return "data[].item" if self._answer.entries else of_items
 
     @cached_property
     def _photos(self) -> list[Item]:
@@ -282,9 +280,8 @@ class ResultsPage(PlatformPage):
 
 def _is_hidden(item: Item) -> bool:
     """Whether an item is left out of the record because it is private or a live stream."""
-    return (
-        item.live is not None or item.is_private is True or (item.author is not None and item.author.is_private is True)
-    )
+    is_of_private_account = item.author is not None and item.author.is_private is True
+    return item.live is not None or item.is_private is True or is_of_private_account
 
 
 @attrs.define(slots=False)

@@ -58,6 +58,8 @@ class Figures(Contract, nulls=False):
 class ExactFigures(Figures):
     """The exact counts of an item, as texts."""
 
+    repost: Count | None = filled("repostCount")
+
 
 class Video(Contract, nulls=False):
     """The video of an item. Photo posts also have this object, with the first picture as the cover and no duration."""
@@ -72,19 +74,19 @@ class Video(Contract, nulls=False):
     width: Count | None = always("width")
 
 
-class Picture(Contract):
+class Picture(Contract, nulls=False):
     """A picture of a photo post, in one size, with several URLs."""
 
     urls: list[str] = always("imageURL.urlList[]")
-    width: Count | None = always("imageWidth")
-    height: Count | None = always("imageHeight")
+    width: Count | None = always("imageWidth", often=True)
+    height: Count | None = always("imageHeight", often=True)
 
 
-class Pictures(Contract):
+class Pictures(Contract, nulls=False):
     """The pictures of a photo post."""
 
     images: list[Picture] = always("images[]")
-    cover: Picture | None = always("cover")
+    cover: Picture | None = always("cover", often=True, nulls=True)
 
 
 class LiveRoom(Contract):

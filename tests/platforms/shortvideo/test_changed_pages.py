@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -96,6 +97,38 @@ def test_sv3_3_a_key_renamed_in_all_rows_is_reported(path: str, expected: str) -
     page = ResultsPage(response=response, page_params=PageParams({}))
     asyncio.run(page.to_item())
     assert expected in {each.path for each in page.unread}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("desc", "music", "video", "statsV2", "stats", "author.avatarLarger", "author.avatarThumb", "music.title"),
+        *("music.coverLarge", "music.duration", "music.original", "video.width", "video.cover", "statsV2.diggCount"),
+        *("statsV2.repostCount", "imagePost.images", "isAd", "textLanguage", "itemCommentStatus", "privateItem"),
+    ],
+)
+def test_a_key_that_is_null_in_all_rows_is_reported(path: str) -> None:
+    payload = Site().answer("whales", 0)
+    *holders, key = path.split(".")
+    for row in payload["item_list"]:
+        for holder in holders:
+            row = row.get(holder, {})  # noqa: PLW2901  # videos have no pictures
+        if key in row:
+            row[key] = None
+    response = HttpResponse("https://www.tiktok.com/api/search/photo/full/", orjson.dumps(payload))
+    page = ResultsPage(response=response, page_params=PageParams({}))
+    with suppress(ExtractionFailed):
+        asyncio.run(page.to_item())
+    assert f"item_list[].{path}" in {each.path.removesuffix("[]") for each in page.unread if each.cause == "null"}
+
+
+@pytest.mark.parametrize("key", ["imageWidth", "imageHeight"])
+def test_pictures_without_their_size_are_reported(key: str) -> None:
+    payload = results()
+    for row in payload["item_list"]:
+        for picture in row.get("imagePost", {}).get("images", []):
+            picture[key] = None
+    assert any(f"item_list[].imagePost.images[].{key}: null" in each for each in read(payload)[1])
 
 
 def test_the_results_in_the_browser_are_read_with_the_names_of_the_target() -> None:
