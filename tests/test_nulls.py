@@ -27,7 +27,7 @@ def test_co_7_every_field_that_may_be_null_says_when(name: str) -> None:
 def test_fi3_10_the_page_lists_the_fields_that_are_always_empty() -> None:
     """The page claims to list everything that may be missing, but used to leave out fields that are empty texts."""
     listed_there = {each.path: each.kind for each in nulls.listed_fields("professional-profile-v4", nulls.read())}
-    assert listed_there["posts[].thumbnail_image"] == nulls.EMPTY
+    assert listed_there["posts[].mentions"] == nulls.EMPTY
     assert "profile.display_name" not in listed_there, "it has a value"
 
 
