@@ -30,6 +30,7 @@ HEADINGS = [
     "Fields and nulls",
     "Failures",
     "Limits",
+    "Changes without a warning",
     "Policy",
 ]
 
