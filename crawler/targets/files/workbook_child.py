@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import secrets
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,8 +38,8 @@ _MARKS = (b't="e"', b"t='e'", b"<f", b":f")
 """At least one of them is in a sheet with an error or a formula. Searching them is faster than the patterns."""
 _IS_TEXT = re.compile(rb"""\st=["']str["']""")
 _REFERENCE = re.compile(rb"""\sr=["'][A-Z]+[0-9]+["']""")
-_NO_RESULT = "\ue000"
-"""The text of a formula without a result: a character that Unicode leaves without a meaning."""
+_NO_RESULT = f"formula {secrets.token_hex(16)}"
+"""The text of a formula without a result. No workbook can contain it."""
 
 
 def main(folder: Path | None) -> None:
