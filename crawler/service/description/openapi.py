@@ -17,7 +17,7 @@ from crawler.service.description.operations import JSON, failure_name, failures
 from crawler.service.description.schemas import Json, Refs
 from crawler.service.http.static import StaticContent
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""
 
 TITLE = "Social and retail data"
