@@ -146,14 +146,6 @@ class Lanes:
         return min(lane.budget.shortest_delay for lane in self.lanes) / len(self.lanes)
 
     @property
-    def targets_per_second(self) -> float:
-        """The number of targets per second that the budgets of the lanes in use allow. If none is in use, of all lanes.
-
-        0: not known.
-        """
-        return sum(lane.targets_per_hour for lane in self.in_use or self.lanes) / 3_600
-
-    @property
     def usable_in(self) -> float:
         """Seconds until one of the lanes can be used, as far as this process knows. 0 if one can be used now."""
         return min(lane.usable_in for lane in self.lanes)

@@ -76,8 +76,6 @@ BOOKS = sa.select(T.state, *_NUMBERS).select_from(_WITH_RECORDS).where(OF_JOB).g
 """The numbers of a job's targets and records, by state."""
 NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.seq.distinct())).where(OF_JOB)
 
-LOCK_JOB = FIND_JOB.with_for_update()
-
 # Targets
 
 ADD_JOB = insert_into(jobs)
