@@ -23,7 +23,7 @@ READINGS = {
     "shortvideo": {
         "ShortvideoPhotoSearchParams.count": "may have fewer rows even if more follow",
         "ShortvideoPhotoSearch.cursor": "number of rows in all records",
-        "ShortvideoPhotoSearch.has_more": "status 422",
+        "ShortvideoPhotoSearch.has_more": "the next page then fails with UPSTREAM_BLOCKED",
     },
     "videosite": {
         "VideositeContentItem.view_count": "may contain exact and rounded numbers",
