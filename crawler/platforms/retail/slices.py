@@ -5,7 +5,7 @@ Prices are in cents. Both ends of a price range are inclusive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -82,7 +82,7 @@ class Page(NamedTuple):
     """Whether the page has rows and the platform states that further pages follow."""
     total: int | None
     """Number of products in the whole listing."""
-    children: list[str] = []  # noqa: RUF012  # the default of a named tuple, which nothing changes
+    children: Sequence[str] = ()
     """Ids of the categories in the department filter."""
     ignores_filter: bool = False
     """Whether the page shows that the platform has ignored the price range (``filters.ignores``)."""
