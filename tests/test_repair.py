@@ -8,17 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from crawler.sandbox.professional.site import Site as Network
 from crawler.sandbox.renames import PAGES_BEFORE
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, lines
 
-RENAMES = {
-    "retail": {"averageRating": "average_rating", "imageInfo": "media"},
-    "professional": {".skills": ".talents", ".experience-item__title": ".position__title"},
-}
-SELECTORS = {"professional.sections": {"skills": "talents", "experience[].job_title": ".position__title"}}
+RENAMES = {"retail": {"averageRating": "average_rating", "imageInfo": "media"}}
 PATH = "search/props.pageProps.initialData.searchResult.itemStacks[].items[]"
 TARGETS = 24
 
@@ -76,24 +71,3 @@ def test_a_change_during_a_job_is_seen_mended_and_repeated(tmp_path: Path) -> No
         assert record == site.expected_record({"query": queries[name]}), name
         assert before[name] != record
     assert (project.job("mine"), project.records("mine")) == (first, before), "a done target is never opened again"
-
-
-def test_a_change_of_the_html_is_mended_by_selectors(tmp_path: Path) -> None:
-    project, site = Project(tmp_path), Network()
-    urls = {name: f"https://www.linkedin.com/in/{name}" for name in site.members}
-    rows = [{"id": name, "scraper": "professional-profile", "url": url} for name, url in urls.items()]
-    (tmp_path / "targets.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    project("jobs", "push", "mine", "targets.jsonl")
-    project("work", "--drain")
-    unread = project.job("mine")["tallies"]["unread"]
-    assert unread.keys() == {"profile/sections[].…unknown", "profile/experience[].job_title"}
-
-    (tmp_path / "names.json").write_text(json.dumps(SELECTORS))
-    project.env["CRAWLER_PAYLOAD_NAMES"] = str(tmp_path / "names.json")
-    project("extract", "--unread")
-    project("jobs", "retry", "mine", "--unread")
-    project("work", "--drain")
-    repaired = project.records("mine-unread-1")
-    assert len(repaired) >= max(unread.values())
-    for name, record in repaired.items():
-        assert record == site.expected_record({"url": urls[name]}), name

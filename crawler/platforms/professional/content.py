@@ -82,7 +82,7 @@ class ContentPage(PlatformPage):
     @cached_property
     def _member(self) -> ProfilePage:
         page = ProfilePage(response=self.response, page_params=self.page_params)
-        page.names, page.payloads = self.names, self.payloads
+        page.payloads = self.payloads
         return page
 
     @cached_property

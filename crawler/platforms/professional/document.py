@@ -25,7 +25,7 @@ from crawler.platforms.professional.markup import (
 )
 from crawler.platforms.professional.payload import nodes_by_type
 from crawler.platforms.professional.sections import TABLE
-from crawler.platforms.professional.table import Sections, Table, read_sections, unknown_names
+from crawler.platforms.professional.table import Sections, read_sections, unknown_names
 from crawler.reading.json import is_json
 from crawler.reading.unread import Unread
 
@@ -276,8 +276,8 @@ class Document:
     """Whether the response is a whole page, and not a saved part of one."""
 
 
-def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
-    """Read a page, or linked data that was saved without its page. ``table``: the table of section selectors.
+def read_document(response: HttpResponse) -> Document:
+    """Read a page, or linked data that was saved without its page.
 
     Raises:
         ExtractionFailed: parsing the page could take seconds.
@@ -285,10 +285,10 @@ def read_document(response: HttpResponse, table: Table = TABLE) -> Document:
     if is_json(response.body):
         nodes, unknown = nodes_by_type([response.text])
         return Document(nodes=nodes, unknown_nodes=unknown)
-    return _read_tree(parse(response), table)
+    return _read_tree(parse(response))
 
 
-def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
+def _read_tree(tree: LexborHTMLParser) -> Document:
     nodes, unknown = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
     canonical = tree.css_first(CANONICAL)
     meta: dict[str, str] = {}
@@ -302,7 +302,7 @@ def _read_tree(tree: LexborHTMLParser, table: Table) -> Document:
         canonical=(canonical.attributes.get("href") or "") if canonical else "",
         meta=meta,
         head=head,
-        sections=read_sections(tree, table),
+        sections=read_sections(tree, TABLE),
         above_posts="" if are_counts_clear else line(tree.css_first(_ABOVE_POSTS)),
         nodes=nodes,
         unknown_nodes=unknown,

@@ -8,12 +8,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 from web_poet import HttpResponse
 
-from crawler.logs import one_line
 from crawler.platforms.professional import PLATFORM
-from crawler.reading.names import WrongLineError
 from crawler.reading.unread import invalid_error
 from crawler.reading.values import absolute_url, text
 
@@ -31,10 +29,6 @@ tags."""
 MAX_TAG_WORDS = 500
 """Maximum number of attributes of a tag, because parsing time is quadratic in them. Real pages have at most about
 20."""
-MAX_SELECTOR, MAX_STEPS = 200, 5
-"""Limits of a selector from ``PAYLOAD_NAMES``: characters, and steps (elements that ">", "+", "~" or a space combines).
-Selecting takes time proportional to the number of the page's elements to the power of the number of steps."""
-_COMBINATOR = re.compile(r"\s*[>+~]\s*|\s+")
 FURNITURE = ":is(br, p button, .see-more-text button)"
 """Selects line breaks, and buttons inside texts.
 
@@ -108,22 +102,6 @@ def _has_many_words(part: bytes) -> bool:
         part = part.partition(b">")[0]
     words = part.replace(b"/", b" ").split(None, MAX_TAG_WORDS) if part[:1].isalpha() else []
     return len(words) > MAX_TAG_WORDS
-
-
-def check_selector(css: str) -> None:
-    """Check a selector from ``PAYLOAD_NAMES``.
-
-    Raises:
-        WrongLineError: the parser cannot compile the selector, or selecting with it could take seconds.
-    """
-    if len(css) > MAX_SELECTOR or len(_COMBINATOR.split(css)) > MAX_STEPS or css.count(":has") > 1:
-        raise WrongLineError(
-            f"a selector has at most {MAX_SELECTOR} characters, {MAX_STEPS} combined elements, and one :has()"
-        )
-    try:
-        LexborHTMLParser("<p>").css(css)
-    except SelectolaxError:
-        raise WrongLineError(f"{one_line(css, 100)!r} is not a CSS selector that the parser can compile") from None
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:

@@ -18,7 +18,6 @@ from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
-from crawler.platforms.professional.sections import TABLE
 from crawler.platforms.professional.table import unknown_names
 from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
@@ -227,7 +226,7 @@ class ProfilePage(PlatformPage):
 
     @cached_property
     def _document(self) -> document.Document:
-        return document.read_document(self.response, self.names.table(TABLE))
+        return document.read_document(self.response)
 
     @property
     def _head(self) -> document.Head:

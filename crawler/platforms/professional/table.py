@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.platforms.professional.markup import UNREADABLE, check_selector, line
-from crawler.reading.names import Line, SelectorTable, WrongLineError
+from crawler.platforms.professional.markup import UNREADABLE, line
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import count
 
@@ -37,9 +36,6 @@ _PERSON = ".base-aside-card"
 """Selects cards about members. Of the sections at the right of the page, only those with such cards are read."""
 _MORE = ".show-more-less__more-button"
 _SHOWN_FIRST = "[data-max-num-to-show]"
-_NAME = re.compile(r"[^\s\x00-\x1f\"'<>]{1,100}")
-_Further = Mapping[str, tuple[str, ...]]
-"""The further names and selectors from ``PAYLOAD_NAMES``, by path."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +57,11 @@ class Cell:
     """A second selector, for rows in which ``css`` finds no value."""
     every: bool = False
     """Whether the cell is the list of the values of all matching elements."""
-    further: tuple[str, ...] = ()
-    """Further selectors, from the file of ``PAYLOAD_NAMES``, which are tried before ``css``."""
 
     @cached_property
     def selectors(self) -> tuple[str, ...]:
         """All selectors, in the order in which they are tried."""
-        return (*self.further, self.css, *filter(None, [self.fallback]))
+        return (self.css, *filter(None, [self.fallback]))
 
     def is_read(self, name: str, rows: Sequence[Row]) -> bool:
         """Whether the next selectors need not be tried, because all rows have the cell. With ``every``: any row."""
@@ -93,11 +87,6 @@ class Layout:
         is_missing = bool(self.needed) and node.css_first(self.needed) is None
         return sum(each.css_first("li") is None for each in filled) + is_missing
 
-    def named(self, field: str, further: _Further) -> Layout:
-        """Return the layout with the further selectors of its cells added."""
-        cells = {name: replace(cell, further=further.get(f"{field}[].{name}", ())) for name, cell in self.cells.items()}
-        return replace(self, cells=cells)
-
 
 @dataclass(frozen=True)
 class Section:
@@ -120,24 +109,11 @@ class Section:
                 return layout, rows
         return None, []
 
-    def named(self, further: _Further) -> Section:
-        """Return the section with further names and selectors. A selector for rows adds a layout without a mark."""
-        layouts = [each.named(self.field, further) for each in self.layouts]
-        new = [replace(layouts[0], rows=css, mark="", needed="") for css in further.get(f"{self.field}[]", ())]
-        return replace(self, names=(*further.get(self.field, ()), *self.names), layouts=(*new, *layouts))
-
-    @property
-    def paths(self) -> Iterator[str]:
-        """The paths of the section, its rows and its cells, as in reports of unread parts."""
-        yield from (self.field, f"{self.field}[]")
-        yield from (f"{self.field}[].{name}" for layout in self.layouts for name in layout.cells)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(SelectorTable):
+class Table:
     """The sections of a page."""
 
-    label: ClassVar[str] = "professional.sections"
     sections: tuple[Section, ...]
     not_read: tuple[str, ...]
     """Names of known sections that are not part of the record."""
@@ -145,34 +121,6 @@ class Table(SelectorTable):
     @cached_property
     def _by_name(self) -> dict[str, Section]:
         return {name: each for each in self.sections for name in each.names}
-
-    @property
-    def paths(self) -> list[str]:
-        return list(dict.fromkeys(path for each in self.sections for path in each.paths))
-
-    def check(self, line: Line) -> None:
-        if "[]" in line.declared:
-            self._check_selector(line)
-        elif not _NAME.fullmatch(line.further):
-            raise WrongLineError("expected the class or the data-section of the section, of at most 100 characters")
-        elif line.further in {*self._by_name, *self.not_read, _CORE, _ASIDE}:
-            raise WrongLineError(f"{line.further} is the name of a known section")
-
-    def _check_selector(self, line: Line) -> None:
-        check_selector(line.further)
-        name, _, own = line.declared.partition("[].")
-        layouts = [layout for each in self.sections if each.field == name for layout in each.layouts]
-        cells = {cell: each.css for layout in layouts for cell, each in layout.cells.items()}
-        if own and line.further != cells[own] and line.further in cells.values():
-            raise WrongLineError(f"{line.further} is the declared selector of another value")
-
-    def named(self, lines: Sequence[Line]) -> Self:
-        further: dict[str, tuple[str, ...]] = {}
-        for each in lines:
-            # Without ":is", some elements would be selected several times.
-            css = f":is({each.further})" if "," in each.further else each.further
-            further[each.declared] = (*further.get(each.declared, ()), css)
-        return replace(self, sections=tuple(each.named(further) for each in self.sections))
 
     def section(self, node: LexborNode) -> Section | None:
         """Return the section of an element, or None for an unknown section."""
