@@ -26,7 +26,6 @@ from crawler.platforms.shortvideo.requests import (
 )
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.reading.json import is_json
-from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.unread import Unread
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
@@ -46,10 +45,9 @@ class SearchSession(ResponseListener):
     session reads the results from the start, and skips as many rows as its target's ``cursor`` states.
     """
 
-    def __init__(self, params: PhotoSearchParams, names: Names = NO_NAMES, *, quiet: float, pause: float) -> None:
-        """``names``: the additional paths (``PAYLOAD_NAMES``) with which the target's pages are read."""
+    def __init__(self, params: PhotoSearchParams, *, quiet: float, pause: float) -> None:
         super().__init__(SEARCH_CALLS, STOP_SELECTORS, close_buttons=CLOSE_SELECTORS, quiet=quiet, pause=pause)
-        self.keywords, self.names = params.words, names
+        self.keywords = params.words
         self.start = int(params.cursor)
         self.end = self.start + params.count
         self.rows: dict[str, dict[str, Any]] = {}
@@ -73,7 +71,6 @@ class SearchSession(ResponseListener):
         """
         response = HttpResponse(captured.url, captured.body, status=captured.status, headers=dict(captured.headers))
         page = ResultsPage(response=response, page_params=PageParams(keywords=self.keywords))
-        page.names = self.names
         path = urlsplit(captured.url).path
         if f"{path.rstrip('/')}/" != RESULTS_PATH and not await self._has_posts(page, path):
             return None
@@ -181,7 +178,7 @@ class ShortvideoSpider(PlatformSpider):
         quiet = self.settings.getfloat("BROWSER_QUIET")
         search = search_request(self.origin(), keywords=params.words, cursor=params.cursor, count=params.count)
         request = self.for_page(SearchPage, search)
-        return in_browser(request, lambda: SearchSession(params, target.release.names, quiet=quiet, pause=pause))
+        return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Return the record of the requested rows that the search page received in the browser."""

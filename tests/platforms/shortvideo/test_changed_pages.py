@@ -9,8 +9,6 @@ from typing import Any
 import orjson
 import pytest
 from scrapy import Request
-from scrapy.settings import Settings
-from scrapy.utils.project import get_project_settings
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
@@ -18,13 +16,10 @@ from crawler.downloads.page_spider import PageSpider
 from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.payload import Music
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.reading.names import Line, Names
 from crawler.reading.unread import Unread
 from crawler.sandbox.shortvideo.site import Site
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
-from crawler.targets.target import Target
 from tests.mutations import fixtures
 
 
@@ -129,22 +124,6 @@ def test_pictures_without_their_size_are_reported(key: str) -> None:
         for picture in row.get("imagePost", {}).get("images", []):
             picture[key] = None
     assert any(f"item_list[].imagePost.images[].{key}: null" in each for each in read(payload)[1])
-
-
-def test_the_results_in_the_browser_are_read_with_the_names_of_the_target() -> None:
-    fixture = next(each for each in fixtures("shortvideo") if each.case.name == "web-results")
-    payload = orjson.loads(fixture.body)
-    for music in [row["music"] for row in payload["item_list"] if "music" in row]:
-        music["caption"] = music.pop("title")
-    spider = ShortvideoSpider()
-    spider.settings = Settings(get_project_settings())
-    spider.use_origins("https://video.example")
-    target = Target("t", spider.scrapers[0], PhotoSearchParams(keywords="whales"))
-    request = spider.request(target)
-    target.release.names = Names((Line(Music, "title", "caption"),))
-    session = request.meta["page_session_factory"]()
-    asyncio.run(session.take(CapturedResponse("https://video.example/", 200, {}, orjson.dumps(payload))))
-    assert (session.unread, list(session.rows.values())) == ([], fixture.item["search_item_list"])
 
 
 def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
