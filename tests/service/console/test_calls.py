@@ -38,7 +38,7 @@ def test_us3_11_the_record_is_seen_without_scrolling(console: OpenConsole, size:
     page = console("retail-search-v4", size)
     call(page)
     expect(page.locator(".own .cards li").first).to_be_in_viewport()
-    page.wait_for_function("document.querySelector('.outcome').getBoundingClientRect().top < innerHeight / 8")
+    page.wait_for_function("() => document.querySelector('.outcome').getBoundingClientRect().top < innerHeight / 8")
 
 
 @pytest.mark.parametrize("place", ["%", "constructor", "__proto__", "retail-search-v4%20"])

@@ -14,6 +14,9 @@ const FORMATS = { xlsx: ["Excel", false], csv: ["CSV", true], jsonl: ["JSON Line
 
 const failedOf = ({ failed, dead }) => failed + dead;
 
+/** How many targets a retry starts again: lines that are not targets stay failed. */
+const retriedOf = ({ targets, codes }) => failedOf(targets) - (codes.INVALID_REQUEST ?? 0);
+
 const sentence = (text) => text[0].toUpperCase() + text.slice(1);
 const some = (number) => (number ? count(number) : "");
 
@@ -161,10 +164,9 @@ function Changes({ job, contract, onChange, onLeave }) {
     location.hash = "jobs";
     return null;
   });
-  const { targets } = job;
   const button = (title, onClick) => html`<button type="button" aria-disabled=${String(isBusy)} onClick=${onClick}>${title}</button>`;
   return html`<div class="actions">
-      ${job.state !== "cancelled" && failedOf(targets) > 0 && button(`Retry ${count(failedOf(targets))} failed`, retry)}
+      ${job.state !== "cancelled" && retriedOf(job) > 0 && button(`Retry ${count(retriedOf(job))} failed`, retry)}
       ${!isEnded(job) && button("Cancel job", cancel)}
       ${isEnded(job) && !isSure && button("Delete job", () => setSure(true))}
       ${isEnded(job) && isSure &&
@@ -196,7 +198,6 @@ export function Job({ id, contract }) {
       ["failed", some(failedOf(targets))],
       ["waiting", some(targets.waiting)],
       ["in flight", some(targets.running)],
-      ["paused", some(targets.paused)],
       ["cancelled", some(targets.cancelled)],
       ["started", html`<${When} at=${job.created_at} />`],
       ["ended", job.ended_at && html`<${When} at=${job.ended_at} />`],
@@ -204,9 +205,6 @@ export function Job({ id, contract }) {
       ["estimated end", job.estimated_end && html`<${When} at=${job.estimated_end} />`],
       ["kept until", job.expires_at && html`<${When} at=${job.expires_at} />`],
     ]} />
-    ${targets.paused > 0 &&
-    html`<p class="notice warning">${count(targets.paused)} targets are beyond the quota of this client.
-      They continue when there is quota again.</p>`}
     <${Changes} job=${job} contract=${contract} onChange=${load} onLeave=${setLeaving} />
     ${targets.done > 0 && html`<${Download} job=${job} contract=${contract} />`}
     ${failedOf(targets) > 0 && html`<h3>Errors</h3>
