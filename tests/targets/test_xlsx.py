@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import date, datetime, time
 from pathlib import Path
@@ -382,6 +385,12 @@ def test_100_001_rows_are_read() -> None:
         (2, {"cat_id": "2"}),
         (100_002, {"cat_id": "100002"}),
     ]
+
+
+def test_the_other_process_lets_the_endpoint_go_first() -> None:
+    program = "import os, runpy, sys; runpy.run_path(sys.argv[1])['_limit'](); print(os.nice(0))"
+    priority = subprocess.check_output([sys.executable, "-I", "-c", program, workbook_child.__file__])
+    assert int(priority) == min(os.nice(0) + 10, 19)
 
 
 def test_the_limits_hold_on_linux() -> None:

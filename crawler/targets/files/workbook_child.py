@@ -11,6 +11,7 @@ the exit code is 0 if the memory of a process can be limited on this system.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import secrets
 import sys
@@ -79,10 +80,11 @@ def main(folder: Path | None) -> None:
 
 
 def _limit() -> None:
-    """Set the limits of this process that the system has."""
+    """Set the limits of this process that the system has, and let other processes go first."""
     with suppress(ImportError):
         import resource  # noqa: PLC0415  # Windows does not have it
 
+        os.nice(10)  # so that an endpoint answers its calls while it reads an upload
         for kind, most in (
             (resource.RLIMIT_AS, MEMORY_BYTES),
             (resource.RLIMIT_CPU, CPU_SECONDS),
