@@ -14,6 +14,8 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
+from crawler.outputs.formats import NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -67,12 +69,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
         "crawler.sandbox.extension.SandboxExtension": 100,
     },
-    "FEED_EXPORTERS": {
-        # "gz", because Scrapy takes the format of out.jsonl.gz from the last suffix of the name
-        **dict.fromkeys(("jsonlines", "jsonl", "jl", "gz"), "crawler.outputs.exporters.JsonLinesExporter"),
-        "csv": "crawler.outputs.csv_exporter.CsvExporter",
-        "xlsx": "crawler.outputs.xlsx.XlsxExporter",
-    },
+    "FEED_EXPORTERS": {name: each.exporter for name, each in NAMES.items()},
 }
 """Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""
 

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Collection, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from scrapy import Spider
@@ -25,8 +24,8 @@ from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
-from crawler.outputs.feed_files import CLOSED_FORMATS
 from crawler.outputs.feeds import FAILED
+from crawler.outputs.formats import scheme_format, suffix_of
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.reporter import outcomes_by_code
@@ -50,7 +49,7 @@ class Command(CheckedCommand, CrawlCommand):
     arguments = "<spider>"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        output, overwrite_output = opts.output, opts.overwrite_output
+        given = opts.output, opts.overwrite_output
         opts.output = opts.overwrite_output = None  # read below: the feed formats depend on the spider
         super().process_options(args, opts)
         if len(args) != 1:
@@ -62,10 +61,11 @@ class Command(CheckedCommand, CrawlCommand):
         if issubclass(spider, PlatformSpider):
             install(self.settings)
         with wrong_use(ValueError, WrongTargetsError, UnusableFileError):
-            if output or overwrite_output:
-                feeds = feed_process_params_from_cli(self.settings, output, overwrite_output=overwrite_output)
+            if any(given):
                 formats = self.settings.getwithbase("FEED_EXPORTERS").keys()
-                self.settings.set("FEEDS", with_formats_of_gzip(feeds, formats), priority="cmdline")
+                appended, replaced = ([with_format(each, formats) for each in uris or ()] for uris in given)
+                feeds = feed_process_params_from_cli(self.settings, appended, overwrite_output=replaced)
+                self.settings.set("FEEDS", feeds, priority="cmdline")
             check_arguments(spider, opts.spargs, self.settings)
         self.prints_summary = replace_log(self.settings)
 
@@ -121,29 +121,25 @@ def with_values(problems: Mapping[str, str], arguments: Mapping[str, str]) -> st
     return "; ".join(f"{name}={arguments.get(name, '')}: {each}" if name else each for name, each in problems.items())
 
 
-def with_formats_of_gzip(feeds: dict[str, dict[str, Any]], formats: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return ``FEEDS`` with the format ``gz``, which Scrapy derives from ``out.csv.gz``, replaced by the real format.
+def with_format(output: str, known: Collection[str]) -> str:
+    """Return a value of ``-o`` or ``-O`` with its format, as in ``out.csv.gz:csv``, if Scrapy would not find it.
 
-    The format is the suffix before ``.gz``, or JSON Lines if there is none.
+    Scrapy takes the format from the last suffix. ``known``: the names of all feed formats.
 
     Raises:
-        ValueError: this suffix is not a feed format, or its files are already compressed (``xlsx``).
+        ValueError: the suffix before ``.gz`` is not a feed format, or files of this format are already compressed.
     """
-    return {
-        uri: {**options, "format": _format_of_gzip(str(uri), formats)} if options.get("format") == "gz" else options
-        for uri, options in feeds.items()
-    }
-
-
-def _format_of_gzip(uri: str, formats: Collection[str]) -> str:
-    name = PurePosixPath(uri).stem
-    suffix = PurePosixPath(name).suffix.removeprefix(".") or "jsonlines"
-    if suffix in CLOSED_FORMATS:
-        raise ValueError(f"{uri}: the data in {CLOSED_FORMATS[suffix]} files is already compressed; use {name}")
-    if suffix not in formats:
-        known = ", ".join(sorted(set(formats) - {"gz", *CLOSED_FORMATS}))
-        raise ValueError(f"{uri}: no feed format is called {suffix}; write {uri}:FORMAT, with one of {known}")
-    return suffix
+    if output.rpartition(":")[2] in known:
+        return output
+    if (found := scheme_format(output)) is not None:
+        return f"{output}:{found.name}"
+    if not output.endswith(".gz"):
+        return output
+    suffix = suffix_of(output)
+    if suffix not in known:
+        names = ", ".join(sorted(set(known) - {"gz"}))
+        raise ValueError(f"{output}: no feed format is called {suffix}; write {output}:FORMAT, with one of {names}")
+    return f"{output}:{suffix}"
 
 
 def exit_code(crawler: Crawler) -> int:

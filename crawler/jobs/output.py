@@ -1,4 +1,4 @@
-"""Writes the outcomes of a job to files: JSON Lines, JSON, CSV and Excel."""
+"""Writes the outcomes of a job to files."""
 
 from __future__ import annotations
 
@@ -10,56 +10,35 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from scrapy.exporters import BaseItemExporter, JsonItemExporter
 
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
-from crawler.outputs.csv_exporter import CsvExporter
-from crawler.outputs.exporters import JsonLinesExporter
-from crawler.outputs.failures import AUTO, AUTO_URI, FAILURE_KEYS
-from crawler.outputs.feed_files import CLOSED_FORMATS
-from crawler.outputs.xlsx import XlsxBook, XlsxExporter
+from crawler.outputs.exporters import JsonLinesExporter, open_exporter
+from crawler.outputs.failures import AUTO, AUTO_URI, FAILURES
+from crawler.outputs.formats import FORMATS, format_of
+from crawler.outputs.xlsx import XlsxBook
 
 if TYPE_CHECKING:
-    from io import BytesIO
-
+    from scrapy.exporters import BaseItemExporter
     from scrapy.settings import BaseSettings
 
     from crawler.jobs.export import Line
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.outputs.formats import Format
+    from crawler.outputs.tables import Table
 
-FORMATS = ("jsonl", "json", "csv", "xlsx")
-TABLES = {"csv"}
-"""Formats in which each file has the columns of a single scraper."""
 TEMPORARY = ".part"
 """Suffix of a local file that is not complete."""
-FAILURES = "failures"
-"""The sheet of the failures in a workbook."""
 
 
 class OutputError(ValueError):
     """Raised when the records cannot be written as a ``Layout`` says. The message contains the remedy."""
-
-
-def format_of(path: str) -> str:
-    """Return the format that the suffix of a path names. A final ``.gz`` is ignored.
-
-    Raises:
-        OutputError: the suffix names no format, or gzip of a format that is already compressed.
-    """
-    name = PurePosixPath(path)
-    suffix = (name.with_suffix("") if name.suffix == ".gz" else name).suffix.removeprefix(".")
-    if suffix not in FORMATS:
-        raise OutputError(f"{path}: no format is called {suffix!r}; use one of .{', .'.join(FORMATS)}.")
-    if suffix in CLOSED_FORMATS and name.suffix == ".gz":
-        raise OutputError(f"{path}: the data in {CLOSED_FORMATS[suffix]} files is already compressed; leave out .gz.")
-    return suffix
 
 
 @dataclass(frozen=True)
@@ -70,14 +49,28 @@ class Layout:
     explode: str | None = None
     fields: str | None = None
 
+    @property
+    def format(self) -> Format:
+        """The format of the file.
+
+        Raises:
+            OutputError: the path has no suffix of a format, or is gzip of files that are already compressed.
+        """
+        try:
+            found = format_of(self.path)
+        except ValueError as error:
+            raise OutputError(f"{error}.") from None
+        if found is None:
+            raise OutputError(f"{self.path}: no format has this suffix; use one of .{', .'.join(FORMATS)}.")
+        return found
+
     def check(self) -> None:
         """Check the layout, as far as this is possible without the job.
 
         Raises:
             OutputError: the format cannot be used, or not with this path, or no file system supports the path.
         """
-        kind = format_of(self.path)
-        if kind == "xlsx" and "%(scraper)s" in self.path:
+        if self.format.kind == "book" and "%(scraper)s" in self.path:
             raise OutputError(f"{self.path}: a workbook has a sheet for each scraper: leave out %(scraper)s.")
         try:
             fsspec.url_to_fs(self.path)
@@ -97,7 +90,7 @@ class Layout:
             found = shapes_of(job, scrapers, own, self.explode, self.fields)
         except ValueError as error:
             raise OutputError(str(error)) from error
-        if len(found) > 1 and format_of(self.path) in TABLES and "%(scraper)s" not in self.path:
+        if len(found) > 1 and self.format.kind == "table" and "%(scraper)s" not in self.path:
             raise OutputError(
                 f"{self.path}: the job has {', '.join(found)}, whose columns differ: put %(scraper)s into the name, or"
                 " use .jsonl."
@@ -167,8 +160,7 @@ class Output:
     """Name of a scraper or sheet; for JSON and JSON Lines, path of a file -> the exporter."""
 
     def __post_init__(self) -> None:
-        self._kind = format_of(self.layout.path)
-        self._has_lines = self._kind not in TABLES | {"xlsx"}
+        self._format = self.layout.format
 
     def write(self, line: Line) -> None:
         """Write the record of a target. Failures are only written to workbooks."""
@@ -176,36 +168,20 @@ class Output:
             given = record_line(line)
             shape = self.shapes.get(given["scraper"])
             if shape is not None:
-                exporter = self._exporter(shape)
-                rows = shape.lines if self._has_lines else shape.rows
+                exporter = self._exporter(shape.table)
+                rows = shape.rows if self._format.has_rows else shape.lines
                 for row in rows(given, new_entries(line)):
                     exporter.export_item(row)
-        elif self._kind == "xlsx" and line.is_failure:
-            self._failures.export_item(failure_line(line))
+        elif self._format.kind == "book" and line.is_failure:
+            self._exporter(FAILURES).export_item(failure_line(line))
 
-    def _exporter(self, shape: Shape) -> BaseItemExporter:
-        path = self.layout.path.replace("%(scraper)s", shape.scraper.name)
-        key = path if self._has_lines else shape.scraper.name
+    def _exporter(self, table: Table) -> BaseItemExporter:
+        path = self.layout.path.replace("%(scraper)s", table.title)
+        key = table.title if self._format.has_rows else path
         if key not in self._exporters:
-            self._exporters[key] = self._started(shape, path)
+            file = self._book if self._format.kind == "book" else self._open(path)
+            self._exporters[key] = open_exporter(self._format, file, table, self.settings)
         return self._exporters[key]
-
-    def _started(self, shape: Shape, path: str) -> BaseItemExporter:
-        more = shape.selection is None
-        exporter: BaseItemExporter
-        match self._kind:
-            case "xlsx":
-                exporter = XlsxExporter(self._book, sheet=shape.scraper.name, fields=shape.columns, has_more_keys=more)
-            case "csv":
-                escape, bom = (self.settings.getbool(name) for name in ("CSV_ESCAPE_FORMULAS", "CSV_BOM"))
-                form: dict[str, Any] = {"has_more_keys": more, "escape": escape, "bom": bom}
-                exporter = CsvExporter(self._open(path), fields=shape.columns, **form)
-            case "json":
-                exporter = JsonItemExporter(cast("BytesIO", self._open(path)), encoding="utf-8", indent=0)
-            case _:
-                exporter = JsonLinesExporter(self._open(path))
-        exporter.start_exporting()
-        return exporter
 
     def _open(self, path: str) -> IO[bytes]:
         if self.stream is not None:
@@ -217,27 +193,19 @@ class Output:
     def _book(self) -> XlsxBook:
         return XlsxBook(self._open(self.layout.path), self.created, self.folder)
 
-    @cached_property
-    def _failures(self) -> BaseItemExporter:
-        exporter = XlsxExporter(self._book, sheet=FAILURES, fields_to_export=list(FAILURE_KEYS))
-        exporter.start_exporting()
-        self._exporters[FAILURES] = exporter
-        return exporter
-
     def close(self) -> list[str]:
         """Complete the files, and return their paths.
 
         A workbook opens with the sheet of records, even if a target failed first.
         """
-        filled = [each for each in self._exporters if each != FAILURES]
+        filled = [each for each in self._exporters if each != FAILURES.title]
+        is_book = self._format.kind == "book"
         if self.store_empty:
-            for shape in self.shapes.values():
-                self._exporter(shape)
-            if self._kind == "xlsx":
-                _ = self._failures
+            for table in [*(shape.table for shape in self.shapes.values()), *[FAILURES] * is_book]:
+                self._exporter(table)
         for exporter in self._exporters.values():
             exporter.finish_exporting()
-        if self._kind == "xlsx" and self._files:
+        if is_book and self._files:
             self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path
+from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
 from crawler.outputs.failures import ERROR_KEYS
 from crawler.outputs.selection import Selection, identified, table_columns
+from crawler.outputs.tables import Table
 from crawler.registry import find_scraper
 
 if TYPE_CHECKING:
@@ -63,11 +64,12 @@ class Shape:
     selection: Selection | None = None
 
     @property
-    def columns(self) -> Struct:
-        """The columns of tables, as nested objects."""
+    def table(self) -> Table:
+        """The form of tables, which have the name of the scraper."""
         if self.selection is not None:
-            return self.selection.fields
-        return table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
+            return Table(self.selection.fields, title=self.scraper.name)
+        fields = table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
+        return Table(fields, has_more_keys=True, title=self.scraper.name)
 
     def rows(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of a record's line in tables. ``new``: as in ``exploded_rows``."""

@@ -6,20 +6,19 @@ import csv
 import os
 import re
 from collections.abc import Collection, Mapping
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
-from itemadapter import ItemAdapter
-from scrapy.exporters import CsvItemExporter
 from scrapy.utils.conf import feed_complete_default_values_from_settings
+from scrapy.utils.misc import load_object
 
-from crawler.outputs.columns import Struct, column_type_of_models
 from crawler.outputs.failures import is_for_failures
-from crawler.outputs.feed_files import fixed_path
-from crawler.outputs.selection import flat_columns, flat_row, table_columns, table_row
+from crawler.outputs.feed_files import fixed_path, kind_of
+from crawler.outputs.formats import NAMES
+from crawler.outputs.tables import Table, TableExporter
 from crawler.targets.files.delimited import FORMULA_START
-from crawler.targets.target import Record
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -36,82 +35,76 @@ class UnusableFileError(Exception):
     """Raised when the lines of this run cannot be appended to the file of a feed. The message contains the remedy."""
 
 
-class CsvExporter(CsvItemExporter):
-    """Writes a table. Its columns are those of the target (in a batch), the fields of the data model, and other keys of
-    the first item.
+class CsvExporter(TableExporter):
+    """Writes a table as text. A list is JSON in one cell. Text that a spreadsheet would evaluate as a formula is
+    escaped.
 
-    The fields of nested objects are columns with dotted names. A list is JSON in one cell. Text that a spreadsheet
-    would evaluate as a formula is escaped. In contrast, Scrapy's ``CsvItemExporter`` writes only the columns of the
-    first item, and writes the header again when it appends to a file.
+    In contrast, Scrapy's ``CsvItemExporter`` writes only the columns of the first item, and writes the header again
+    when it appends to a file.
     """
 
-    def __init__(
-        self,
-        file: Any,
-        *,
-        fields: Struct | None = None,
-        has_more_keys: bool = True,
-        escape: bool = True,
-        bom: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        """``fields``: the columns, as nested objects. ``has_more_keys``: add the other keys of the first item, too.
+    delimiter: ClassVar = ","
 
-        ``escape``: escape formulas. ``bom``: begin a new file with a byte order mark.
+    def __init__(  # noqa: PLR0913  # the options of Scrapy's exporter
+        self,
+        file: IO[bytes],
+        table: Table,
+        *,
+        settings: BaseSettings | None = None,
+        fields_to_export: Collection[str] | Mapping[str, str] | None = None,
+        encoding: str | None = None,
+        include_headers_line: bool = True,
+        errors: str | None = None,
+        indent: int | None = None,
+        **dialect: Any,
+    ) -> None:
+        """``settings``: whether formulas are escaped, and whether a new file begins with a byte order mark.
+
+        The other arguments are those of Scrapy's exporter; ``indent`` has no effect. ``dialect``: arguments of
+        ``csv.writer``.
 
         Raises:
             UnusableFileError: the file has other columns.
         """
-        self.fields = fields or Struct({})
-        self.escape = escape
-        named = kwargs.get("fields_to_export")  # the option ``fields`` of the feed
-        self.columns = _columns(self.fields, named)
-        self._may_grow = has_more_keys and not named
-        is_appended = "a" in str(getattr(file, "mode", ""))
-        header = _existing_header(Path(file.name), kwargs.get("delimiter", ",")) if is_appended else None
+        super().__init__(file, table, fields_to_export=fields_to_export)
+        self.escape = settings is None or settings.getbool("CSV_ESCAPE_FORMULAS")
+        dialect = {"delimiter": self.delimiter, **dialect}
+        header = None
+        if "a" in str(getattr(file, "mode", "")):
+            header = _existing_header(Path(file.name), dialect["delimiter"])
         if header is not None:
-            _check_header(header, self.columns, file.name, may_grow=self._may_grow)
-            self.columns, self._may_grow = header, False
+            _check_header(header, [*self.titles.values()], file.name, may_grow=self.may_grow)
+            known = {title: name for name, title in self.titles.items()}
+            self.titles, self.may_grow = {known.get(title, title): title for title in header}, False
             _end_last_line(Path(file.name))
-        elif bom:
-            kwargs["encoding"] = "utf-8-sig"
-        with_header = bool(kwargs.pop("include_headers_line", True)) and header is None
-        self._needs_header = with_header and bool(self.columns)
-        super().__init__(file, include_headers_line=with_header, **kwargs)
-        self.fields_to_export = named or self.columns
+        elif settings is not None and settings.getbool("CSV_BOM"):
+            encoding = "utf-8-sig"
+        self._needs_header = include_headers_line and header is None
+        self._stream = TextIOWrapper(file, encoding or "utf-8", errors, newline="", write_through=True)
+        self._writer = csv.writer(self._stream, **dialect)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> CsvExporter:
-        spider = cast("PlatformSpider", crawler.spider)
-        return cls(
-            file,
-            fields=table_fields(spider),
-            has_more_keys=spider.selection is None,
-            escape=crawler.settings.getbool("CSV_ESCAPE_FORMULAS"),
-            bom=crawler.settings.getbool("CSV_BOM"),
-            **kwargs,
-        )
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> Self:
+        return super().from_crawler(crawler, file, settings=crawler.settings, **kwargs)
 
-    def export_item(self, item: Any) -> None:
-        data = item.data if isinstance(item, Record) else ItemAdapter(item).asdict()
-        if self._may_grow:
-            self.columns += [name for name in flat_row(data, self.fields) if name not in self.columns]
-            self._may_grow = False
-        self._needs_header = False
-        super().export_item(flat_row(table_row(item) if isinstance(item, Record) else data, self.fields))
+    def write_row(self, row: dict[str, Any]) -> None:
+        self._write_header()
+        self._writer.writerow(self._cell(row.get(title)) for title in self.titles.values())
 
     def finish_exporting(self) -> None:
         """Write the header of a table without rows, and release the file."""
-        if self._needs_header:
-            self.csv_writer.writerow(self.columns)
-        super().finish_exporting()
+        self._write_header()
+        self._stream.detach()
 
-    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
-        if isinstance(value, dict | list | bool):
+    def _write_header(self) -> None:
+        if self._needs_header and self.titles:
+            self._writer.writerow(self.titles.values())
+        self._needs_header = False
+
+    def _cell(self, value: Any) -> Any:
+        if isinstance(value, dict | list | tuple | bool):
             return orjson.dumps(value).decode()
-        if self.escape and isinstance(value, str):
-            return escaped(value)
-        return super().serialize_field(field, name, value)
+        return escaped(value) if self.escape and isinstance(value, str) else value
 
 
 def escaped(text: str) -> str:
@@ -125,17 +118,8 @@ def escaped(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def table_fields(spider: PlatformSpider) -> Struct:
-    """Return the columns of a run's tables, as nested objects."""
-    if spider.selection is not None:
-        return spider.selection.fields
-    if spider.row_path is None and not spider.batch:
-        return column_type_of_models([scraper.data for scraper in spider.scrapers])
-    return table_columns(spider.scrapers, spider.row_path, sliced=spider.sliced, own=spider.source.own_columns)
-
-
 def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None:
-    """Check that the records of a crawl can be appended to the existing CSV files of its feeds.
+    """Check that the records of a crawl can be appended to the existing tables of its feeds.
 
     Raises:
         UnusableFileError: the columns of a file differ.
@@ -143,25 +127,21 @@ def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None
     for uri, given in settings.getdict("FEEDS").items():
         options = feed_complete_default_values_from_settings(given, settings, str(uri))
         path = fixed_path(str(uri), spider)
-        is_table = options["format"] == "csv" and "postprocessing" not in options and not is_for_failures(options)
+        is_table = kind_of(options) == "table" and "postprocessing" not in options and not is_for_failures(options)
         if not is_table or path is None or path.suffix == ".gz" or options.get("overwrite"):
             continue
-        named = options["fields"]
-        header = _existing_header(path, options["item_export_kwargs"].get("delimiter", ","))
+        exporter: type[CsvExporter] = load_object(NAMES[options["format"]].exporter)
+        header = _existing_header(path, options["item_export_kwargs"].get("delimiter", exporter.delimiter))
         if header is not None:
-            columns, may_grow = _columns(table_fields(spider), named), spider.selection is None and not named
-            _check_header(header, columns, str(path), may_grow=may_grow)
+            table = Table.of(spider)
+            columns = [*table.titles(options["fields"]).values()]
+            _check_header(header, columns, str(path), may_grow=table.has_more_keys and not options["fields"])
 
 
 def _check_header(header: list[str], columns: list[str], name: str, *, may_grow: bool) -> None:
     known = header[: len(columns)] if may_grow else header
     if known != columns:
         raise UnusableFileError(f"{name} has different columns from this run's: use -O, or another file")
-
-
-def _columns(fields: Struct, named: Collection[str] | Mapping[str, str] | None) -> list[str]:
-    """Return the columns of a table. ``named``: the option ``fields`` of the feed."""
-    return list(named.values() if isinstance(named, Mapping) else named or flat_columns(fields))
 
 
 def _existing_header(path: Path, delimiter: str) -> list[str] | None:

@@ -1,17 +1,25 @@
-"""The exporter for JSON Lines, and the rows of ``-a explode=``. Other formats have modules of their own."""
+"""The exporter for JSON Lines, and the rows of ``-a explode=``. Tables have modules of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
+from scrapy.utils.misc import load_object
 
 from crawler.outputs.columns import RecordPath
 from crawler.outputs.selection import identified
 from crawler.targets.target import Entries, Record
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawler.outputs.formats import Format
+    from crawler.outputs.tables import Table
+    from crawler.outputs.xlsx import XlsxBook
 
 
 class JsonLinesExporter(BaseItemExporter):
@@ -24,6 +32,14 @@ class JsonLinesExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
         self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def open_exporter(chosen: Format, file: IO[bytes] | XlsxBook, table: Table, settings: BaseSettings) -> BaseItemExporter:
+    """Return the started exporter of a file without a crawl. ``table``: the form of the rows of a table."""
+    options = {"settings": settings, "table": table} if chosen.has_rows else {"encoding": "utf-8", "indent": 0}
+    exporter: BaseItemExporter = load_object(chosen.exporter)(file, **options)
+    exporter.start_exporting()
+    return exporter
 
 
 def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:

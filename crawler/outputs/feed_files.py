@@ -11,21 +11,19 @@ import orjson
 import structlog
 from w3lib.url import file_uri_to_path
 
+from crawler.outputs.formats import NAMES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scrapy import Spider
 
+    from crawler.outputs.formats import Kind
+
 logger = structlog.get_logger(__name__)
 
-LINE_FORMATS = {"jsonlines", "jsonl", "jl"}
-"""Names of the feed formats in which each line can be read without the other lines."""
 VARYING = {"time", "batch_time", "batch_id", "job"}
 """Placeholders in feed URIs whose values differ between the starts or batches of one feed."""
-
-
-CLOSED_FORMATS = {"xlsx": "Excel"}
-"""Format whose files can be read only when they are closed, so that nothing can be added to them later -> its name."""
 _PLACEHOLDER = re.compile(r"%\(([^)]+)\)([-+ #0]*\d*[a-zA-Z])")
 _READ_BYTES = 65_536
 
@@ -37,7 +35,12 @@ def is_local(uri: str) -> bool:
 
 def holds_lines(uri: str, options: Mapping[str, Any]) -> bool:
     """Whether a feed is a local JSON Lines feed, whose lines can be read as soon as they are flushed."""
-    return is_local(uri) and options["format"] in LINE_FORMATS and "postprocessing" not in options
+    return is_local(uri) and kind_of(options) == "lines" and "postprocessing" not in options
+
+
+def kind_of(options: Mapping[str, Any]) -> Kind | None:
+    """Return the kind of a feed's format. None: the format is not the project's."""
+    return NAMES[options["format"]].kind if options["format"] in NAMES else None
 
 
 def absolute_path(uri: str) -> str:

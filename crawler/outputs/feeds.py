@@ -27,7 +27,8 @@ from crawler.outputs.failures import (
     failure_line,
     is_for_failures,
 )
-from crawler.outputs.feed_files import CLOSED_FORMATS, absolute_path, holds_lines, repair_last_line
+from crawler.outputs.feed_files import absolute_path, holds_lines, kind_of, repair_last_line
+from crawler.outputs.formats import NAMES
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
@@ -74,7 +75,7 @@ class Feeds(FeedExporter):
                 options.setdefault("postprocessing", [GZIP])
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
-            elif options["format"] in {"csv", "xlsx"} and not options["fields"]:
+            elif kind_of(options) in {"table", "book"} and not options["fields"]:
                 options["fields"] = list(FAILURE_KEYS)  # else these feeds would get the columns of records
 
     @classmethod
@@ -202,13 +203,9 @@ def _items(outcome: Outcome, row_path: RecordPath | None, selection: Selection |
 
 def _problem(slot: FeedSlot) -> str | None:
     """Return the reason why a feed cannot be written, or None if it can."""
-    closed = CLOSED_FORMATS.get(slot.format)
-    if closed is None:
-        return None
-    if _is_appended(slot):
-        path = Path(absolute_path(slot.uri))
-        if path.is_file() and path.stat().st_size:
-            return f"nothing can be added to the {closed} file {path}: use -O, or another name"
+    path = Path(absolute_path(slot.uri))
+    if kind_of(slot.feed_options) == "book" and _is_appended(slot) and path.is_file() and path.stat().st_size:
+        return f"nothing can be added to the {NAMES[slot.format].title} file {path}: use -O, or another name"
     return None
 
 

@@ -13,28 +13,19 @@ from itertools import chain, count
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 import structlog
-from itemadapter import ItemAdapter
-from scrapy.exporters import BaseItemExporter
 
-from crawler.outputs.columns import Struct
-from crawler.outputs.csv_exporter import table_fields
-from crawler.outputs.selection import flat_columns, flat_row, table_row
+from crawler.outputs.tables import Table, TableExporter
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS
-from crawler.targets.target import Record
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from xlsxwriter.worksheet import Worksheet
-
-    from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
 
-SHEET = "records"
 MAX_ROWS = 1_048_576
 """Maximum rows of a sheet: Excel's own limit."""
 MAX_NAME = 31
@@ -179,57 +170,29 @@ class XlsxTable:
         return units[: 2 * (MAX_CELL_CHARACTERS - len(note))].decode("utf-16-le", "ignore") + note
 
 
-class XlsxExporter(BaseItemExporter):
-    """The feed format ``xlsx``. Its columns are those of the format ``csv``: nested objects are dotted columns."""
+class XlsxExporter(TableExporter):
+    """The feed format ``xlsx``. Its columns are those of the format ``csv``."""
 
     def __init__(
-        self,
-        file: IO[bytes] | XlsxBook,
-        *,
-        sheet: str = SHEET,
-        fields: Struct | None = None,
-        has_more_keys: bool = True,
-        **kwargs: Any,
+        self, file: IO[bytes] | XlsxBook, table: Table, *, fields_to_export: Any = None, **kwargs: Any
     ) -> None:
-        """``file``: the feed's file, or a workbook to which the table is added, and which the caller closes.
+        """``file``: the feed's file, or a workbook to which the table is added, and which the caller closes."""
+        super().__init__(file, table, fields_to_export=fields_to_export, **kwargs)
+        self._book = file if isinstance(file, XlsxBook) else XlsxBook(file)
+        self._owns_book = self._book is not file
+        self._sheet: XlsxTable | None = None
 
-        ``sheet``: the name of the sheet. ``fields``: the columns, as nested objects. ``has_more_keys``: add the other
-        keys of the first item, too.
-        """
-        super().__init__(dont_fail=True, **kwargs)
-        self.file = file
-        self.sheet = sheet
-        self.fields = fields or Struct({})
-        named = self.fields_to_export  # the option ``fields`` of the feed: names, or names and their titles
-        self._titles = dict(named) if isinstance(named, Mapping) else {name: name for name in named or ()}
-        self._may_grow = has_more_keys and not named
-        if not self._titles:
-            self._titles = {name: name for name in flat_columns(self.fields)}
-        self._table: XlsxTable | None = None
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> XlsxExporter:
-        spider = cast("PlatformSpider", crawler.spider)
-        return cls(file, fields=table_fields(spider), has_more_keys=spider.selection is None, **kwargs)
-
-    def export_item(self, item: Any) -> None:
-        """Write a record, a row that ``exporters.exploded_rows`` has made, or a failure."""
-        data = table_row(item) if isinstance(item, Record) else ItemAdapter(item).asdict()
-        row = flat_row(data, self.fields)
-        if self._table is None:
-            own = item.data if isinstance(item, Record) else data
-            more = flat_row(own, self.fields) if self._may_grow else {}
-            self._table = self._open([*self._titles, *(name for name in more if name not in self._titles)])
-        self._table.write({self._titles.get(name, name): _cell(name, value) for name, value in row.items()})
+    def write_row(self, row: dict[str, Any]) -> None:
+        self._opened().write({title: _cell(title, value) for title, value in row.items()})
 
     def finish_exporting(self) -> None:
-        self._table = self._table or self._open(self._titles)
-        if self._book is not self.file:
+        self._opened()
+        if self._owns_book:
             self._book.close()
 
-    def _open(self, names: Iterable[str]) -> XlsxTable:
-        self._book = self.file if isinstance(self.file, XlsxBook) else XlsxBook(self.file)
-        return self._book.table(self.sheet, [self._titles.get(name, name) for name in names])
+    def _opened(self) -> XlsxTable:
+        self._sheet = self._sheet or self._book.table(self.table.title, self.titles.values())
+        return self._sheet
 
 
 def _cell(name: str, value: Any) -> Any:

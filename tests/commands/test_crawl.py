@@ -22,7 +22,7 @@ from scrapy.settings import Settings
 
 import crawler.settings
 import social_retail_crawler
-from crawler.commands.crawl import check_arguments, with_formats_of_gzip
+from crawler.commands.crawl import check_arguments, with_format
 from crawler.commands.exit_codes import WRONG_USE
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spider
@@ -119,20 +119,18 @@ def test_us_17_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
 @pytest.mark.parametrize(
     ("uri", "result"),
     [
-        ("out.csv.gz", "csv"),
-        ("out.jsonl.gz", "jsonl"),
-        ("out.json.gz", "json"),
-        ("out.gz", "jsonlines"),
-        ("s3://bucket/%(time)s.xml.gz", "xml"),
+        ("out.csv.gz", "out.csv.gz:csv"),
+        ("out.jsonl.gz", "out.jsonl.gz:jsonl"),
+        ("out.json.gz", "out.json.gz:json"),
+        ("out.gz", "out.gz:jsonl"),
+        ("s3://bucket/%(time)s.xml.gz", "s3://bucket/%(time)s.xml.gz:xml"),
+        ("out.gz:csv", "out.gz:csv"),
+        ("-:jsonl", "-:jsonl"),
+        ("out.csv", "out.csv"),
     ],
 )
 def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: str) -> None:
-    formats = project_settings().getwithbase("FEED_EXPORTERS").keys()
-    feeds: dict[str, dict[str, Any]] = {uri: {"format": "gz", "overwrite": True}, "other": {"format": "gzip"}}
-    assert with_formats_of_gzip(feeds, formats) == {
-        uri: {"format": result, "overwrite": True},
-        "other": {"format": "gzip"},
-    }
+    assert with_format(uri, project_settings().getwithbase("FEED_EXPORTERS").keys()) == result
 
 
 @pytest.mark.parametrize(
@@ -144,9 +142,8 @@ def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: st
     ],
 )
 def test_us_15_a_compressed_feed_without_a_format_is_refused(uri: str, problem: str) -> None:
-    formats = project_settings().getwithbase("FEED_EXPORTERS").keys()
     with pytest.raises(ValueError, match=problem):
-        with_formats_of_gzip({uri: {"format": "gz"}}, formats)
+        with_format(uri, project_settings().getwithbase("FEED_EXPORTERS").keys())
 
 
 def test_us_15_us_16_a_compressed_csv_feed_without_a_failures_feed(tmp_path: Path) -> None:

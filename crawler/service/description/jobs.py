@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -15,7 +16,7 @@ from crawler.errors import (
     PayloadTooLarge,
     UnsupportedMediaType,
 )
-from crawler.jobs.output import FORMATS
+from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED, Format, Kind
 from crawler.platforms.model import Model
 from crawler.service.description.contract import Detail, Time
 from crawler.service.description.headers import JOB_HEADERS, TEXT
@@ -33,7 +34,6 @@ from crawler.service.description.operations import (
     success,
 )
 from crawler.service.description.schemas import Json, Refs, params_schema
-from crawler.service.jobs.records import MEDIA_TYPES
 from crawler.service.jobs.uploads import SUFFIXES
 
 UPLOAD_ERRORS = (
@@ -279,28 +279,17 @@ def _of_job(ref: Refs) -> Json:
         " job that is done or cancelled is deleted."
     )
     cancelled = {"204": empty("The job was cancelled or deleted.")}
-    records = (
-        "The records of a job.\n"
-        "The records that were stored when the response began, also while the job runs. `csv` has the columns of one"
-        " scraper; `xlsx` has a sheet for each."
-    )
+    records = "The records of a job.\nThe records that were stored when the response began, also while the job runs."
     failed = (
         "The failures of a job.\n"
         "Targets that ended with an error, and lines that are not targets, with their line numbers."
     )
     retried = "Queue failed targets again, and resume paused ones.\nThe targets of a cancelled job cannot be retried."
     waiting = {"202": response("The targets were queued.", ref[JobRetried])}
-    lines: Json = {"text/csv": {"schema": TEXT}, MEDIA_TYPES["jsonl"]: {"schema": TEXT}}
-    contents: Json = lines | {
-        JSON: {"schema": {"type": "array", "items": ref[RecordLine]}},
-        MEDIA_TYPES["xlsx"]: {"schema": TEXT | {"format": "binary"}},
-    }
     selection = (
-        query("format", "The format of the response.", TEXT | {"enum": [*FORMATS], "default": "jsonl"}),
         query("fields", "The fields of the data, with commas between them.", TEXT),
         query("explode", "The list whose entries are the rows.", TEXT),
     )
-    formats = query("format", "The format of the response.", TEXT | {"enum": ["jsonl", "csv"]})
     outcomes = (
         query("scraper", "Only targets of this scraper.", TEXT),
         query("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
@@ -313,12 +302,31 @@ def _of_job(ref: Refs) -> Json:
             "delete": operation("delete-job", deleted, cancelled | unknown, job_id),
         },
         "/records": {
-            "get": operation("job-records", records, _streamed(contents) | unknown, job_id, *selection, *outcomes)
+            "get": operation(
+                *("job-records", records, _streamed(SERVED, ref[RecordLine]) | unknown),
+                *(job_id, _format(SERVED), *selection, *outcomes),
+            )
         },
-        "/failures": {"get": operation("job-failures", failed, _streamed(lines) | unknown, job_id, formats, *outcomes)},
+        "/failures": {
+            "get": operation(
+                *("job-failures", failed, _streamed(OF_FAILURES, TEXT) | unknown),
+                *(job_id, _format(OF_FAILURES), *outcomes),
+            )
+        },
         "/retry": {"post": operation("retry-job", retried, waiting | unknown, job_id)},
     }
 
 
-def _streamed(contents: Json) -> Json:
+def _format(known: Mapping[str, Format]) -> Json:
+    """Return the query parameter that selects one of some formats. The console shows its ``x-formats``."""
+    names = "; ".join(f"`{name}` ({each.title}): {each.purpose}" for name, each in known.items())
+    own = {"x-formats": {name: {"title": each.title, "kind": each.kind} for name, each in known.items()}}
+    text = f"The format of the response, instead of the header `Accept`. {names}."
+    return query("format", text, TEXT | {"enum": [*known], "default": DEFAULT.name} | own)
+
+
+def _streamed(known: Mapping[str, Format], line: Json) -> Json:
+    """Return the response with the outcomes of a job in one of some formats. ``line``: the schema of a line."""
+    schemas: dict[Kind, Json] = {"array": {"type": "array", "items": line}, "book": TEXT | {"format": "binary"}}
+    contents = {each.media_type.partition(";")[0]: {"schema": schemas.get(each.kind, TEXT)} for each in known.values()}
     return {"200": empty("The outcomes.", ("X-Next-Cursor", "ETag")) | {"content": contents}}

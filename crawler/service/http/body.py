@@ -16,6 +16,7 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.outputs.columns import column_type_of_models
+from crawler.outputs.formats import DEFAULT
 from crawler.outputs.selection import Selection
 from crawler.reading.json import refuse_constant, unique_keys
 from crawler.registry import find_scraper
@@ -23,6 +24,7 @@ from crawler.registry import find_scraper
 if TYPE_CHECKING:
     from twisted.web.server import Request
 
+    from crawler.outputs.formats import Format
     from crawler.service.calls.envelope import Call
 
 SCRAPERS = "/v1/scrapers"
@@ -88,6 +90,29 @@ def read_query(request: Request, parameters: Mapping[str, tuple[str, str]]) -> d
         if not re.fullmatch(pattern, values[name]):
             raise InvalidRequest.of(name, f"expected {description}")
     return values
+
+
+def accepted(accept: str, known: Mapping[str, Format]) -> str:
+    """Return the name of the format that a value of ``Accept`` prefers, or else the default format.
+
+    >>> from crawler.outputs.formats import SERVED
+    >>> [accepted(value, SERVED) for value in ("text/csv", "application/json, */*", "text/*, application/json;q=0.5")]
+    ['csv', 'jsonl', 'csv']
+    >>> accepted("text/html", SERVED)
+    'jsonl'
+    """
+    qualities: dict[str, float] = {}
+    for each in accept.split(","):
+        media_type, _, parameters = each.partition(";")
+        found = re.search(r"\bq\s*=\s*([01](?:\.[0-9]*)?)", parameters)
+        qualities[media_type.strip().lower()] = float(found[1]) if found else 1.0
+
+    def quality(each: Format) -> float:
+        media_type = each.media_type.partition(";")[0]
+        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next((qualities[name] for name in ranges if name in qualities), 0.0)
+
+    return max((DEFAULT, *known.values()), key=quality).name
 
 
 def headers_of(request: Request) -> dict[str, str]:

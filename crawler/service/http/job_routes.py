@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +18,14 @@ from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Over
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
-from crawler.jobs.output import FORMATS
+from crawler.outputs.formats import OF_FAILURES, SERVED
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
 from crawler.service.http.body import (
     MAX_BODY_BYTES,
     MAX_PAGE,
     PAGE_LIMIT,
+    accepted,
     read_object,
     read_query,
     require_method,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Store
+    from crawler.outputs.formats import Format
     from crawler.service.clients.keys import Holder
     from crawler.service.jobs.runs import Runs
 
@@ -81,12 +83,12 @@ _POSITIONS = {
     "scraper": (".{1,100}", "the name of a scraper"),
 }
 RECORDS_QUERY = {
-    "format": ("|".join(FORMATS), f"one of {', '.join(FORMATS)}"),
+    "format": ("|".join(SERVED), f"one of {', '.join(SERVED)}"),
     "fields": (".{1,4000}", "names of fields, with commas between them"),
     "explode": (".{1,200}", "the name of a list"),
     **_POSITIONS,
 }
-FAILURES_QUERY = {"format": ("jsonl|csv", "jsonl or csv"), **_POSITIONS}
+FAILURES_QUERY = {"format": ("|".join(OF_FAILURES), f"one of {', '.join(OF_FAILURES)}"), **_POSITIONS}
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
 
 
@@ -233,18 +235,20 @@ class JobRoutes:
         return json_response(202, {"retried": retried, "job": reports.describe(found, self.keep_days)}, call)
 
     async def _records(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
-        query = read_query(request, RECORDS_QUERY)
-        selected = await self._selected(query, job)
+        selected = await self._selected(read_query(request, RECORDS_QUERY), call, job, SERVED)
         rows = await records.shapes(self.jobs, job, selected)
         return await self._streamed(
             request, call, job, selected, lambda: records.records(self.jobs, job, selected, rows, self.settings)
         )
 
     async def _failures(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
-        selected = await self._selected(read_query(request, FAILURES_QUERY), job)
-        return await self._streamed(request, call, job, selected, lambda: records.failures(self.jobs, job, selected))
+        selected = await self._selected(read_query(request, FAILURES_QUERY), call, job, OF_FAILURES)
+        return await self._streamed(
+            request, call, job, selected, lambda: records.failures(self.jobs, job, selected, self.settings)
+        )
 
-    async def _selected(self, query: dict[str, str], job: Job) -> Selected:
+    async def _selected(self, query: dict[str, str], call: Call, job: Job, known: Mapping[str, Format]) -> Selected:
+        query.setdefault("format", accepted(call.request_headers.get("accept", ""), known))
         cursor = Cursor.parse(query.pop("after", f"{job.id}.0"))
         if cursor.job != job.id:
             raise InvalidRequest.of("after", f"the cursor belongs to a different job than {job.id}")
@@ -261,12 +265,12 @@ class JobRoutes:
         pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
     ) -> Answer:
         accepted = call.request_headers.get("accept-encoding", "")
-        coding = "" if selected.format in records.FILES else best_coding(accepted)
+        coding = "" if selected.is_file else best_coding(accepted)
         etag = selected.etag(job, coding)
-        headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept-Encoding"}
+        headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept, Accept-Encoding"}
         if job.ended is not None and not job.counts["running"]:
             headers |= {"ETag": etag, "Cache-Control": "private, no-cache"}
-        media_type = records.MEDIA_TYPES[selected.format]
+        media_type = selected.form.media_type
         if "ETag" in headers and has_copy(call, etag):
             return raw_response(call, media_type, b"", headers, status=304)
         if coding:
@@ -274,7 +278,7 @@ class JobRoutes:
         whole = raw_response(call, media_type, b"", headers)
         if request.method == b"HEAD":
             return StreamedAnswer(whole.status, whole.headers, b"")
-        async with self._writing if selected.format in records.FILES else nullcontext():
+        async with self._writing if selected.is_file else nullcontext():
             made = await pieces()
         made = compressed_pieces(made, coding) if coding else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)

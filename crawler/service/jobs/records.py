@@ -1,4 +1,4 @@
-"""The records of a job as a response: pages of JSON Lines, JSON or CSV, or a whole Excel file.
+"""The records of a job as a response: pages of text, or a whole workbook.
 
 Each page is read in a short transaction of its own. A response contains the outcomes that were stored at its start, so
 that the cursor for the next response can be sent in a header.
@@ -18,11 +18,11 @@ from typing import IO, TYPE_CHECKING
 
 from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
-from crawler.jobs.output import TABLES, Layout, Output
+from crawler.jobs.output import Layout, Output
 from crawler.jobs.rows import Shape, failure_line, shapes_of
-from crawler.outputs.csv_exporter import CsvExporter
-from crawler.outputs.exporters import JsonLinesExporter
-from crawler.outputs.failures import FAILURE_KEYS
+from crawler.outputs.exporters import open_exporter
+from crawler.outputs.failures import FAILURES
+from crawler.outputs.formats import DEFAULT, SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,15 +31,8 @@ if TYPE_CHECKING:
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.outputs.formats import Format
 
-MEDIA_TYPES = {
-    "jsonl": "application/x-ndjson",
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
-FILES = {"xlsx"}
-"""Formats whose files can be sent only when they are complete."""
 PAGE = 8
 """Number of outcomes that are read at once. A record may have 100 kB, and its objects take ten times as much."""
 PIECE_BYTES = 65_536
@@ -51,7 +44,7 @@ MAX_FILE_BYTES = 1_000_000_000
 class Selected:
     """What a response contains: its outcomes, the fields of their records, and the format."""
 
-    format: str = "jsonl"
+    format: str = DEFAULT.name
     fields: str | None = None
     explode: str | None = None
     scraper: str | None = None
@@ -59,6 +52,16 @@ class Selected:
     after: int = 0
     until: int = 0
     """The sequence number of the last outcome. ``after`` is the one before the first outcome."""
+
+    @property
+    def form(self) -> Format:
+        """The format."""
+        return SERVED[self.format]
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the format is a file that can be sent only when it is complete."""
+        return self.form.kind == "book"
 
     def has(self, line: Line) -> bool:
         """Whether the response contains this outcome."""
@@ -104,11 +107,10 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
         found = shapes_of(job, names, own, selected.explode, selected.fields)
     except ValueError as error:
         raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
-    if len(found) > 1 and selected.format in TABLES:
+    if len(found) > 1 and selected.form.kind == "table":
+        others = ", ".join(name for name, each in SERVED.items() if each.kind != "table")
         columns = ", ".join(found)
-        raise InvalidRequest.of(
-            "scraper", f"the columns of {columns} differ: choose a scraper, or format=jsonl, json or xlsx"
-        )
+        raise InvalidRequest.of("scraper", f"the columns of {columns} differ: choose a scraper, or one of {others}")
     return found
 
 
@@ -121,21 +123,17 @@ async def records(
         InvalidRequest: a file would be too large.
     """
     created = datetime.fromtimestamp(job.created, UTC)
-    if selected.format in FILES:
+    if selected.is_file:
         return _pieces(await _file(_selected(jobs, job, selected), selected.format, rows, settings, created))
     buffer = Buffer()
     output = Output(Layout(f"records.{selected.format}"), rows, settings, created, stream=buffer)
     return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
 
 
-async def failures(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[bytes]:
-    """Return the pieces of the response with the failures of a job, as JSON Lines or CSV."""
+async def failures(jobs: Jobs, job: Job, selected: Selected, settings: BaseSettings) -> AsyncIterator[bytes]:
+    """Return the pieces of the response with the failures of a job."""
     buffer = Buffer()
-    is_table = selected.format == "csv"
-    exporter: CsvExporter | JsonLinesExporter = (
-        CsvExporter(buffer, fields_to_export=[*FAILURE_KEYS]) if is_table else JsonLinesExporter(buffer)
-    )
-    exporter.start_exporting()
+    exporter = open_exporter(selected.form, buffer, FAILURES, settings)
 
     def write(line: Line) -> None:
         if line.is_failure:

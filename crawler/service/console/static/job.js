@@ -9,8 +9,9 @@ import { Failure } from "./result.js";
 const READ_SECONDS = 2;
 const FAILURES = 20; // failures of a code that are shown
 
-/** The formats of records: name, and whether a file has the columns of one scraper. */
-const FORMATS = { xlsx: ["Excel", false], csv: ["CSV", true], jsonl: ["JSON Lines", false], json: ["JSON", false] };
+/** The formats of records: name, and the title and kind of the format. */
+const formatsOf = (contract) =>
+  Object.entries(contract.paths["/v1/jobs/{job_id}/records"].get.parameters.find(({ name }) => name === "format").schema["x-formats"]);
 
 const failedOf = ({ failed, dead }) => failed + dead;
 
@@ -115,9 +116,9 @@ function Download({ job, contract }) {
     html`<p class="none">In Excel and CSV, a list is one cell, unless you choose a row for each of its entries.</p>`}
     ${list && held.length < chosen.length && html`<p class="none">Only records of ${held.join(", ")} have this list.</p>`}
     <div class="actions">
-      ${Object.entries(FORMATS).map(([format, [title, isOfOne]]) => {
-        const isOff = Boolean(reading) || (isOfOne && held.length > 1);
-        return html`<button type="button" class=${format === "xlsx" ? "main" : ""} aria-disabled=${String(isOff)}
+      ${formatsOf(contract).map(([format, { title, kind }], index) => {
+        const isOff = Boolean(reading) || (kind === "table" && held.length > 1);
+        return html`<button type="button" class=${index ? "" : "main"} aria-disabled=${String(isOff)}
           onClick=${() => isOff || saveAs(format)}>${title}</button>`;
       })}
       ${failedOf(job.targets) > 0 &&

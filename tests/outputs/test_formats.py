@@ -1,0 +1,71 @@
+"""The table of formats: everything that names a format takes it from there."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
+
+from crawler.components import COMPONENTS
+from crawler.outputs.columns import Struct
+from crawler.outputs.exporters import open_exporter
+from crawler.outputs.formats import FORMATS, NAMES, SERVED, Format, format_of
+from crawler.outputs.tables import Table
+from crawler.service.description import openapi
+from crawler.service.http.job_routes import RECORDS_QUERY
+from tests.reference_tables import PARTS, written
+
+
+@pytest.mark.parametrize("page", PARTS, ids=lambda page: page.name)
+def test_the_documents_have_the_current_tables(page: Path) -> None:
+    assert page.read_text() == written(page)
+
+
+def test_names_of_formats_are_distinct() -> None:
+    assert len(NAMES) == sum(1 + len(each.aliases) for each in FORMATS.values())
+    assert set(COMPONENTS["FEED_EXPORTERS"]) == set(NAMES)
+
+
+def test_the_routes_and_their_description_have_the_served_formats() -> None:
+    route = openapi.document()["paths"]["/v1/jobs/{job_id}/records"]["get"]
+    (parameter,) = (each for each in route["parameters"] if each.get("name") == "format")
+    assert parameter["schema"]["enum"] == list(SERVED) == RECORDS_QUERY["format"][0].split("|")
+    assert set(route["responses"]["200"]["content"]) == {each.media_type.split(";")[0] for each in SERVED.values()}
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("out.csv", "csv"),
+        ("s3://bucket/out.jl.gz", "jsonl"),
+        ("a/b.xlsx", "xlsx"),
+        ("out.JSON", None),
+        ("out", None),
+        ("out.tsv.gz", None),
+    ],
+)
+def test_a_format_is_found_by_the_suffix(location: str, name: str | None) -> None:
+    found = format_of(location)
+    assert (found and found.name) == name
+
+
+@pytest.mark.parametrize("chosen", FORMATS.values(), ids=str)
+def test_each_format_writes_rows_without_a_crawl(chosen: Format) -> None:
+    file = io.BytesIO()
+    exporter = open_exporter(chosen, file, Table(Struct({"name": "text"})), Settings())
+    exporter.export_item({"name": "Müsli"})
+    exporter.finish_exporting()
+    assert isinstance(exporter, load_object(chosen.exporter))
+    content = file.getvalue()
+    if chosen.kind == "lines":
+        assert [json.loads(line) for line in content.splitlines()] == [{"name": "Müsli"}]
+    elif chosen.kind == "array":
+        assert json.loads(content) == [{"name": "Müsli"}]
+    elif chosen.kind == "table":
+        assert content.decode().splitlines() == ["name", "Müsli"]
+    else:
+        assert content.startswith(b"PK")
