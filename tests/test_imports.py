@@ -50,7 +50,8 @@ LAYERS = {
     "configuration.descriptions": 0,
     "settings": 9,
     "configuration": 10,
-    "components": 0,
+    "outputs.formats": 0,
+    "components": 1,
     "addon": 10,
     "commands": 13,
 }

@@ -19,8 +19,9 @@ from fsspec.implementations.local import LocalFileSystem
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
 from crawler.outputs.exporters import JsonLinesExporter, open_exporter
-from crawler.outputs.failures import AUTO, AUTO_URI, FAILURES
+from crawler.outputs.failures import AUTO, AUTO_URI
 from crawler.outputs.formats import FORMATS, format_of
+from crawler.outputs.tables import FAILURES
 from crawler.outputs.xlsx import XlsxBook
 
 if TYPE_CHECKING:

@@ -8,15 +8,11 @@ from typing import Any
 from scrapy.extensions.feedexport import ItemFilter
 from scrapy.utils.misc import load_object
 
-from crawler.outputs.columns import Struct
-from crawler.outputs.tables import Table
 from crawler.targets.target import InvalidTarget, Outcome
 
 ERROR_KEYS = ("code", "message", "retryable", "details", "upstream")
 FAILURE_KEYS = ("id", "root", "scraper", "params", "parent", "line", *ERROR_KEYS)
 """The keys of a failure's line. ``root`` occurs only in exhaustive crawls."""
-FAILURES = Table(Struct(dict.fromkeys(FAILURE_KEYS, "json")), title="failures")
-"""The table of failures: a column for each key."""
 
 AUTO = "auto"
 """Value of ``FAILURES_FEED``: a file in the folder ``failures``, except for single targets."""

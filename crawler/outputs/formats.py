@@ -51,22 +51,6 @@ FORMATS = {
     each.name: each
     for each in (
         Format(
-            "xlsx",
-            "Excel",
-            "crawler.outputs.xlsx.XlsxExporter",
-            "book",
-            "spreadsheets, with types; a sheet for each scraper",
-            media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        ),
-        Format(
-            "csv",
-            "CSV",
-            "crawler.outputs.csv_exporter.CsvExporter",
-            "table",
-            "spreadsheets; the columns of one scraper",
-            media_type="text/csv; charset=utf-8",
-        ),
-        Format(
             "jsonl",
             "JSON Lines",
             "crawler.outputs.exporters.JsonLinesExporter",
@@ -82,6 +66,22 @@ FORMATS = {
             "array",
             "small outputs, as one array",
             media_type="application/json",
+        ),
+        Format(
+            "csv",
+            "CSV",
+            "crawler.outputs.csv_exporter.CsvExporter",
+            "table",
+            "spreadsheets; the columns of one scraper",
+            media_type="text/csv; charset=utf-8",
+        ),
+        Format(
+            "xlsx",
+            "Excel",
+            "crawler.outputs.xlsx.XlsxExporter",
+            "book",
+            "spreadsheets, with types; a sheet for each scraper",
+            media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ),
     )
 }

@@ -10,6 +10,7 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import Struct, column_type_of_models
+from crawler.outputs.failures import FAILURE_KEYS
 from crawler.outputs.selection import flat_columns, flat_row, table_columns, table_row
 from crawler.targets.target import Record
 
@@ -49,6 +50,10 @@ class Table:
         if isinstance(named, Mapping):
             return dict(named)
         return {name: name for name in named or flat_columns(self.fields)}
+
+
+FAILURES = Table(Struct(dict.fromkeys(FAILURE_KEYS, "json")), title="failures")
+"""The table of failures: a column for each key."""
 
 
 class TableExporter(BaseItemExporter):

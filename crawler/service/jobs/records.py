@@ -21,8 +21,8 @@ from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import Layout, Output
 from crawler.jobs.rows import Shape, failure_line, shapes_of
 from crawler.outputs.exporters import open_exporter
-from crawler.outputs.failures import FAILURES
 from crawler.outputs.formats import DEFAULT, SERVED
+from crawler.outputs.tables import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

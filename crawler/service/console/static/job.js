@@ -9,9 +9,11 @@ import { Failure } from "./result.js";
 const READ_SECONDS = 2;
 const FAILURES = 20; // failures of a code that are shown
 
-/** The formats of records: name, and the title and kind of the format. */
-const formatsOf = (contract) =>
-  Object.entries(contract.paths["/v1/jobs/{job_id}/records"].get.parameters.find(({ name }) => name === "format").schema["x-formats"]);
+/** The formats of records, those for people first: name, and the title and kind of the format. */
+function formatsOf(contract) {
+  const { schema } = contract.paths["/v1/jobs/{job_id}/records"].get.parameters.find(({ name }) => name === "format");
+  return Object.entries(schema["x-formats"]).reverse();
+}
 
 const failedOf = ({ failed, dead }) => failed + dead;
 
@@ -118,7 +120,7 @@ function Download({ job, contract }) {
     <div class="actions">
       ${formatsOf(contract).map(([format, { title, kind }], index) => {
         const isOff = Boolean(reading) || (kind === "table" && held.length > 1);
-        return html`<button type="button" class=${index ? "" : "main"} aria-disabled=${String(isOff)}
+        return html`<button type="button" class=${index === 0 ? "main" : ""} aria-disabled=${String(isOff)}
           onClick=${() => isOff || saveAs(format)}>${title}</button>`;
       })}
       ${failedOf(job.targets) > 0 &&
