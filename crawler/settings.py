@@ -274,8 +274,6 @@ class Settings(Described):
     """Maximum number of jobs of a client that are not done."""
     JOBS_KEEP: PositiveSeconds = 30.0
     """Days after which a client's finished job and its records are deleted."""
-    WEBHOOK_PRIVATE: Switch = False
-    """Whether webhooks at private addresses are allowed, also without TLS (docs/webhooks.md)."""
     WEBHOOK_SECRET: Optional[setting_types.Text] = None
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -159,9 +160,9 @@ def sqlite_store(tmp_path: Path) -> str:
     return str(tmp_path / "jobs.sqlite3")
 
 
-@pytest.fixture
-def postgresql_store(postgresql: str) -> Iterator[str]:
-    """The URL of an empty database."""
+@contextmanager
+def empty_database(postgresql: str) -> Iterator[str]:
+    """Create an empty database on a server, and drop it at the end. Return its URL."""
     name = f"jobs_{os.getpid()}_{next(DATABASES)}"
     engine = sa.create_engine(postgresql.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -170,6 +171,13 @@ def postgresql_store(postgresql: str) -> Iterator[str]:
     with engine.connect() as connection:
         connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
     engine.dispose()
+
+
+@pytest.fixture
+def postgresql_store(postgresql: str) -> Iterator[str]:
+    """The URL of an empty database."""
+    with empty_database(postgresql) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite_store", "postgresql_store"])

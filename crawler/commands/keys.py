@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
 from scrapy.exceptions import UsageError
 
 from crawler.commands.options import at_least_one
@@ -17,9 +18,9 @@ from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
+from crawler.platforms.model import first_problem
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import export, monthly_quota, quota_text
-from crawler.service.webhooks.signed_request import check_url
+from crawler.service.clients.keys import Holder, Webhook, export, monthly_quota, new_secret, quota_text
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store
@@ -29,10 +30,10 @@ class Command(CheckedCommand):
     """Create, list, revoke and export the endpoint's API keys, set quotas and webhooks, and print usage.
 
     create: prints a new key, which cannot be printed again. list: prints all keys with their ids, clients and limits.
-    revoke: revokes the key with this id. export: prints the hashes of the valid keys, as a value for the setting
-    API_KEYS. quota: limits the billable calls of a client in a month, with all of its keys together; none removes the
-    limit, and without a value the limit is printed. usage: prints the calls of the last 31 days, of one or all clients.
-    webhook: sends the events of a client's jobs and asynchronous calls to a URL (docs/webhooks.md). For a client
+    revoke: revokes the key with this id. export: prints the hashes of the valid keys, and the webhooks, as a value for
+    the setting API_KEYS. quota: limits the billable calls of a client in a month, with all of its keys together; none
+    removes the limit, and without a value the limit is printed. usage: prints the calls of the last 31 days, of one or
+    all clients. webhook: sends an event to a URL when a job of a client is done (docs/webhooks.md). For a client
     without a secret, it prints a new one, which signs the events and cannot be printed again; none deletes URL and
     secret, and without a value the URL is printed.
     """
@@ -57,6 +58,7 @@ class Command(CheckedCommand):
             help="billable calls per month of the client, with all of its keys, such as 100000/month"
             " (default is the client's current quota, if any)",
         )
+        parser.add_argument("--secret", help="secret of the webhook (default is the current secret, or a new one)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         store = KeyStore(keys_file(self.settings))
@@ -76,7 +78,7 @@ class Command(CheckedCommand):
                 case ["usage", *client] if len(client) <= 1:
                     self._print_usage(client)
                 case ["webhook", client, *url] if len(url) <= 1:
-                    self._webhook(store, client, *url)
+                    self._webhook(store, client, opts.secret, *url)
                 case _:
                     raise self.wrong_arguments()
         except (StoreUnavailable, sqlite3.Error) as error:
@@ -84,7 +86,7 @@ class Command(CheckedCommand):
             self.fail(f"{place} cannot be read: {error.__cause__ or error}.")
 
     def _store(self) -> Store:
-        """Return the store of jobs, which also contains usage and webhooks."""
+        """Return the store of jobs, which also contains usage."""
         from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         return Store(store_location(self.settings))
@@ -117,38 +119,43 @@ class Command(CheckedCommand):
             if not store.set_quota(client, new):
                 self._fail_without_key(client)
             return
-        valid = (key.holder for key in store.all() if key.revoked is None)
-        found = next((holder for holder in valid if holder.client == client), None)
+        found = self._holder(store, client)
         if found is None:
-            self._fail_without_key(client)
-        elif found.quota is None:
+            return
+        if found.quota is None:
             print("none")
         else:
             work = partial(quotas.report, client=client, quota=found.quota)
             state = self._store().transact_sync(work, write=False)
             print(f"{quota_text(found.quota)}  used {state['used']}  resets at {state['resets_at']}")
 
-    def _webhook(self, keys: KeyStore, client: str, url: str | None = None) -> None:
+    def _webhook(self, store: KeyStore, client: str, secret: str | None, url: str | None = None) -> None:
         """Set or delete (``none``) the webhook of a client. Without a URL, print the current URL."""
-        from crawler.service.webhooks import outbox  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-
-        configured = {key["client"] for key in self.settings.getdict("API_KEYS").values()}
-        if client not in (configured or {key.holder.client for key in keys.all() if key.revoked is None}):
-            self._fail_without_key(client)
+        found = self._holder(store, client)
+        if found is None:
             return
-        store = self._store()
+        current = found.webhook
         if url is None:
-            found = store.transact_sync(partial(outbox.find, client=client), write=False)
-            print(found.url if found else "none")
+            print(current.url if current else "none")
         elif url == "none":
-            store.transact_sync(partial(outbox.drop, client=client))
+            store.set_webhook(client, None)
         else:
-            with wrong_use(ValueError):
-                checked = check_url(url, private=self.settings.getbool("WEBHOOK_PRIVATE"))
-            secret = store.transact_sync(partial(outbox.put, client=client, url=checked, secret=None))
-            if secret is not None:
-                print(secret)
+            known = secret or (current.secret if current else None)
+            try:
+                new = Webhook(url=url, secret=known or new_secret())
+            except ValidationError as error:
+                raise UsageError(first_problem(error)) from None
+            store.set_webhook(client, new)
+            if known is None:
+                print(new.secret)
                 print("Save this secret now: it verifies the events, and is not printed again.", file=sys.stderr)
+
+    def _holder(self, store: KeyStore, client: str) -> Holder | None:
+        """Return a client with one of its valid keys. Without a valid key, the command fails."""
+        found = next((key.holder for key in store.all() if key.revoked is None and key.holder.client == client), None)
+        if found is None:
+            self._fail_without_key(client)
+        return found
 
     def _fail_without_key(self, client: str) -> None:
         self.fail(f"No valid key belongs to the client {client!r}. 'scrapy keys list' prints all clients.")

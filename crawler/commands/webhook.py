@@ -13,6 +13,7 @@ from scrapy.exceptions import UsageError
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from crawler.configuration.command import CheckedCommand
+from crawler.service.clients.keys import check_secret
 
 DEFAULT_PORT = 8790
 MAX_BODY_BYTES = 1_000_000
@@ -24,8 +25,7 @@ class Command(CheckedCommand):
     """Receive, verify and print the events of webhooks.
 
     Prints one line of JSON for each event. Signatures are verified with the secret in the environment variable
-    CRAWLER_WEBHOOK_SECRET, and other requests are refused. The endpoint sends events to this machine only with the
-    setting WEBHOOK_PRIVATE (docs/webhooks.md).
+    CRAWLER_WEBHOOK_SECRET, and other requests are refused (docs/webhooks.md).
     """
 
     arguments = "listen"
@@ -38,8 +38,6 @@ class Command(CheckedCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args != ["listen"]:
             raise self.wrong_arguments()
-        from crawler.service.webhooks.outbox import check_secret  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
-
         try:
             secret = check_secret(str(self.settings["WEBHOOK_SECRET"] or ""))
         except ValueError as error:

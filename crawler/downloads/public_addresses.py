@@ -1,4 +1,4 @@
-"""Checks of addresses, for connections to hosts that clients (webhooks) or web pages (browser) choose.
+"""Checks of addresses, for connections to hosts that web pages in the browser choose.
 
 An address is checked after name resolution, and the connection is made to the checked address. So a host name cannot
 resolve to another address after the check.
@@ -43,17 +43,6 @@ def is_public(address: str) -> bool:
     if not ip.is_global or ip.is_multicast or ip.is_reserved or any(ip in network for network in NOT_PUBLIC):
         return False
     return not _is_own(ip)
-
-
-def is_private(address: str) -> bool:
-    """Whether an IP address is loopback or private. Link-local addresses do not count: metadata services use them.
-
-    Unspecified and reserved addresses do not count either.
-    """
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
-        return is_private(str(ip.ipv4_mapped))
-    return ip.is_loopback or (ip.is_private and not (ip.is_link_local or ip.is_unspecified or ip.is_reserved))
 
 
 def _is_own(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.jobs import statements as sql
-from crawler.jobs.events import post_change
+from crawler.jobs.events import post_done
 from crawler.jobs.job import Job
 from crawler.jobs.states import STATES
 from crawler.jobs.store import Session
@@ -50,7 +50,7 @@ class Changes:
         return int(self.jobs[job].seq + self._counts[job]["seq"])
 
     def store(self, now: float) -> None:
-        """Store the new counters, states and tallies of the jobs, and the events for their webhooks.
+        """Store the new counters, states and tallies of the jobs, and the events of jobs that are done.
 
         ``now``: the Unix time of the database, which becomes the end of jobs that end now.
         """
@@ -59,7 +59,7 @@ class Changes:
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
         self.session.execute(sql.COUNT, values)
         for job, new in after.items():
-            post_change(self.session, self.jobs[job], new, now)
+            post_done(self.session, self.jobs[job], new, now)
         tallies = [
             {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
             for (job, kind, name), n in sorted(self.tallies.items())

@@ -1,54 +1,66 @@
-"""The events of clients' jobs, for their webhooks.
+"""The events of clients' jobs, in an outbox: a row for each event that is to be sent to the webhook of a client.
 
-An event is a row of the table ``deliveries``. The event is stored in the transaction that changes the job, so that the
-event of each committed change is sent, even if processes are killed. The endpoint sends the events
-(``service/webhooks/dispatcher.py``).
+An event is stored in the transaction that ends the job, so that the event of each committed end is sent, even if
+processes are killed. The endpoint sends the events (``service/webhooks.py``), and deletes each row when the event is
+delivered or given up. A process claims an event by delaying its next try. If the process is killed, another process
+sends the event after this time, with the same id.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import sqlalchemy as sa
+from sqlalchemy import bindparam as param
 
-from crawler.jobs import statements as sql
 from crawler.jobs.clock import utc_text
-from crawler.jobs.states import STATES, TargetState
+from crawler.jobs.states import STATES
+from crawler.jobs.tables import outbox
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
 
-LEFT: tuple[TargetState, ...] = ("waiting", "running", "paused")
-"""The states of targets that have no outcome yet."""
+PER_CLIENT = 4
+"""Maximum number of events of a client that a process sends at the same time."""
+
+E = outbox.c
+_place = sa.func.row_number().over(partition_by=E.client, order_by=(E.due, E.id)).label("place")
+_waiting = (
+    sa.select(E.id, E.client, E.body, E.tries, _place)
+    .where((E.due <= param("now")) | (E.due > param("far")), E.client.not_in(param("busy", expanding=True)))
+    .subquery()
+)
+DUE = sa.select(_waiting).where(_waiting.c.place <= PER_CLIENT).order_by(_waiting.c.id)
+_CHANGE = sa.update(outbox).where(E.id == param("id_"), E.tries == param("tries_"))
+CLAIM = _CHANGE.values(due=param("due_"), tries=E.tries + 1)
+DELAY = _CHANGE.values(due=param("due_"))
+DROP = sa.delete(outbox).where(E.id.in_(param("ids", expanding=True)))
+OLDEST = sa.select(E.created).order_by(E.id).limit(1)
+ADD = sa.insert(outbox)
 
 
-def id_prefix(time: float) -> str:
-    """Return the first characters of the ids of deliveries made at a Unix time in seconds. The ids sort by time."""
-    return f"msg_{round(time * 1000):012x}"
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event that is to be sent."""
+
+    id: str
+    client: str
+    body: bytes
+    tries: int
+    """The number of tries, with the one that was claimed."""
 
 
-def post(session: Session, client: str, event: str, data: dict[str, Any], now: float) -> str | None:
-    """Store an event for a client. Return the id of its delivery. None: the client has no webhook, nothing is stored.
-
-    ``data``: the event's data, as JSON data. ``now``: the Unix time of the database.
-    """
-    if not session.rows(sql.HAS_WEBHOOK, client=client):
-        return None
-    sent = id_prefix(now) + secrets.token_hex(10)
-    body = orjson.dumps({"type": event, "timestamp": utc_text(now), "data": data})
-    own = {"id": sent, "client": client, "type": event, "body": body}
-    session.execute(sql.ADD_DELIVERY, own | {"created": now, "due": now, "attempts": b"[]"})
-    return sent
-
-
-def post_change(session: Session, before: Any, after: dict[str, Any], now: float) -> None:
-    """Store the event of a client's job that has become done, cancelled or paused.
+def post_done(session: Session, before: Any, after: dict[str, Any], now: float) -> None:
+    """Store the event of a client's job that has become done, again after each retry.
 
     ``before``: the job's row before the change. ``after``: the new values of its state, end and counters. ``now``: the
     Unix time of the database.
     """
-    if before.kind != "job" or not before.owner or (event := _event(before, after)) is None:
+    if not before.owner or before.kind != "job" or after["state"] != "done" or before.state == "done":
         return
     counts: dict[str, int] = {state: after[state] for state in STATES}
     data = {
@@ -57,18 +69,46 @@ def post_change(session: Session, before: Any, after: dict[str, Any], now: float
         "idempotency_key": orjson.loads(before.options).get("key"),
         "targets": {"total": sum(counts.values()), **counts},
         "created_at": utc_text(before.created),
-        "ended_at": None if after["ended"] is None else utc_text(after["ended"]),
+        "ended_at": utc_text(after["ended"]),
     }
-    post(session, before.owner, event, data, now)
+    body = orjson.dumps({"type": "job.done", "timestamp": utc_text(now), "data": data})
+    sorted_by_time = f"msg_{round(now * 1000):012x}{secrets.token_hex(10)}"
+    # A new event is due at every time, also if the clock has jumped.
+    row = {"id": sorted_by_time, "client": before.owner, "body": body, "created": now, "due": 0.0}
+    session.execute(ADD, row)
 
 
-def _event(before: Any, after: dict[str, Any]) -> str | None:
-    """Return the name of the event for a change of a job, or None.
+def due(session: Session, now: float, far: float, busy: Collection[str]) -> list[Event]:
+    """Return the events to send now, at most ``PER_CLIENT`` of a client, without those of ``busy`` clients.
 
-    A cancelled job ends when its last running target has ended. The deletion of targets is not an event.
+    ``far``: a time after all times until which a try may be delayed. An event that is due later was delayed while the
+    clock was ahead, and is due now.
     """
-    if after["state"] != "cancelled":
-        return f"job.{after['state']}" if after["state"] in {"done", "paused"} - {before.state} else None
-    removed = sum(getattr(before, state) - after[state] for state in STATES) > 0
-    ends = any(getattr(before, state) for state in LEFT) and not any(after[state] for state in LEFT)
-    return "job.cancelled" if ends and not removed else None
+    # An empty list would become NULL, and ``NOT IN (NULL)`` holds for no row.
+    rows = session.execute(DUE, {"now": now, "far": far, "busy": ["", *busy]}).fetchall()
+    return [Event(row.id, row.client, row.body, row.tries) for row in rows]
+
+
+def claim(session: Session, events: Iterable[Event], until: float) -> list[Event]:
+    """Claim events until a time. Return them without those that another process has claimed."""
+    return [
+        replace(each, tries=each.tries + 1)
+        for each in events
+        if session.run(CLAIM, id_=each.id, tries_=each.tries, due_=until)
+    ]
+
+
+def delay(session: Session, event: Event, due: float) -> None:
+    """Delay the next try of a claimed event, unless its claim has ended and another process has claimed it."""
+    session.run(DELAY, id_=event.id, tries_=event.tries, due_=due)
+
+
+def drop(session: Session, ids: list[str]) -> None:
+    """Delete events that are delivered or will never be."""
+    session.run(DROP, ids=ids)
+
+
+def age(session: Session, now: float) -> float:
+    """Return the age in seconds of the oldest event that is neither delivered nor given up, 0 without events."""
+    rows = session.rows(OLDEST)
+    return max(0.0, now - rows[0][0]) if rows else 0.0

@@ -22,7 +22,6 @@ from crawler.jobs.tables import (
     WAITING,
     J,
     T,
-    deliveries,
     inputs,
     insert_into,
     jobs,
@@ -31,7 +30,6 @@ from crawler.jobs.tables import (
     seen,
     tallies,
     targets,
-    webhooks,
 )
 
 
@@ -67,8 +65,6 @@ COUNT = _UPDATE_JOB.values({name: param(f"{name}_") for name in (*STATES, "seq",
 SET_OPTIONS = _UPDATE_JOB.values(options=param("options_"))
 MARK_REMOVED = _UPDATE_JOB.values(kind="removed")
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
-HAS_WEBHOOK = sa.select(webhooks.c.client).where(webhooks.c.client == param("client"))
-ADD_DELIVERY = sa.insert(deliveries)
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _WITH_RECORDS = targets.outerjoin(records, _RECORD)
 _NUMBERS = sa.func.count(), sa.func.count(records.c.seq)

@@ -117,26 +117,15 @@ usage = sa.Table(
     sa.Column("billable", sa.BigInteger, nullable=False),
     sa.Column("partial", sa.BigInteger, nullable=False, server_default="0"),
 )
-webhooks = sa.Table(
-    "webhooks",
-    metadata,
-    sa.Column("client", sa.Text, primary_key=True),
-    sa.Column("url", sa.Text, nullable=False),
-    sa.Column("secret", sa.Text, nullable=False),  # signs each delivery, so that it cannot be stored as a hash
-    sa.Column("changed", sa.Double, nullable=False),
-)
-deliveries = sa.Table(  # the events that were sent, or are to be sent, to the webhooks of clients
-    "deliveries",
+outbox = sa.Table(  # the events that are to be sent to the webhooks of clients: see events.py
+    "outbox",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),  # sorted by the time of the event
     sa.Column("client", sa.Text, nullable=False),
-    sa.Column("type", sa.Text, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
-    sa.Column("due", sa.Double),  # the time of the next try; NULL: there is none
+    sa.Column("due", sa.Double, nullable=False),  # the time of the next try
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("delivered", sa.Double),
-    sa.Column("attempts", sa.LargeBinary, nullable=False),  # the results of the tries, as JSON
 )
 T, J = targets.c, jobs.c
 
@@ -151,8 +140,7 @@ _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
 # Targets are claimed in the order in which they are stored, so that few pages change.
 _index("targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING)
-_index("deliveries_due", deliveries.c.due, where=deliveries.c.due.is_not(None))
-_index("deliveries_client", deliveries.c.client, deliveries.c.id)
+_index("outbox_due", outbox.c.due)
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
@@ -185,8 +173,8 @@ def _create(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
 
-def _drop_calls(connection: sa.Connection) -> None:
-    """Drop asynchronous calls, reservations of quotas, and the states of processes."""
+def _to_version_2(connection: sa.Connection) -> None:
+    """Drop asynchronous calls, reservations of quotas, the states of processes, and webhooks that clients have set."""
     calls = "IN (SELECT id FROM jobs WHERE kind = 'calls')"
     for table in ("records", "targets", "tallies"):
         connection.execute(sa.text(f"DELETE FROM {table} WHERE job {calls}"))  # noqa: S608  # constants
@@ -194,8 +182,10 @@ def _drop_calls(connection: sa.Connection) -> None:
     connection.execute(sa.text("DROP INDEX targets_expires"))
     for column in ("ready", "expires"):
         connection.execute(sa.text(f"ALTER TABLE targets DROP COLUMN {column}"))
-    for table in ("idempotency", "quotas", "reservations", "processes", "outcomes", "unread", "successes"):
+    states = ("processes", "outcomes", "unread", "successes")
+    for table in ("idempotency", "quotas", "reservations", *states, "webhooks", "deliveries"):
         connection.execute(sa.text(f"DROP TABLE {table}"))
+    outbox.create(connection)
 
 
-SCHEMA = VersionedSchema(_create, steps=(_drop_calls,))
+SCHEMA = VersionedSchema(_create, steps=(_to_version_2,))

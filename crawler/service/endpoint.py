@@ -11,7 +11,7 @@ import structlog
 
 from crawler.registry import scrapers
 from crawler.runtime.memory import TRIM_SECONDS, trim_heap
-from crawler.service import metrics
+from crawler.service import metrics, webhooks
 from crawler.service.clients import usage
 from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
@@ -79,12 +79,13 @@ class Endpoint:
         prepare_documents(self.parts.service_url)
         self.parts.crawlers.open()
         self.parts.runs.open()
-        self.parts.dispatcher.open()
         self.parts.listings.open()
         tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.job_routes.keep_days)
+        send_events = self.parts.webhooks.send_due
         periodic: tuple[Periodic, ...] = (
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
+            (send_events, webhooks.POLL_SECONDS, "webhooks_failed"),
             (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),
         )
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
@@ -108,7 +109,7 @@ class Endpoint:
             parts.job_routes.close,
             parts.listings.close,
             parts.runs.close,
-            parts.dispatcher.close,
+            parts.webhooks.close,
             self._store_usage,
             parts.store.close,
             parts.shared.close,

@@ -16,10 +16,9 @@ from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.job_routes import JobRoutes
 from crawler.service.http.tools_route import ToolsRoute
-from crawler.service.http.webhook_routes import WebhookRoutes
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
-from crawler.service.webhooks.dispatcher import Dispatcher
+from crawler.service.webhooks import Webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +58,5 @@ class Parts:
         self.runs = Runs(jobs, self.crawlers, lease, exits)
         self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.store, self.settings)
-        private = self.settings.getbool("WEBHOOK_PRIVATE")
-        self.webhook_routes = WebhookRoutes(self.store, private)
-        self.dispatcher = Dispatcher(self.store, private=private)
+        self.webhooks = Webhooks(self.store, keys)
         self.tools = ToolsRoute(address)

@@ -67,6 +67,9 @@ VERSION_1 = (
         f"CREATE TABLE {name} (x INTEGER)"
         for name in ("idempotency", "quotas", "reservations", "processes", "outcomes", "unread", "successes")
     ),
+    "DROP TABLE outbox",
+    "CREATE TABLE webhooks (x INTEGER)",
+    "CREATE TABLE deliveries (x INTEGER)",
     """INSERT INTO jobs (name, owner, kind, state, whole_roots, options, created, waiting)
     SELECT 'calls', 'acme', 'calls', 'open', whole_roots, options, created, 1 FROM jobs""",
     "UPDATE targets SET job = (SELECT id FROM jobs WHERE kind = 'calls') WHERE row = 0",

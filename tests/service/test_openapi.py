@@ -31,13 +31,9 @@ def test_the_document_is_valid() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """An endpoint without a limit on invalid API keys, because these tests use many.
-
-    It sends no webhook events, because Schemathesis generates the URLs of the webhooks.
-    """
-    mute = "from crawler.service.webhooks.dispatcher import Dispatcher; Dispatcher.open = lambda self: None"
+    """An endpoint without a limit on invalid API keys, because these tests use many."""
     log = tmp_path_factory.mktemp("service") / "log"
-    with running(log, "SERVICE_ADDRESS_FAILED_KEYS=0", before=mute) as started:
+    with running(log, "SERVICE_ADDRESS_FAILED_KEYS=0") as started:
         yield started
 
 

@@ -124,15 +124,12 @@ JOB = [
     Row("DELETE", "", 204),
 ]
 """Requests about a job that was made by an upload, with the rest of the path, in this order."""
-GOING = [
+GONE = [
     Row("GET", "/v1/calls", 404, "SCRAPER_NOT_FOUND"),
-    *(Row(method, "/v1/webhook", status) for method, status in (("GET", 200), ("DELETE", 204))),
-    Row("PUT", "/v1/webhook", 400, "INVALID_REQUEST", "sandbox", JSON, b"{}"),
-    Row("POST", "/v1/webhook/test", 400, "INVALID_REQUEST"),
-    Row("GET", "/v1/webhook/deliveries", 200),
+    Row("GET", "/v1/webhook", 404, "SCRAPER_NOT_FOUND"),
 ]
-"""Routes that the next version does not have."""
-ROWS = [*PUBLIC, *CALLS, *USAGE, *JOBS, *GOING]
+"""Routes of version 0.2."""
+ROWS = [*PUBLIC, *CALLS, *USAGE, *JOBS, *GONE]
 
 
 def answer(url: str, row: Row) -> Reply:

@@ -1,4 +1,4 @@
-"""API keys and the quotas of clients in an SQLite file, and the valid keys of this file in memory."""
+"""API keys, quotas and webhooks of clients in an SQLite file, and the valid keys of this file in memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.service.clients.keys import Holder, Key, check_client, find_client, hash_of, holder_of
+from crawler.service.clients.keys import Holder, Key, Webhook, check_client, hash_of, holder_of, webhook_of
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)
@@ -31,8 +32,10 @@ SCHEMA = (
         " revoked INTEGER, rate TEXT, concurrency INTEGER)"
     ),
     "CREATE TABLE IF NOT EXISTS quotas (client TEXT PRIMARY KEY, quota INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS webhooks (client TEXT PRIMARY KEY, url TEXT NOT NULL, secret TEXT NOT NULL)",
 )
 SET_QUOTA = "INSERT INTO quotas (client, quota) VALUES (?, ?) ON CONFLICT (client) DO UPDATE SET quota = excluded.quota"
+SET_WEBHOOK = "INSERT OR REPLACE INTO webhooks (client, url, secret) VALUES (?, ?, ?)"
 
 
 Version = tuple[int, int, int]
@@ -40,7 +43,7 @@ Version = tuple[int, int, int]
 
 
 class KeyStore:
-    """API keys and the quotas of clients in an SQLite file, which only its owner may read and write."""
+    """API keys, quotas and webhooks of clients in an SQLite file, which only its owner may read and write."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -90,16 +93,29 @@ class KeyStore:
         Raises:
             sqlite3.Error: the file cannot be written.
         """
+        if quota is None:
+            return self._change(client, "DELETE FROM quotas WHERE client = ?")
+        return self._change(client, SET_QUOTA, quota)
+
+    def set_webhook(self, client: str, webhook: Webhook | None) -> bool:
+        """Set or remove (None) the webhook of a client. Return False if the client has no valid key.
+
+        Raises:
+            sqlite3.Error: the file cannot be written.
+        """
+        if webhook is None:
+            return self._change(client, "DELETE FROM webhooks WHERE client = ?")
+        return self._change(client, SET_WEBHOOK, webhook.url, webhook.secret)
+
+    def _change(self, client: str, statement: str, *values: object) -> bool:
+        """Run a statement for a client. Return False if the client has no valid key."""
         if not self.path.exists():
             return False
         with self._file.transaction() as database:
             known = "SELECT 1 FROM keys WHERE client = ? AND revoked IS NULL"
             if not database.execute(known, (client,)).fetchone():
                 return False
-            if quota is None:
-                database.execute("DELETE FROM quotas WHERE client = ?", (client,))
-            else:
-                database.execute(SET_QUOTA, (client, quota))
+            database.execute(statement, (client, *values))
         return True
 
     def all(self) -> list[Key]:
@@ -121,9 +137,13 @@ class KeyStore:
             rows = database.execute(
                 "SELECT client, id, rate, concurrency, hash, created, revoked FROM keys ORDER BY created, id"
             )
-            quotas = _quotas(database)
+            quotas = dict(_rows(database, "quotas"))
+            webhooks = {
+                client: Webhook.model_construct(url=url, secret=secret)
+                for client, url, secret in _rows(database, "webhooks")
+            }
             return [
-                Key(Holder(client, key_id, rate, concurrency, quotas.get(client)), *key)
+                Key(Holder(client, key_id, rate, concurrency, quotas.get(client), webhooks.get(client)), *key)
                 for client, key_id, rate, concurrency, *key in rows
             ]
 
@@ -162,14 +182,23 @@ class KeyRing:
                 await self._refresh()
             if self._reading is not None and hash_of(key) not in (self._valid or {}):
                 await asyncio.wait([self._reading])
-            if self._valid is None:
-                raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
+            self._known()
         return holder_of(key, self._valid or {})
 
-    async def find(self, client: str) -> Holder | None:
-        """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
+    async def webhook(self, client: str) -> Webhook | None:
+        """Return the webhook of a client. Raises the errors of ``Keys.webhook``."""
         await self._refresh()
-        return find_client(client, self._valid or {})
+        return webhook_of(client, self._known())
+
+    def _known(self) -> dict[bytes, Holder]:
+        """Return the valid keys that were read last.
+
+        Raises:
+            StoreUnavailable: no keys could be read yet.
+        """
+        if self._valid is None:
+            raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
+        return self._valid
 
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
@@ -210,8 +239,8 @@ class KeyRing:
             self._reading = None
 
 
-def _quotas(database: sqlite3.Connection) -> dict[str, int]:
-    """Return the quota of each client that has one. Files of earlier versions have no table of quotas."""
-    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'quotas'").fetchone():
-        return {}
-    return dict(database.execute("SELECT client, quota FROM quotas"))
+def _rows(database: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a table of clients. Files of earlier versions may lack it."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
+        return []
+    return database.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  # a constant

@@ -1,14 +1,16 @@
-"""API keys, and the quotas of their clients. Only hashes of keys are stored. ``scrapy keys`` manages both."""
+"""API keys, and the quotas and webhooks of their clients. Only hashes of keys are stored."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter, ValidationError
 
 from crawler.configuration.setting_types import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey
@@ -19,9 +21,62 @@ CLIENT = re.compile(rf"[^\W_][\w @.:/+&'(),#-]{{0,{MAX_CLIENT - 1}}}")
 """Matches the valid names of clients: without control characters, and without the first character of a formula."""
 
 
+SECRET_PREFIX = "whsec_"  # noqa: S105  # the prefix of all secrets
+SECRET_BYTES = range(24, 65)
+"""Valid sizes of a webhook's secret, by the Standard Webhooks specification."""
+
+_HTTP_URL = TypeAdapter(HttpUrl)
+
+
+def new_secret() -> str:
+    """Return a new random secret of a webhook."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def check_secret(text: str) -> str:
+    """Check the secret of a webhook, and return it.
+
+    Raises:
+        ValueError: the specification does not allow this secret. The message does not contain it.
+    """
+    try:
+        size = len(base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True))
+    except ValueError:
+        size = 0
+    if not text.startswith(SECRET_PREFIX) or size not in SECRET_BYTES:
+        raise ValueError(
+            f"expected {SECRET_PREFIX} and the Base64 form of {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes"
+        )
+    return text
+
+
+def check_url(text: str) -> str:
+    """Check the URL of a webhook, and return it in ASCII.
+
+    Raises:
+        ValueError: it is not an http or https URL without user name and password.
+    """
+    try:
+        url = _HTTP_URL.validate_python(text)
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"]) from None
+    if url.username or url.password:
+        raise ValueError("expected a URL without user name and password: the secret signs each event")
+    return str(url)
+
+
+class Webhook(BaseModel):
+    """The URL to which the events of a client are sent, and the secret that signs them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Annotated[str, AfterValidator(check_url)]
+    secret: Annotated[str, AfterValidator(check_secret)] = Field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The client that owns a key, the limits of the key, and the quota of the client."""
+    """The client that owns a key, the limits of the key, and the quota and the webhook of the client."""
 
     client: str
     key_id: str
@@ -31,6 +86,7 @@ class Holder:
     """The key's maximum of calls in flight. None: the setting ``KEY_CONCURRENCY`` applies."""
     quota: int | None = None
     """Maximum number of billable calls per month of the client, with all of its keys together. None: no limit."""
+    webhook: Webhook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +116,12 @@ class Keys(Protocol):
             StoreUnavailable: the keys could not be read yet.
         """
 
-    async def find(self, client: str) -> Holder | None:
-        """Return a client with its quota. None: it has no valid key, or the keys could not be read yet."""
+    async def webhook(self, client: str) -> Webhook | None:
+        """Return the webhook of a client. None: it has no webhook, or no valid key.
+
+        Raises:
+            StoreUnavailable: the keys could not be read yet.
+        """
 
 
 class FixedKeys:
@@ -77,8 +137,8 @@ class FixedKeys:
     async def holder(self, key: str | None) -> Holder:
         return holder_of(key, self._valid, self._hint)
 
-    async def find(self, client: str) -> Holder | None:
-        return find_client(client, self._valid)
+    async def webhook(self, client: str) -> Webhook | None:
+        return webhook_of(client, self._valid)
 
 
 def sandbox_keys() -> FixedKeys:
@@ -119,7 +179,7 @@ def monthly_quota(text: str) -> int:
 
 
 class ConfiguredKey(BaseModel):
-    """An API key in the setting ``API_KEYS``: its hash, its client, its limits, and the quota of its client."""
+    """An API key in the setting ``API_KEYS``: its hash and limits, its client, and the client's quota and webhook."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -130,6 +190,8 @@ class ConfiguredKey(BaseModel):
     concurrency: int | None = Field(default=None, ge=1)
     quota: Annotated[str, Expected("a quota such as 100000/month", monthly_quota)] | None = None
     """The client's quota, such as ``100000/month``. All keys of a client share it, so they must have the same quota."""
+    webhook: Webhook | None = None
+    """The client's webhook. All keys of a client must have the same."""
 
 
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey], config=ConfigDict(defer_build=True))
@@ -147,18 +209,22 @@ def configured_keys(keys: object) -> FixedKeys:
         found = _CONFIGURED.validate_python(keys, strict=True)
     except ValidationError as error:
         raise ValueError(first_problem(error)) from None
-    quotas = {key.client: key.quota for key in found.values()}
+    shared = {key.client: key for key in found.values()}
     valid = {}
     for key_id, key in found.items():
-        if key.quota != quotas[key.client]:
-            raise ValueError(f"{key_id}.quota: all keys of the client {key.client!r} must have the same quota")
+        for name in ("quota", "webhook"):
+            if getattr(key, name) != getattr(shared[key.client], name):
+                raise ValueError(f"{key_id}.{name}: all keys of the client {key.client!r} must have the same {name}")
         quota = monthly_quota(key.quota) if key.quota else None
-        valid[bytes.fromhex(key.hash)] = Holder(key.client, key_id, key.rate, key.concurrency, quota)
+        valid[bytes.fromhex(key.hash)] = Holder(key.client, key_id, key.rate, key.concurrency, quota, key.webhook)
     return FixedKeys(valid)
 
 
 def export(keys: Iterable[Key]) -> str:
-    """Return the keys that are not revoked as a value for the setting ``API_KEYS``: hashes, clients and limits."""
+    """Return the keys that are not revoked as a value for the setting ``API_KEYS``.
+
+    It has hashes, clients and limits, and the webhooks of clients with their secrets.
+    """
     configured = {
         key.holder.key_id: ConfiguredKey(
             client=key.holder.client,
@@ -166,6 +232,7 @@ def export(keys: Iterable[Key]) -> str:
             rate=key.holder.rate,
             concurrency=key.holder.concurrency,
             quota=quota_text(key.holder.quota) if key.holder.quota else None,
+            webhook=key.holder.webhook,
         )
         for key in keys
         if key.revoked is None
@@ -190,9 +257,9 @@ def holder_of(key: str | None, valid: Mapping[bytes, Holder], hint: str = "") ->
     return holder
 
 
-def find_client(client: str, valid: Mapping[bytes, Holder]) -> Holder | None:
-    """Return a client with one of its valid keys, or None. ``valid``: as for ``holder_of()``."""
-    return next((each for each in valid.values() if each.client == client), None)
+def webhook_of(client: str, valid: Mapping[bytes, Holder]) -> Webhook | None:
+    """Return the webhook of a client that has a valid key, or None. ``valid``: as for ``holder_of()``."""
+    return next((each.webhook for each in valid.values() if each.client == client), None)
 
 
 def hash_of(key: str) -> bytes:

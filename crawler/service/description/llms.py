@@ -41,7 +41,7 @@ A job scrapes many targets in the background. `POST {url}/v1/jobs` with a JSON a
 `exhaustive` or `since`, which read further pages of a listing; `?dry_run=true` only returns what it costs at most.
 `GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=json`, `csv`, `xlsx`;
 `fields`, `explode`, `after`), `/failures` the failed targets; `POST .../retry` repeats them; `DELETE`
-cancels a job, or deletes one that has ended. `PUT {url}/v1/webhook` with `url` sends an event when a job ends.
+cancels a job, or deletes one that has ended.
 
 ## Scrapers
 

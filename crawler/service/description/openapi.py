@@ -62,7 +62,7 @@ def document(service_url: str = "") -> Json:
             ),
             {"name": "service", "description": "The service itself."},
         ],
-        "paths": calls.paths(ref) | status.paths(ref) | jobs.paths(ref) | webhooks.paths(ref),
+        "paths": calls.paths(ref) | status.paths(ref) | jobs.paths(ref),
         "webhooks": webhooks.events(ref),
         "components": {
             "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},

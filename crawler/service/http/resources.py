@@ -27,7 +27,7 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.clients import quotas
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import job_routes, tools_route, webhook_routes
+from crawler.service.http import job_routes, tools_route
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -87,7 +87,6 @@ class Api(Resource):
         """Routes that need an API key and have no routes below their path, by path."""
         self._keyed_folders: dict[str, KeyedRoute] = {
             job_routes.PATH: parts.job_routes.answer,
-            webhook_routes.PATH: parts.webhook_routes.answer,
         }
         """Routes that need an API key and have further routes below their path, by path."""
 

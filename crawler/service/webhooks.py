@@ -1,0 +1,218 @@
+"""Sends the events of clients' jobs to the webhooks that the operator has set, by the Standard Webhooks specification.
+
+Each process of the endpoint sends due events of the outbox (``crawler/jobs/events.py``). Redirects are not followed,
+and no proxy is used. Only the status of a response is interpreted, and few bytes of a response are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+import structlog
+from standardwebhooks import Webhook as Signer
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.internet.error import ConnectionAborted
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.ssl import optionsForClientTLS
+from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
+from twisted.web.client import Agent, FileBodyProducer, ResponseFailed, readBody
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgentEndpointFactory
+from zope.interface import implementer
+
+from crawler.jobs import events
+from crawler.jobs.clock import store_time
+from crawler.service import metrics
+from crawler.service.periodic import logged
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IProtocol, IProtocolFactory, ITCPTransport
+    from twisted.web.client import URI
+
+    from crawler.jobs.events import Event
+    from crawler.jobs.store import Store
+    from crawler.service.clients.keys import Keys, Webhook
+
+logger = structlog.get_logger(__name__)
+
+POLL_SECONDS = 1.0
+"""Interval in seconds at which the outbox is searched for due events."""
+DELAYS = (5.0, 30.0, 120.0, 600.0, 1_800.0, 3_600.0, *[7_200.0] * 11)
+"""The delay in seconds after each failed try, in total about a day. If the try after the last delay also fails, the
+event is given up."""
+JITTER = 0.1
+"""Maximum random change of a delay, as a share of it, so that a receiver does not get all events at once."""
+TRY_SECONDS = 15.0
+"""Timeout in seconds of a try, from the name resolution to the head of the response."""
+CONNECT_SECONDS = 5.0
+REST_SECONDS = 1.0
+"""Seconds for which the rest of a response is read after its head, because some receivers log a lost connection."""
+MAX_BYTES = 65_536
+"""Maximum size in bytes of a response, with its head."""
+CLAIM_SECONDS = 30.0
+"""Seconds after which another process sends a claimed event, if the process that has claimed it was killed."""
+CLOSE_SECONDS = 5.0
+"""Seconds that tries in flight have to end when the service shuts down. Unfinished tries are repeated."""
+
+
+class _Counted(ProtocolWrapper):
+    """A connection that is aborted when more than ``MAX_BYTES`` were received."""
+
+    left = MAX_BYTES
+
+    def dataReceived(self, data: bytes) -> None:
+        self.left -= len(data)
+        if self.left < 0:
+            cast("ITCPTransport", self.transport).abortConnection()
+        else:
+            super().dataReceived(data)
+
+
+@implementer(IStreamClientEndpoint)
+@dataclass
+class _CountedEndpoint:
+    """An endpoint whose connections are ``_Counted``."""
+
+    endpoint: IStreamClientEndpoint
+
+    def connect(self, factory: IProtocolFactory) -> Deferred[IProtocol]:
+        counted = WrappingFactory(factory)
+        counted.protocol = _Counted
+
+        def wrapped(connection: IProtocol) -> IProtocol:
+            return cast("_Counted", connection).wrappedProtocol
+
+        return self.endpoint.connect(counted).addCallback(wrapped)
+
+
+@implementer(IAgentEndpointFactory)
+@dataclass
+class _Endpoints:
+    reactor: Any
+
+    def endpointForURI(self, uri: URI) -> IStreamClientEndpoint:  # noqa: N802  # Twisted's name
+        host = uri.host.decode()
+        endpoint: IStreamClientEndpoint = HostnameEndpoint(self.reactor, host, uri.port, timeout=CONNECT_SECONDS)
+        if uri.scheme == b"https":
+            endpoint = wrapClientTLS(optionsForClientTLS(host), endpoint)
+        return _CountedEndpoint(endpoint)
+
+
+def signed_headers(event: Event, secret: str) -> Headers:
+    """Return the headers of a try to send an event."""
+    now = datetime.fromtimestamp(store_time(), UTC)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "webhooks",
+        "webhook-id": event.id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Signer(secret).sign(event.id, now, event.body.decode()),
+    }
+    return Headers({name: [value] for name, value in headers.items()})
+
+
+def reason(error: Exception) -> str:
+    """Describe the failure of a try for the operator, without the path of the URL, which may be secret."""
+    if isinstance(error, ResponseFailed):
+        error = error.reasons[0].value
+    match error:
+        case TimeoutError():
+            return f"no response within {TRY_SECONDS:g} s"
+        case ConnectionAborted():
+            return f"the head of the response has more than {MAX_BYTES} bytes"
+    return f"{type(error).__name__}: {error}"
+
+
+class Webhooks:
+    """Sends the events of all clients. ``keys``: the webhook of each client."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor if there is none
+
+        self._store = store
+        self._keys = keys
+        self._reactor = reactor
+        self._agent = Agent.usingEndpointFactory(reactor, _Endpoints(reactor))
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """Client -> the tries in flight. A slow receiver delays only the events of its client."""
+
+    async def send_due(self) -> None:
+        """Start to send events that are due, and delete the events of clients without a webhook.
+
+        Raises:
+            StoreUnavailable: the outbox or the API keys cannot be read.
+        """
+        now, busy = store_time(), list(self._tasks)
+        far = now + max(*DELAYS, CLAIM_SECONDS) * (1 + JITTER)
+        due, age = await self._store.transact(
+            lambda session: (events.due(session, now, far, busy), events.age(session, now)), write=False
+        )
+        metrics.WEBHOOKS_AGE.set(age)
+        clients = {each.client for each in due}
+        found = {client: webhook for client in clients if (webhook := await self._keys.webhook(client))}
+        if ignored := [each.id for each in due if each.client not in found]:
+            await self._store.transact(lambda session: events.drop(session, ignored))
+        wanted = [each for each in due if each.client in found]
+        if not wanted:
+            return
+        until = now + CLAIM_SECONDS
+        of: defaultdict[str, list[Event]] = defaultdict(list)
+        for each in await self._store.transact(lambda session: events.claim(session, wanted, until)):
+            of[each.client].append(each)
+        for client, claimed in of.items():
+            self._tasks[client] = asyncio.create_task(self._deliver_all(client, claimed, found[client]))
+
+    async def close(self) -> None:
+        """Wait at most ``CLOSE_SECONDS`` for the tries in flight."""
+        if tasks := list(self._tasks.values()):
+            _, late = await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+            for each in late:
+                each.cancel()
+
+    async def _deliver_all(self, client: str, claimed: list[Event], webhook: Webhook) -> None:
+        try:
+            await asyncio.gather(*(self._deliver(each, webhook) for each in claimed))
+        finally:
+            del self._tasks[client]
+
+    async def _deliver(self, event: Event, webhook: Webhook) -> None:
+        status, error = None, None
+        try:
+            status = await self._send(event, webhook)
+        except Exception as failure:  # noqa: BLE001  # any failure is a failed try, so that the number of tries is limited
+            error = reason(failure)
+        if status is not None and 200 <= status < 300:
+            result, work = "delivered", partial(events.drop, ids=[event.id])
+        elif event.tries > len(DELAYS):
+            result, work = "given_up", partial(events.drop, ids=[event.id])
+        else:
+            delay = DELAYS[event.tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # not a secret
+            result, work = "failed", partial(events.delay, event=event, due=store_time() + delay)
+        with logged("webhooks_failed"):  # the event is sent again when its claim ends
+            await self._store.transact(work)
+            metrics.WEBHOOKS.labels(result).inc()
+            log = logger.error if result == "given_up" else logger.info
+            tried = {"id": event.id, "client": event.client, "attempt": event.tries}
+            log("webhook", **tried, result=result, status=status, error=error)
+
+    async def _send(self, event: Event, webhook: Webhook) -> int:
+        """Send an event. Return the status of the response.
+
+        Raises:
+            TimeoutError: there was no response within ``TRY_SECONDS``.
+            Exception: the receiver cannot be reached, or its response is not HTTP or has a head of too many bytes.
+        """
+        headers, body = signed_headers(event, webhook.secret), FileBodyProducer(BytesIO(event.body))
+        request = self._agent.request(b"POST", webhook.url.encode(), headers, body)
+        async with asyncio.timeout(TRY_SECONDS):
+            response = await request.asFuture(asyncio.get_running_loop())
+        readBody(response).addTimeout(REST_SECONDS, self._reactor).addErrback(lambda _: None)  # only the status counts
+        return int(response.code)
