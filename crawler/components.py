@@ -65,7 +65,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.jobs.extension.JobWorker": 400,
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,
-        "crawler.probe.advice.Advice": 600,
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
         "crawler.sandbox.extension.SandboxExtension": 100,
     },

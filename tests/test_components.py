@@ -46,7 +46,6 @@ WITH_OURS = {"crawler.Addon": 500, f"{OWN}.Addon": 600}
 OPTIONAL = (
     "monitoring.progress.Progress",
     "monitoring.summary.Summary",
-    "probe.advice.Advice",
 )
 ARGUMENTS = ("-a", "cat_id=976759")
 

@@ -147,8 +147,7 @@ class PageSpider(Spider):
     def warn_unread(self, target: Target, source: str, unread: Iterable[Unread]) -> None:
         """Add warnings to the target's outcome: parts of a source's payload were unread."""
         for each in unread:
-            suggestion = self.keeper.suggestions.get((self.platform, source, each.path), "")
-            self.tracker.warn(target, OutcomeWarning.of_unread(source, each, suggestion))
+            self.tracker.warn(target, OutcomeWarning.of_unread(source, each))
 
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
         """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.
@@ -222,7 +221,7 @@ class PageSpider(Spider):
             return KeptResponse(head, response.body, secrets, public)
 
         if unread:
-            self.keeper.unread(kept()._replace(paths=page.problem_paths(error)))
+            self.keeper.unread(kept())
         else:
             self.keeper.good(self.platform, source, kept)
 

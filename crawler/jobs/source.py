@@ -267,8 +267,6 @@ def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
             tallies["coverage", "collected"] += each.coverage.collected
             tallies["coverage", "expected"] += each.coverage.expected or 0
             tallies.update(("missing rows", f"{each.source}/{reason}") for reason in each.coverage.failures)
-        if each.suggestion:
-            tallies["suggestion", each.suggestion] += 1
         if each.reason != UNREAD:
             tallies["warning", f"{each.source}/{each.code}/{each.reason}"] += 1
     for (source, path), unread in unread_paths(outcome.warnings).items():

@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
 MAX_UNREAD = 8
-"""Maximum number of unread paths that the summary lists, and of suggested lines of ``PAYLOAD_NAMES``."""
+"""Maximum number of unread paths that the summary lists."""
 UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
 
 
@@ -148,16 +148,9 @@ class Summary:
         if any(key.startswith(FAILED.format("")) for key in stats):
             yield _row("incomplete", "lines are missing from the data: see the errors above")
 
-    @property
-    def _suggested(self) -> list[str]:
-        """The suggested lines of ``PAYLOAD_NAMES`` with which unread parts can be read."""
-        found = self._spider.keeper.suggestions.items()
-        return list(dict.fromkeys(line for (platform, *_), line in found if platform == self._spider.platform))
-
     def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
-        if self._suggested or any(key.startswith(UNREAD_PATHS) for key in stats):
+        if any(key.startswith(UNREAD_PATHS) for key in stats):
             yield _row("next", UNREAD_ADVICE)
-            yield from (_row("line", each) for each in self._suggested[:MAX_UNREAD])
         failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
         if self.retryable and failures:
             yield _row("next", f"scrapy targets retry {failures[0]}")

@@ -22,15 +22,13 @@ WARNINGS = ListOf(
             "names": ListOf("text"),
             **dict.fromkeys(("expected", "collected"), "integer"),
             "reasons": ListOf("text"),
-            "suggestion": "text",
         }
     )
 )
 """The type of the column ``warnings``.
 
 The values from ``path`` to ``names`` are null unless a part of a payload was unread, or a limit excluded rows.
-``expected``, ``collected`` and ``reasons`` are null unless a listing is incomplete. ``suggestion`` is null unless a
-line of ``PAYLOAD_NAMES`` would make the part readable.
+``expected``, ``collected`` and ``reasons`` are null unless a listing is incomplete.
 """
 
 

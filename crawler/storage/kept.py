@@ -80,8 +80,6 @@ class KeptResponse(NamedTuple):
     """Returns the headers of the request and the response: their secret values are removed from the body."""
     origins: Mapping[str, str] = MappingProxyType({})
     """Origin to replace in the response, such as the sandbox's -> the origin of the real platform."""
-    paths: frozenset[str] = frozenset()
-    """The paths of the unread parts in ``head.unread``."""
 
 
 class KeptError(ValueError):
@@ -98,13 +96,6 @@ class Keeper:
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
         """``keep``: maximum number of files of a source. ``folder``: returns the folder, called when a file is kept."""
         self.keep, self._folder = keep, folder
-        self.suggest: Callable[[Path], Mapping[str, str]] | None = None
-        """Compares the responses in the folder of a source. Returns unread path -> the line of ``PAYLOAD_NAMES`` with
-        which it can be read. This function is called in the thread when a path is unread for the first time in this
-        process."""
-        self.suggestions: dict[tuple[str, str, str], str] = {}
-        """Platform, source and unread path -> the suggested line."""
-        self._paths: set[tuple[str, str, str]] = set()
         self._good: dict[tuple[str, str], Callable[[], KeptResponse]] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
@@ -132,16 +123,14 @@ class Keeper:
         self._kept[source] = number + 1
         good = self._good.pop(source, None)
         written = self._thread.submit(self._process, response, good)
-        written.add_done_callback(partial(_log_failure, "response_not_kept"))
-        suggested = self._thread.submit(self._suggest, response, written)
-        suggested.add_done_callback(partial(_log_failure, "suggestion_failed"))
+        written.add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all responses that were passed to ``unread()`` are written."""
         self._thread.submit(int).result()
 
-    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> bool:
-        """Write a response, and the good response before it. Return whether both were written."""
+    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> None:
+        """Write a response, and the good response before it."""
         began = time.thread_time()
         try:
             if good is not None:
@@ -149,22 +138,9 @@ class Keeper:
             self._write(response, SUFFIX, self.keep)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
-            return False
-        else:
-            return True
         finally:
             self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._room.release()
-
-    def _suggest(self, response: KeptResponse, written: Future[bool]) -> None:
-        """Suggest lines from the files in the folder of a source. ``written``: the completed write of the response."""
-        place = response.head.platform, response.head.source
-        paths = {(*place, path) for path in response.paths}
-        if self.suggest is None or paths <= self._paths or written.exception() or not written.result():
-            return
-        self._paths |= paths
-        lines = self.suggest(self._folder().joinpath(*place))
-        self.suggestions |= {(*place, path): line for path, line in lines.items()}
 
     def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
         if len(response.body) > MAX_BODY:
@@ -193,9 +169,9 @@ def folder_of(settings: BaseSettings) -> Path:
     return folder / "sandbox" if settings.getbool("SANDBOX") else folder
 
 
-def _log_failure(event: str, future: Future[Any]) -> None:
+def _log_failure(future: Future[None]) -> None:
     if error := future.exception():
-        logger.error(event, exc_info=error)
+        logger.error("response_not_kept", exc_info=error)
 
 
 def _prune(folder: Path, suffix: str, keep: int) -> None:

@@ -56,8 +56,6 @@ class OutcomeWarning(NamedTuple):
     excluded. None: the source failed, or its listing is incomplete."""
     coverage: Coverage | None = None
     """The rows of an incomplete listing, over all of its pages."""
-    suggestion: str = ""
-    """A line of ``PAYLOAD_NAMES`` that would make the unread part readable, as a JSON object. "" if none is known."""
 
     @classmethod
     def of_error(cls, source: str, error: ScrapeError) -> OutcomeWarning:
@@ -65,11 +63,11 @@ class OutcomeWarning(NamedTuple):
         return cls(source, error.code, error.reason or error.code.lower())
 
     @classmethod
-    def of_unread(cls, source: str, unread: Unread, suggestion: str = "") -> OutcomeWarning:
+    def of_unread(cls, source: str, unread: Unread) -> OutcomeWarning:
         """Return the warning about an unread part of a source's payload. The names in it are shortened."""
         names = tuple(one_line(name, MAX_NAME_LENGTH) for name in unread.names[:MAX_NAMES])
         reason = UNPROVEN if unread.cause == UNPROVEN else UNREAD
-        return cls(source, ExtractionFailed.code, reason, unread._replace(names=names), suggestion=suggestion)
+        return cls(source, ExtractionFailed.code, reason, unread._replace(names=names))
 
     @classmethod
     def of_limit(cls, source: str, path: str, count: int, of: int, error: type[ScrapeError]) -> OutcomeWarning:
@@ -92,17 +90,13 @@ class OutcomeWarning(NamedTuple):
             unread = Unread(**{name: stored[name] for name in Unread._fields if name in stored})
             unread = unread._replace(names=tuple(unread.names))
         coverage = Coverage.from_dict(stored) if "collected" in stored else None
-        return cls(stored["source"], stored["code"], stored["reason"], unread, coverage, stored.get("suggestion", ""))
+        return cls(stored["source"], stored["code"], stored["reason"], unread, coverage)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage.
-
-        The key ``suggestion`` is omitted if there is no suggestion.
-        """
+        """Return the warning as JSON data: source, code and reason, and the fields of an unread part or a coverage."""
         unread = {} if self.unread is None else self.unread._asdict() | {"names": list(self.unread.names)}
         coverage = {} if self.coverage is None else self.coverage.as_dict()
-        more = {"suggestion": self.suggestion} if self.suggestion else {}
-        return {"source": self.source, "code": self.code, "reason": self.reason, **unread, **coverage, **more}
+        return {"source": self.source, "code": self.code, "reason": self.reason, **unread, **coverage}
 
     def __str__(self) -> str:
         """Describe the warning in one line for people.

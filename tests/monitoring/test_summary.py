@@ -41,7 +41,6 @@ def failed(error: ScrapeError, line: int | None = None) -> Outcome:
 def summary(stats: dict[str, Any], *, batch: bool = True, sink: str | None = None) -> Summary:
     """A summary of a crawl with these stats."""
     spider = SimpleNamespace(name="retail", platform="retail", batch=batch, args=SimpleNamespace())
-    spider.keeper = SimpleNamespace(suggestions={})
     stats_collector = SimpleNamespace(get_stats=lambda: stats)
     crawler = SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings({"SQL_SINK": sink}))
     return Summary(cast("Any", crawler))
@@ -88,11 +87,7 @@ def test_failures_warnings_and_what_to_do_next() -> None:
 def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
     stats = {f"unread/listing/rows[].key{number}": number for number in range(1, 12)}
     made = summary({**OK_STATS, **stats, "unread/page/a/b": 1_200, "unread_rows/page/a/b": 3_400})
-    line, other = '{"retail.Row":{"a":"b"}}', '{"videosite.Row":{"a":"b"}}'
-    suggestions = {("retail", "page", "a"): line, ("retail", "page", "b"): line, ("videosite", "page", "a"): other}
-    cast("Any", made.crawler.spider).keeper.suggestions = suggestions
-    _, *shown, last, _, advice, suggested = made.lines()
-    assert suggested == f"  line:       {line}"
+    _, *shown, last, _, advice = made.lines()
     assert shown == [
         "  unread:     1,200 with a/b of page (3,400 rows not collected)",
         *(f"  unread:     {number} with rows[].key{number} of listing" for number in range(11, 4, -1)),

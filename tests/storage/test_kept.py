@@ -19,12 +19,11 @@ from crawler.platforms import platforms
 from crawler.probe.repair import repair_kept
 from crawler.probe.reread import overrides_for, problems_of
 from crawler.reading.names import NO_NAMES
-from crawler.sandbox.renames import PAGES_BEFORE
 from crawler.storage import kept
 from crawler.storage.kept import Head, Keeper, KeptError, KeptResponse, load
 from tests import forks
 from tests.changed_shop import BEFORE, RATING, RENAMED
-from tests.crawls import QUICK, ROOT, lines
+from tests.crawls import QUICK, ROOT
 
 HEAD = Head(
     "retail", "retail-search-v4", "search", "https://shop.example/search?q=x", 200, "text/html", {}, ["x"], "now"
@@ -89,53 +88,12 @@ def test_nothing_is_written(tmp_path: Path, query: str, options: tuple[str, ...]
     assert files(tmp_path) == []
 
 
-WAITING = """\
-from crawler.storage.kept import Keeper
-unread = Keeper.unread
-Keeper.unread = lambda self, response: (unread(self, response), self.wait())
-"""
-"""Code that makes each target wait until the suggestion for its page is ready."""
-
-
-def test_a_warning_has_the_line_that_mends_its_path(tmp_path: Path) -> None:
-    renames = json.dumps({"retail": {"averageRating": "average_rating"}})
-    options = ("-s", f"SANDBOX_RENAMES={renames}", "-O", "out.jsonl")
-    queries = [f"mustard {n}" for n in range(PAGES_BEFORE + 2)]
-    log = crawl(tmp_path, *queries, options=options, before=WAITING)
-    warnings = [line["warnings"] for line in lines(tmp_path / "out.jsonl")]
-    assert warnings[:PAGES_BEFORE] == [[]] * PAGES_BEFORE
-    (first,), (second,) = warnings[PAGES_BEFORE:]
-    assert "suggestion" not in first
-    assert json.loads(second["suggestion"]) == {"retail.Row": {"averageRating": "average_rating"}}
-    assert second.keys() - first.keys() == {"suggestion"}
-    assert log.count("event=unread_suggestion platform=retail source=search ") == 1, "once for each path"
-    assert 'evidence="the keys have the same words"' in log
-
-
-def test_a_failure_of_the_suggestion_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written, seen = keeper(tmp_path, monkeypatch=monkeypatch), []
-
-    def suggest(folder: Path) -> dict[str, str]:
-        seen.append(folder)
-        raise AssertionError("a defect")
-
-    written.suggest = suggest
-    with capture_logs() as logged:
-        for paths in ({"a"}, {"a"}, {"b"}, set()):
-            written.unread(response()._replace(paths=frozenset(paths)))
-            written.wait()
-    assert seen == [tmp_path / "retail/search"] * 2
-    assert [each["event"] for each in logged] == ["suggestion_failed"] * 2
-    assert len(list(kept.kept(tmp_path, ["retail"]))) >= 2
-
-
 def test_a_full_disk_does_not_end_the_pauses_between_responses(tmp_path: Path) -> None:
     tmp_path.joinpath("file").touch()
     written = Keeper(20, lambda: tmp_path / "file")  # nothing can be written, because this is a file and not a folder
-    written.suggest = lambda _folder: pytest.fail("there is nothing to suggest from")
     with capture_logs() as logged:
         for _ in range(10):
-            written.unread(response(BODY * 10_000)._replace(paths=frozenset({"a"})))
+            written.unread(response(BODY * 10_000))
             written.wait()
     assert [each["event"] for each in logged] == ["response_not_kept"] * kept.FIRST
 

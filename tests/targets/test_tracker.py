@@ -547,7 +547,7 @@ def test_re3_7_names_of_the_platform_are_bounded_and_printable() -> None:
     assert unread.names == ("a" * 60, r"line\nbreak", "c", "d", "e")
 
 
-@given(st.builds(OutcomeWarning, *[st.text()] * 3, st.none() | st.from_type(Unread), suggestion=st.text()))
+@given(st.builds(OutcomeWarning, *[st.text()] * 3, st.none() | st.from_type(Unread)))
 def test_re3_7_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning) -> None:
     assert OutcomeWarning.from_dict(json.loads(json.dumps(warning.as_dict()))) == warning
 

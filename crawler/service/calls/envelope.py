@@ -184,7 +184,7 @@ def _shown(warnings: Sequence[OutcomeWarning]) -> tuple[list[OutcomeWarning], li
 
 
 def _item(warning: OutcomeWarning) -> str:
-    source, code, reason, unread, coverage, _ = warning
+    source, code, reason, unread, coverage = warning
     item = f"{_bare_item(source)}; reason={_bare_item(reason)}; code={_bare_item(code)}"
     if coverage is not None:
         item += "" if coverage.expected is None else f"; expected={coverage.expected}"
