@@ -75,8 +75,6 @@ class Extract:
         except SystemExit as error:
             code = int(error.code or 0)
         captured = self.captured.readouterr()
-        if "--explain" in arguments:
-            return Extracted(code, captured.out.decode(), captured.err.decode())
         return Extracted(code, orjson.loads(captured.out) if captured.out else None, captured.err.decode())
 
 
@@ -277,28 +275,3 @@ def test_ct_7_extract_uses_the_rules_of_the_settings(extract: Extract) -> None:
     extract.settings.set("SCRAPY_POET_RULES", [ApplyRule("www.walmart.com", use=OwnPage, instead_of=ListingPage)])
     assert extract(CATEGORY, saved).out["heading"] == "own"
     assert extract(CATEGORY, saved, "--url", "https://elsewhere.example/").out["heading"] == "Food"
-
-
-def test_the_origin_of_each_field_is_explained(extract: Extract) -> None:
-    done = extract(CATEGORY, extract.file(page()), "--explain")
-    lines = [line.split("\t") for line in done.out.splitlines()]
-    origins = {field: paths for field, _, paths in lines}
-    assert (done.code, done.stderr) == (0, "")
-    assert origins["products[].rating.average"] == "retail.Row averageRating"
-    assert origins["products[].name"] == "retail.Row name"
-    assert origins["total_results"] == "retail.Listing aggregatedCount"
-    assert origins["has_more"] == "no single path"
-    data = SITE.expected_record({"cat_id": "976759"})
-    assert dict(line[:2] for line in lines)["total_results"] == str(data["total_results"])
-    assert {field.partition("[")[0].partition(".")[0] for field in origins} == set(data)
-
-
-def test_a_value_that_is_looked_up_in_a_table_is_explained(extract: Extract) -> None:
-    """The field ``__typename`` is looked up in a table by the post's numeric type."""
-    folder = ROOT / "tests/fixtures/crawler.platforms.photoapp.pages.PostPage"
-    case = folder / "transcribed-xig-page-photo-20261004" / "inputs"
-    url = orjson.loads((case / "HttpResponse-info.json").read_bytes())["url"]
-    done = extract("photoapp-post-v4", str(case / "HttpResponse-body.html"), "--url", url, "--explain")
-    assert "Traceback" not in done.stderr
-    assert done.code == 0
-    assert "__typename\t" in done.out

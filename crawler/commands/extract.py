@@ -27,7 +27,6 @@ from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
-from crawler.probe.explain import explanation, origins
 from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
 from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
 from crawler.reading.names import NO_NAMES, Names
@@ -54,9 +53,6 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--url", help="URL of the responses")
         add_values(parser, "params", "a param of the request")
-        parser.add_argument(
-            "--explain", action="store_true", help="print each field with its first value and the paths it comes from"
-        )
         parser.add_argument(
             "--unread", action="store_true", help="read the responses that were kept because they were unread or failed"
         )
@@ -94,15 +90,7 @@ class Command(CheckedCommand):
             before = [page for each in opts.good for page in pages_of([_read(each)])]
             self._print_lines(repair(pages_of(bodies), before, names))
             return
-        data = asyncio.run(_record(scraper, pages_of(bodies), names))
-        if opts.explain:
-
-            def again(names: Names) -> dict[str, Any]:
-                return asyncio.run(_joined(scraper, pages_of(bodies), names))
-
-            print(*map(explanation, origins(again, names)), sep="\n")
-        else:
-            _print(data)
+        _print(asyncio.run(_record(scraper, pages_of(bodies), names)))
 
     def _print_lines(self, result: Repair) -> None:
         """Print a file for ``PAYLOAD_NAMES``: the lines in force, and the found lines that make the pages readable.

@@ -11,7 +11,6 @@ import orjson
 
 from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
-from crawler.probe.explain import fields
 from crawler.probe.likeness import agreement
 from crawler.probe.reread import MAX_LINE, Overrides, ReadPage, read_again, reread
 from crawler.probe.suggest import Rows, Suggestion, by_identity, of_kind, rows_of, suggestions
@@ -48,7 +47,7 @@ def repair(pages: Sequence[PlatformPage], good: Sequence[PlatformPage], names: N
     ``good``: pages of the same sources from before the change. May be empty.
     """
     before, read = rows_of(read_again(good, names), names), read_again(pages, names)
-    wrong = [*wrong_lines(names, rows_of(read, names), before), *wrong_selectors(names, good)]
+    wrong = list(wrong_lines(names, rows_of(read, names), before))
     proven: list[Suggestion] = []
     failed: list[Suggestion] = []
     found = suggestions(rows_of(read, names), before, names)
@@ -106,22 +105,6 @@ def wrong_lines(names: Names, changed: Rows, good: Rows) -> Iterator[str]:
                 if agreement(now, known).is_refutation:
                     yield _sentence(line, now, known)
                     break
-
-
-def wrong_selectors(names: Names, good: Sequence[PlatformPage]) -> Iterator[str]:
-    """Yield a sentence for each selector line that changes a value read from a good page."""
-    for line in names.lines:
-        for page in good if isinstance(line.contract, SelectorTable) else ():
-            (with_line,), (declared,) = read_again([page], Names((line,))), read_again([page], NO_NAMES)
-            now, was = _first_values(with_line), _first_values(declared)
-            if any(now.get(field) not in (None, value) for field, value in was.items()):
-                yield _sentence(line, now, was)
-                break
-
-
-def _first_values(read: ReadPage) -> dict[str, Any]:
-    """Return the first value of each field of a page's data, {} if it has none."""
-    return {name: found[0] for name, found in fields(read.item).items()}
 
 
 def _sentence(line: Line, now: dict[Any, Any], was: dict[Any, Any]) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from crawler.platforms.page import PlatformPage
-from crawler.probe.explain import other
 from crawler.reading.contract import Contract, Value, values
 from crawler.reading.paths import Step, joined, steps
 from tests.contracts.mutants import Objects, at, objects_in
@@ -192,6 +191,25 @@ def _with(block: Any, pairs: list[tuple[Any, Any]]) -> Any:
         entries = [_with(each, pairs) for each in block]
         return entries if any(one is not two for one, two in zip(entries, block, strict=True)) else block
     return block
+
+
+def other(value: Any) -> Any:
+    """Return a different value of the same type and form. None and values of other types are returned unchanged.
+
+    >>> other("Az9-"), other(4), other(True), other(["a"]), other(None)
+    ('Ba0-', 5, False, ['b'], None)
+    """
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        return value.translate(_OTHER)
+    return [other(each) for each in value] if isinstance(value, list) else value
+
+
+_ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
+_OTHER = {ord(one): next_ for each in _ALPHABETS for one, next_ in zip(each, each[1:] + each[0], strict=True)}
 
 
 def with_body(page: PlatformPage, body: bytes) -> PlatformPage:
