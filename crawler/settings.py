@@ -67,10 +67,6 @@ class Settings(Described):
     PLATFORM_IDS: setting_types.Object[Any] = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
     and client versions that the platform changes at will. Commands check the files when they start."""
-    PAYLOAD_NAMES: Optional[setting_types.Text] = None
-    """Path or URI of a JSON file of at most 1 MB with additional paths and selectors at which values are looked up, so
-    that a changed page can be read without a new release (docs/contracts.md#a-changed-key). Commands check the file
-    when they start, and ``scrapy serve`` reads it again at SIGHUP."""
     UNREAD_KEEP: Count = 20
     """Maximum number of responses of each source that are kept in the project's folder ``.scrapy/unread``, because a
     part of them was unread or their extraction failed (docs/repair.md). 0: none are kept. On Scrapy Cloud, none are

@@ -1,36 +1,26 @@
-"""A platform changes during a job: responses are kept, a line is suggested, targets are repeated (docs/repair.md)."""
+"""A platform changes during a job: responses are kept, lines are suggested, targets are repeated (docs/repair.md)."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from crawler.sandbox.renames import PAGES_BEFORE
 from crawler.sandbox.retail.site import Site
-from tests import forks
-from tests.crawls import ROOT, lines
+from tests.copies import ProjectCopy
+from tests.crawls import lines
 
 RENAMES = {"retail": {"averageRating": "average_rating", "imageInfo": "media"}}
 PATH = "search/props.pageProps.initialData.searchResult.itemStacks[].items[]"
 TARGETS = 24
 
 
-class Project:
-    """Runs commands in a project folder. The simulated shop changes after its first pages."""
+class Project(ProjectCopy):
+    """A copy of the project. The simulated shop changes after its first pages."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
-        self.env = {**os.environ, "CRAWLER_SANDBOX": "1", "CRAWLER_SANDBOX_RENAMES": json.dumps(RENAMES)}
-
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [*forks.SCRAPY, *arguments]
-        run = forks.run(command, capture_output=True, text=True, cwd=self.folder, env=self.env)
-        assert run.returncode == 0, f"{arguments}\n{run.stdout}\n{run.stderr}"
-        return run
+        super().__init__(folder, CRAWLER_SANDBOX="1", CRAWLER_SANDBOX_RENAMES=json.dumps(RENAMES))
 
     def job(self, name: str) -> dict[str, Any]:
         shown: dict[str, Any] = json.loads(self("jobs", "show", name, "--json").stdout)
@@ -56,11 +46,7 @@ def test_a_change_during_a_job_is_seen_mended_and_repeated(tmp_path: Path) -> No
     number = unread[f"{PATH}.averageRating"]
     assert 3 <= number <= TARGETS - PAGES_BEFORE
 
-    suggested = project("extract", "--unread", "--suggest")
-    (tmp_path / "names.json").write_text(suggested.stdout)
-    assert json.loads(suggested.stdout) == {"retail.Row": {"averageRating": "average_rating", "imageInfo": "media"}}
-    assert "proven     retail.Row imageInfo -> media: its objects have the same keys" in suggested.stderr
-    project.env["CRAWLER_PAYLOAD_NAMES"] = str(tmp_path / "names.json")
+    assert project.apply(project("extract", "--unread", "--suggest", code=4).stdout) == 2
     project("extract", "--unread")
 
     project("jobs", "retry", "mine", "--unread")

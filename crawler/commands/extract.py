@@ -9,7 +9,6 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,13 +24,11 @@ from crawler.errors import InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated
 from crawler.platforms import platforms
-from crawler.platforms.names import names_in
 from crawler.platforms.page import PlatformPage, mismatch_error
-from crawler.probe.repair import Repair, as_json, repair, repair_kept, report
-from crawler.probe.reread import MAX_LINE, overrides_for, problems_of
-from crawler.reading.names import NO_NAMES, Names
+from crawler.probe.reread import MAX_LINE, overrides_for, read, reread
+from crawler.probe.suggest import suggestions
 from crawler.registry import spider_for
-from crawler.storage.kept import folder_of, kept
+from crawler.storage.kept import KeptError, folder_of, kept
 from crawler.targets.parser import check_params
 from crawler.targets.target import Scraper
 from crawler.targets.warning import OutcomeWarning
@@ -44,7 +41,7 @@ class Command(CheckedCommand):
     """Run the extraction on saved responses (HTML, JSON or XML, gzip too, - for stdin).
 
     Prints the data as JSON. Exit codes: 0 for data, 4 if the extraction has failed, 2 for wrong use. With --unread or
-    --suggest: 0 if everything can be read, 4 otherwise.
+    --suggest: 0 if everything is read, 4 otherwise.
     """
 
     arguments = "<scraper> <file> ... | --unread [<platform> ...]"
@@ -57,14 +54,7 @@ class Command(CheckedCommand):
             "--unread", action="store_true", help="read the responses that were kept because they were unread or failed"
         )
         parser.add_argument(
-            "--suggest", action="store_true", help="print a file for PAYLOAD_NAMES that makes unread parts readable"
-        )
-        parser.add_argument(
-            "--good",
-            action="append",
-            default=[],
-            metavar="FILE",
-            help="for --suggest, a response from before the change",
+            "--suggest", action="store_true", help="print the declarations that may read the unread parts"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -84,38 +74,31 @@ class Command(CheckedCommand):
         scraper, bodies = scraper_named(args[0]), [_read(name) for name in args[1:]]
         params = _page_params(scraper, opts.params)
         url = opts.url or platforms()[scraper.platform].origin
-        overrides, names = overrides_for(url, self.settings), names_in(self.settings)
-        pages_of = partial(saved_pages, scraper, params=params, url=url, overrides=overrides)
+        pages = saved_pages(scraper, bodies, params, url=url, overrides=overrides_for(url, self.settings))
         if opts.suggest:
-            before = [page for each in opts.good for page in pages_of([_read(each)])]
-            self._print_lines(repair(pages_of(bodies), before, names))
-            return
-        _print(asyncio.run(_record(scraper, pages_of(bodies), names)))
-
-    def _print_lines(self, result: Repair) -> None:
-        """Print a file for ``PAYLOAD_NAMES``: the lines in force, and the found lines that make the pages readable.
-
-        Print a report about the lines to stderr.
-        """
-        print(*report(result), sep="\n", file=sys.stderr)
-        print(as_json(result.names))
-        self.exitcode = SOME_FAILED if result.left or result.wrong else ALL_HAVE_DATA
+            problems = [problem for page in pages for problem in read(page).problems]
+            print(*(problems or ["read"]), *suggestions(pages), sep="\n")
+            self.exitcode = SOME_FAILED if problems else ALL_HAVE_DATA
+        else:
+            _print(asyncio.run(_record(scraper, pages)))
 
     def _reread(self, names: list[str], *, suggest: bool) -> None:
         """Read the kept responses of some or all platforms again."""
         if unknown := ", ".join(each for each in names if each not in platforms()):
             raise UsageError(f"No platform is called {unknown}; the platforms are {', '.join(platforms())}.")
-        folder, in_force = folder_of(self.settings), names_in(self.settings)
-        overrides = partial(overrides_for, settings=self.settings)
-        if suggest:
-            self._print_lines(repair_kept(folder, in_force, names or platforms(), overrides))
-            return
-        unread = []
+        folder, pages, unread = folder_of(self.settings), [], []
         for path in kept(folder, names or platforms()):
-            problems = problems_of(path, in_force, overrides)
+            try:
+                found = reread(path, self.settings)
+                pages.append(found.page)
+                problems = found.problems
+            except (KeptError, OSError) as error:
+                problems = [one_line(str(error), MAX_LINE)]
             unread.append(bool(problems))
             print(one_line(str(path.relative_to(folder)), MAX_LINE), *(problems or ["read"]), sep="\n  ")
         print(f"kept responses: {len(unread)}, still not read completely: {sum(unread)}")
+        if suggest:
+            print(*suggestions(pages), sep="\n")
         self.exitcode = SOME_FAILED if any(unread) else ALL_HAVE_DATA
 
 
@@ -184,19 +167,13 @@ def saved_pages(
     return pages
 
 
-async def _joined(scraper: Scraper, pages: Sequence[PlatformPage], names: Names) -> dict[str, Any]:
-    """Return the data of one target, read with these names of ``PAYLOAD_NAMES``.
+async def _record(scraper: Scraper, pages: Sequence[PlatformPage]) -> dict[str, Any]:
+    """Return the validated data of one target, and print warnings about unread and skipped parts to stderr.
 
     If the scraper has several page classes, its spider joins the pages.
     """
-    for page in pages:
-        page.names = names
-    return await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
-
-
-async def _record(scraper: Scraper, pages: Sequence[PlatformPage], names: Names = NO_NAMES) -> dict[str, Any]:
-    """Return the validated data of one target, and print warnings about unread and skipped parts to stderr."""
-    data = validated(scraper.data, await _joined(scraper, pages, names))
+    item = await (spider_for(scraper).join(pages) if len(scraper.pages) > 1 else pages[0].to_item())
+    data = validated(scraper.data, item)
     for page in pages:
         for error in page.skipped:
             paths = ", ".join(".".join(map(str, detail["loc"])) for detail in error.details)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,15 +16,10 @@ from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.platforms import platforms
-from crawler.platforms.names import names_in
 from crawler.probe import every
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
-from crawler.probe.repair import as_json, good_pages, repair
-from crawler.probe.repair import report as repair_report
-from crawler.probe.reread import overrides_for
 from crawler.registry import find_scraper, spider_for
-from crawler.storage.kept import folder_of
 from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
@@ -49,9 +43,6 @@ class Command(CheckedCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         add_values(parser, "params", "a param of the target (default is the scraper's example)")
-        parser.add_argument(
-            "--suggest", action="store_true", help="print the lines for PAYLOAD_NAMES that make unread parts readable"
-        )
         parser.add_argument("--save", metavar="DIR", type=Path, help="save the responses as scrubbed fixtures")
         parser.add_argument(
             "--keep", metavar="NAME", action="append", default=[], help="with --save, a key whose value is not scrubbed"
@@ -83,8 +74,6 @@ class Command(CheckedCommand):
             self.fail("The run failed before the target had an outcome; see the log.")
             return
         print("\n".join(report(recorder, params)))
-        if opts.suggest:
-            self._suggest(recorder)
         if opts.save:
             origins = cast("PlatformSpider", crawler.spider).allowed_origins
             scrubber = Scrubber(keep=opts.keep, origins=dict.fromkeys(origins, platforms()[scraper.platform].origin))
@@ -92,16 +81,6 @@ class Command(CheckedCommand):
                 print(f"saved      {path}{f' ({note})' if note else ''}")
             print("Review the fixtures before you share them: they still contain names and texts of people.")
         self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
-
-    def _suggest(self, recorder: Recorder) -> None:
-        """Print lines for ``PAYLOAD_NAMES`` that make the unread parts of a recorded crawl's pages readable."""
-        pages = [each.page for each in recorder.downloads if each.page]
-        overrides = partial(overrides_for, settings=self.settings)
-        good = good_pages(
-            folder_of(self.settings), recorder.scraper.platform, {each.source for each in pages}, overrides
-        )
-        result = repair(pages, good, names_in(self.settings))
-        print(*repair_report(result), as_json(result.names), sep="\n")
 
     def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
         """Prepare the crawl of one target. The crawl runs when ``crawler_process`` is started.

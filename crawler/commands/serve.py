@@ -6,7 +6,6 @@ import argparse
 import ipaddress
 import logging
 import os
-import signal
 import socket
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -185,7 +184,6 @@ class Command(CheckedCommand):
 
         def started() -> None:
             endpoint.open()
-            signal.signal(signal.SIGHUP, lambda *_: reactor.callFromThread(endpoint.parts.names.reload))
             if channel:
                 receive_connections(channel, reactor, endpoint.site)
             else:

@@ -15,7 +15,6 @@ from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.model import first_problem
-from crawler.platforms.names import check_payload_names
 from crawler.registry import spider
 from crawler.settings import Settings
 
@@ -115,5 +114,5 @@ def _check_origins(settings: BaseSettings) -> None:
             )
 
 
-CHECKS = (_check_launch_options, _check_names, _check_origins, check_platform_ids, check_payload_names, check_egresses)
+CHECKS = (_check_launch_options, _check_names, _check_origins, check_platform_ids, check_egresses)
 """The checks of values that depend on other settings, on platforms or on files."""

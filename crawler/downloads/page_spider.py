@@ -167,7 +167,6 @@ class PageSpider(Spider):
             ReleaseEnded: as for ``fetch``.
         """
         target, source = request.meta["target"], request.meta["source"]
-        page.names = target.release.names
         try:
             await self.read_item(page, request)
         except ScrapeError as error:

@@ -22,7 +22,6 @@ from crawler.reading import careful
 from crawler.reading.careful import Reading
 from crawler.reading.contract import C, Contract
 from crawler.reading.json import decode
-from crawler.reading.names import NO_NAMES, Names
 from crawler.reading.reader import read
 from crawler.reading.unread import Unread, invalid_error
 from crawler.reading.values import retry_after_seconds
@@ -63,10 +62,6 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
 
     item_cls: ClassVar[type[dict[str, Any]]] = dict
     """The item's type. Without this attribute, web-poet would search the base classes' type parameters for every item.
-    """
-
-    names: Names = attrs.field(default=NO_NAMES, init=False, eq=False, repr=False)
-    """The additional paths of ``PAYLOAD_NAMES``. The spider sets the paths that were in force when the target started.
     """
 
     payloads: list[tuple[type[Contract], object]] | None = attrs.field(default=None, init=False, eq=False, repr=False)
@@ -142,8 +137,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         if self.payloads is not None:
             self.payloads.append((kind, decode(body, what=what, code_after=code_after)))
-        named, old = self.names.contract(kind), self.names.old(kind, body)
-        return self._of_contract(kind, read(named, body, what=what, code_after=code_after, old=old))
+        return self._of_contract(kind, read(kind, body, what=what, code_after=code_after))
 
     def plain_payload(self, kind: type[C], data: object) -> C:
         """Read plain data of the response by its contract, as ``payload`` does.
@@ -154,7 +148,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         if self.payloads is not None:
             self.payloads.append((kind, data))
-        return self._of_contract(kind, careful.read_plain(self.names.contract(kind), data))
+        return self._of_contract(kind, careful.read_plain(kind, data))
 
     def _of_contract(self, kind: type[C], reading: Reading[C]) -> C:
         self.unread += reading.unread
@@ -166,12 +160,6 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """Describe each unread part in one line. ``error``: the page's error, if the page has no item."""
         parts = [error] if error else self.skipped
         return [f"{each.code}: {each.message}" for each in parts] + list(map(str, self.unread))
-
-    def problem_paths(self, error: ScrapeError | None = None) -> frozenset[str]:
-        """Return the paths of the unread parts. ``error``: the page's error, if the page has no item."""
-        parts = [error] if error else self.skipped
-        of_errors = {".".join(map(str, each["loc"])) for part in parts for each in part.details}
-        return frozenset(of_errors | {each.path for each in self.unread})
 
     def skip(self, error: ExtractionFailed) -> None:
         """Add an error to ``skipped`` for a part that the item lacks, unless an equal error was added before."""

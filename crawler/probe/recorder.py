@@ -124,7 +124,6 @@ def _save(page: PlatformPage, folder: Path, clean: Any) -> tuple[Path, str]:
     inputs = {name: _scrubbed(value, clean) for name, value in inputs_of(page).items()}
     before = read(page)
     copy = type(page)(**inputs)
-    copy.names = page.names
     after = read(copy)
     into = folder / get_fq_class_name(type(page))
     name = next(name for n in range(1, 10_000) if not (into / (name := f"probe-{n}")).exists())

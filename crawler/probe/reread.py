@@ -1,9 +1,9 @@
-"""Reads kept responses again, with today's page objects and names."""
+"""Reads kept responses again, with today's page objects."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,17 +11,12 @@ import attrs
 from web_poet import HttpResponse, PageParams, RulesRegistry, consume_modules, default_registry
 
 from crawler.errors import ScrapeError
-from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
-from crawler.reading.names import Names
 from crawler.registry import find_scraper
 from crawler.storage.kept import KeptError, KeptResponse, load
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
-
-Overrides = Callable[[str], Mapping[type, type]]
-"""For a URL, returns the page object classes that replace other classes."""
 
 MAX_LINE = 400
 
@@ -48,7 +43,7 @@ def overrides_for(url: str, settings: BaseSettings) -> Mapping[type, type]:
     return RulesRegistry(rules=rules).overrides_for(url)
 
 
-def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
+def reread(path: Path, settings: BaseSettings) -> ReadPage:
     """Read a kept response again.
 
     Raises:
@@ -56,22 +51,11 @@ def reread(path: Path, names: Names, overrides: Overrides) -> ReadPage:
             the params in it.
         OSError: the file cannot be read.
     """
-    page = page_of(load(path), path, overrides)
-    page.names, page.payloads = names, []
+    page = page_of(load(path), path, settings)
     try:
         return read(page)
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise KeptError(f"{path} cannot be read with the params in it: {type(error).__name__} ({error}).") from None
-
-
-def read_again(pages: Iterable[PlatformPage], names: Names) -> list[ReadPage]:
-    """Read the responses of pages again with other names, and record the payloads with their contracts."""
-    copies = []
-    for page in pages:
-        copy = type(page)(**inputs_of(page))
-        copy.names, copy.payloads = names, []
-        copies.append(read(copy))
-    return copies
 
 
 def inputs_of(page: PlatformPage) -> dict[str, Any]:
@@ -80,17 +64,18 @@ def inputs_of(page: PlatformPage) -> dict[str, Any]:
 
 
 def read(page: PlatformPage) -> ReadPage:
-    """Read the item of a page object outside of a crawl, without sending a request.
+    """Read the item of a page object outside of a crawl, without sending a request, and record its payloads.
 
     No event loop may be running in this thread.
     """
+    page.payloads = []
     try:
         return ReadPage(page, asyncio.run(page.to_item()))
     except ScrapeError as error:
         return ReadPage(page, {}, error)
 
 
-def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPage:
+def page_of(kept: KeptResponse, path: Path, settings: BaseSettings) -> PlatformPage:
     """Return the page object of a kept response.
 
     Raises:
@@ -106,17 +91,6 @@ def page_of(kept: KeptResponse, path: Path, overrides: Overrides) -> PlatformPag
         raise KeptError(f"{path} is of the source {head.source!r}, which {head.scraper} does not have.")
     headers = {"Content-Type": f"{head.content_type.partition(';')[0] or 'text/html'}; charset=utf-8"}
     response = HttpResponse(head.url, kept.body, status=head.status, headers=headers)
-    kind: Any = overrides(head.url).get(found, found)
+    kind: Any = overrides_for(head.url, settings).get(found, found)
     page: PlatformPage = kind(response=response, page_params=PageParams(head.params))
     return page
-
-
-def problems_of(path: Path, names: Names, overrides: Overrides) -> list[str]:
-    """Return the unread parts of a kept response, or the problem with the file.
-
-    [] if the response is read completely.
-    """
-    try:
-        return reread(path, names, overrides).problems
-    except (KeptError, OSError) as error:
-        return [one_line(str(error), MAX_LINE)]

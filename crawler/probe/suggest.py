@@ -1,153 +1,249 @@
-"""Suggests lines for the file of ``PAYLOAD_NAMES``, for a payload in which a key was renamed or moved to another level.
+"""``scrapy extract --suggest``: the lines of ``payload.py`` to change after a platform has renamed or moved a key.
 
-A *good page* is a response of the same source that could be read completely, from before the change. A line is *proven*
-if it is the only line with evidence: its values equal those of the same rows on a good page; or its values occur on
-good pages under the old key only; or its key has a similar name, is the same key at another level, or contains an
-object with the same keys. A value of the same type proves
-nothing, because likes and views have the same type. All other lines are unproven. Unproven lines are shown with their
-values and the values of good pages, for a person to compare.
+A *gap* is a declared key that is absent from all rows of a payload. A *candidate* is a key beside it that no contract
+declares, that no recorded page of the checkout has, and whose values have the declared types. Each suggestion is the
+declaration with the candidate's path added in front of the declared one, so that pages from before the change are still
+read. A suggestion is a guess: a person compares its values with the documented ones.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import ast
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from web_poet.testing import Fixture
+from web_poet.utils import get_fq_class_name
 
+import crawler
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
-from crawler.probe.gaps import Gap, Keys, at, break_of, gaps
-from crawler.probe.likeness import Agreement, agreement, alike, are_known, has_forms, is_general
-from crawler.probe.reread import ReadPage
+from crawler.platforms.page import PlatformPage
+from crawler.probe.reread import read
 from crawler.reading.careful import find, objects
-from crawler.reading.contract import Contract, Value, values
-from crawler.reading.names import Line, Names, WrongLineError, beginnings, check_line, declared, label
-from crawler.reading.paths import EACH, Step, joined, steps
+from crawler.reading.contract import OFTEN_ROWS, Contract, Value, values
+from crawler.reading.paths import ANY, EACH, Step, is_flat, joined, steps
 
+Keys = tuple[str, ...]
 Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
-"""Contract and path -> the objects of payloads."""
+"""Contract and path -> the objects of payloads there."""
+
+FIXTURES = Path(crawler.__file__).parents[1] / "tests/fixtures"
+"""Folder of the recorded pages. The folder exists in a checkout of the project, but not in an installed package."""
 MAX_ROWS = 300
+MAX_KEY = 100
+"""Maximum number of characters of a suggested key."""
 MAX_KEYS = 500
 """Maximum number of paths of keys in an object that are examined."""
-MAX_LENGTH = 150
-"""Maximum characters of the keys of a suggested path."""
-SHAPE_DEPTH, SHAPE_ENTRIES = 3, 10
-MAX_UNPROVEN = 3
-MIN_INNER, MANY = 2, 4
-"""Minimum number of keys that identify an object: of an object on good pages; without good pages, of declared keys."""
-SHAPE = 0.8
-"""Minimum share of the keys of the smaller object that two objects of the same kind have in common."""
-SHOWN = 3
+MAX_SHOWN = 3
+"""Maximum number of candidates for a key, and of values of a candidate, that are shown."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SYNONYMS = {
+    "avg": "average",
+    "desc": "description",
+    "thumb": "thumbnail",
+    "link": "url",
+    "uri": "url",
+    **dict.fromkeys(("cnt", "num", "number"), "count"),
+    **dict.fromkeys(("img", "photo", "pic", "picture"), "image"),
+}
+"""Words in keys, and the words with the same meaning by which they are replaced."""
+_EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
+"""Words in keys that have no meaning of their own."""
 
 
 class Suggestion(NamedTuple):
-    """A line that may make an unread part of a payload readable."""
+    """A changed declaration, with which an absent value may be read."""
 
-    line: Line
-    evidence: str
-    """The evidence for the line, "" if it is not proven."""
-    values: list[Any]
-    """Values at the new path."""
-    before: list[Any]
-    """Values at the declared path in good pages."""
-    mends: tuple[str, ...] = ()
-    """The unread paths that became readable when the line was tried."""
+    file: Path
+    number: int
+    """The number of the declaration's first line in the file."""
+    line: str
+    """The declaration with the most likely new path, on one line."""
+    declared: str
+    """The declared path that is absent."""
+    found: dict[str, list[Any]]
+    """The new path -> some of its values. The most likely path comes first."""
 
     def __str__(self) -> str:
-        kind, known, further = self.line
-        shown = one_line(f"{label(kind)} {known} -> {further}", 300)
-        facts = [f"now {_examples(self.values)}"] + ([f"before {_examples(self.before)}"] if self.before else [])
-        return f"{shown}: {self.evidence or 'not proven, compare the values'}; {', '.join(facts)}"
+        file = self.file.relative_to(Path.cwd()) if self.file.is_relative_to(Path.cwd()) else self.file
+        paths = (
+            f"{path} ({', '.join(one_line(str(each), 40) for each in found)})" for path, found in self.found.items()
+        )
+        return f"{file}:{self.number}: {self.line}\n  {one_line(f'{self.declared} -> ' + ' or '.join(paths), 600)}"
 
 
-def _examples(found: list[Any]) -> str:
-    return ", ".join(one_line(str(each), 40) for each in found[:SHOWN]) or "no value"
+class Part(NamedTuple):
+    """A value on whose path a key is absent: the path, and its rest after this key."""
+
+    value: Value
+    path: str
+    tail: tuple[Step, ...]
 
 
-def rows_of(pages: Iterable[ReadPage], names: Names) -> Rows:
-    """Return the objects in the payloads of pages that were read with ``names``."""
+class Gap(NamedTuple):
+    """A key that is absent from all rows of a payload, or whose value has become an object (``inside``)."""
+
+    kind: type[Contract]
+    lead: tuple[Step, ...]
+    """The part of the path up to its last list."""
+    keys: Keys
+    """The keys of the path after its last list, up to the absent key."""
+    parts: tuple[Part, ...]
+    """The values of the contract whose paths contain the absent key."""
+    inside: bool
+
+
+class Candidate(NamedTuple):
+    """A path at which the values have the types of all values that the absent key led to."""
+
+    gap: Gap
+    keys: Keys
+    inner: int
+    """The number of declared keys that the objects at the path have."""
+    found: list[list[Any]]
+    """The values at the path, for each of the gap's values."""
+
+    @property
+    def rank(self) -> tuple[bool, int, float]:
+        """A sort key: the most likely candidates come last."""
+        new, old = self.keys[-1], self.gap.keys[-1]
+        has_same_words = bool(words(new)) and words(new) == words(old)
+        is_beside = self.keys[:-1] == self.gap.keys[:-1]
+        return has_same_words and is_beside, self.inner, SequenceMatcher(None, new, old).ratio()
+
+
+def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
+    """Return the changes with which more of the pages may be read. ``pages``: pages that ``read`` has read."""
+    known = _rows(read(page).page for kind in dict.fromkeys(map(type, pages)) for page in recorded(kind))
+    found: dict[tuple[Path, int], Suggestion] = {}
+    for (kind, _), rows in _rows(pages).items():
+        before = [row for (other, _), every in known.items() if other is kind for row in every]
+        candidates = {gap: list(_candidates(gap, rows, before)) for gap in gaps(kind, rows)}
+        renamed = {each.keys for every in candidates.values() for each in every if each.inner}
+        for gap, every in candidates.items():
+            # A key inside an object that was itself renamed is not new.
+            every.sort(key=lambda each: (each.keys[:-1] not in renamed, each.rank), reverse=True)
+            for one in _changed(gap, every[:MAX_SHOWN]) if every else ():
+                found.setdefault((one.file, one.number), one)
+    return list(found.values())
+
+
+def recorded(kind: type[PlatformPage]) -> Iterator[PlatformPage]:
+    """Yield the pages of a class that the project's fixtures contain."""
+    for folder in sorted((FIXTURES / get_fq_class_name(kind)).glob("*/")):
+        page = Fixture(folder).get_page(kind)
+        assert isinstance(page, PlatformPage)
+        yield page
+
+
+def _rows(pages: Iterable[PlatformPage]) -> Rows:
     found: Rows = {}
-    for each in pages:
-        for kind, data in each.page.payloads or ():
-            try:
-                of_payload = objects(names.contract(kind), data)
-            except ScrapeError:
-                continue
-            for (inner, path), rows in of_payload.items():
-                found.setdefault((declared(inner), path), []).extend(rows[:MAX_ROWS])
+    for page in pages:
+        for root, data in page.payloads or ():
+            with suppress(ScrapeError):
+                for place, rows in objects(root, data).items():
+                    found.setdefault(place, []).extend(rows[:MAX_ROWS])
     return found
 
 
-def of_kind(rows: Rows, kind: type[Contract], path: str | None = None) -> list[dict[str, Any]]:
-    """Return the objects of a contract: those at the path if there are any, else all of them."""
-    every = [each for (other, _), found in rows.items() if other is kind for each in found]
-    return rows.get((kind, path or ""), every)
+# Gaps
 
 
-def suggestions(changed: Rows, good: Rows, names: Names) -> list[Suggestion]:
-    """Return the lines that may make changed payloads readable, the proven ones first.
+def gaps(kind: type[Contract], rows: list[dict[str, Any]]) -> Iterator[Gap]:
+    """Yield a contract's keys that are absent from all rows.
 
-    Args:
-        changed: the objects of changed payloads.
-        good: the objects of good pages of the same sources. May be empty.
-        names: the names in force.
+    ``sometimes`` values are skipped, unless the contract has ``one_of``. ``often`` values are skipped if there are
+    fewer than ``OFTEN_ROWS`` rows.
     """
-    found: list[Suggestion] = []
-    for (kind, path), rows in changed.items():
-        for gap in gaps(names.contract(kind), kind, rows):
-            found += _of_gap(gap, rows, of_kind(good, kind, path), names)
-    lines = {each.line for each in found if each.evidence}
-    taken = Counter((line.contract, line.further) for line in lines)
-    proven = [each for each in found if each.evidence and taken[each.line.contract, each.line.further] == 1]
-    others = [each._replace(evidence="") for each in found if each.line not in {proof.line for proof in proven}]
-    return [*{each.line: each for each in proven}.values(), *{each.line: each for each in others}.values()]
+    if kind.one_of:
+        rows = [row for row in rows if all(_break([row], value) for value in values(kind))]
+    found: dict[tuple[tuple[Step, ...], bool], list[Part]] = {}
+    for value in values(kind):
+        is_expected = value.required or kind.one_of or (value.often and len(rows) >= OFTEN_ROWS)
+        if is_expected and (at := _break(rows, value)):
+            path, inside, part = at
+            found.setdefault((path, inside), []).append(part)
+    for (path, inside), parts in found.items():
+        last = max((n for n, step in enumerate(path, 1) if not isinstance(step, str) or step in {EACH, ANY}), default=0)
+        if last < len(path):
+            yield Gap(kind, path[:last], tuple(map(str, path[last:])), tuple(parts), inside)
 
 
-def _of_gap(gap: Gap, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> list[Suggestion]:
-    """Return the lines for an absent key: the single line with evidence, or else unproven lines."""
-    anchors = [each for each in at(rows, gap.lead) if isinstance(each, dict)]
-    before = [each for each in at(good, gap.lead) if isinstance(each, dict)]
-    fitting = []
-    for keys in _new_keys(gap, anchors, before):
-        compared = _agreement(gap, keys, rows, good, names)
-        candidate = _candidate(gap, keys, anchors, before, compared)
-        if candidate and not compared.is_refutation:
-            fitting.append(candidate)
-    for evidence in (
-        _Candidate.agrees,
-        _Candidate.has_known_values,
-        _Candidate.is_called_alike,
-        _Candidate.has_moved,
-        _Candidate.has_the_same_keys,
-    ):
-        proofs = [(each, proof) for each in fitting if (proof := evidence(each))]
-        if len(proofs) == 1:
-            return [proofs[0][0].suggestion(proofs[0][1])]
-        if proofs:
-            break
-    near = sorted(fitting, key=lambda each: -SequenceMatcher(None, each.keys[-1], gap.keys[-1]).ratio())
-    return [each.suggestion("") for each in near[:MAX_UNPROVEN]] if before or len(near) <= MAX_UNPROVEN else []
+def _break(rows: list[dict[str, Any]], value: Value) -> tuple[tuple[Step, ...], bool, Part] | None:
+    """Return a value's path up to the key that is absent from all rows, and whether the key leads to an object instead.
+
+    If the value has several paths, the path of which the most keys exist is used. None: one of the paths exists, or no
+    row contains an object that could have the key.
+    """
+    found = [(_depth(rows, steps(path), is_plain=not (value.contracts or value.many)), path) for path in value.paths]
+    if not rows or any(depth is None for depth, _ in found):
+        return None
+    depth, path = max(((depth or 0, path) for depth, path in found), key=lambda each: (abs(each[0]), each[1]))
+    whole = steps(path)
+    return whole[: abs(depth)], depth < 0, Part(value, path, whole[abs(depth) :])
 
 
-def _new_keys(gap: Gap, anchors: list[dict[str, Any]], before: list[dict[str, Any]]) -> Iterator[Keys]:
-    """Yield the paths of unknown keys that all objects have, at places to which the absent key may have moved."""
-    known = {steps(each) for each in beginnings(gap.kind)} - {(*gap.lead, *gap.keys)}
-    for keys in _paths(anchors[0], len(gap.keys) + 1) if anchors else ():
+def _depth(rows: list[Any], path: tuple[Step, ...], *, is_plain: bool) -> int | None:
+    """Return the number of steps up to the absent key, as a negative number if the key has an object. None: no key is
+    absent.
+    """
+    held = rows
+    for depth, step in enumerate(path):
+        if step == EACH and held and all(isinstance(each, dict) for each in held):
+            return -depth
+        inside = [each for every in held for each in _inside(every, step)]
+        if not inside and isinstance(step, str) and any(isinstance(each, dict) for each in held):
+            return depth + 1
+        held = [each for each in inside if each is not None]
+    return -len(path) if is_plain and held and all(isinstance(each, dict) for each in held) else None
+
+
+def _inside(value: Any, step: Step) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values()) if step == ANY else [value[step]] if step in value else []
+    if isinstance(value, list):
+        return value if step == EACH else value[step : step + 1 or None] if isinstance(step, int) else []
+    return []
+
+
+def _objects_at(rows: list[dict[str, Any]], path: tuple[Step, ...]) -> list[dict[str, Any]]:
+    held: list[Any] = rows
+    for step in path:
+        held = [each for every in held for each in _inside(every, step)]
+    return [each for each in held if isinstance(each, dict)]
+
+
+# Candidates
+
+
+def _candidates(gap: Gap, rows: list[dict[str, Any]], known: list[dict[str, Any]]) -> Iterator[Candidate]:
+    """Yield the new keys at places to which the absent key may have moved. ``known``: objects of recorded pages."""
+    anchors = _objects_at(rows, gap.lead)
+    declared = {steps(path)[:length] for value in values(gap.kind) for path in value.paths for length in range(1, 40)}
+    every = all if any(part.value.required for part in gap.parts) else any
+    paths = dict.fromkeys(keys for each in anchors[:OFTEN_ROWS] for keys in _paths(each, len(gap.keys) + 1))
+    for keys in paths:
         is_near = keys[:-1] == (gap.keys if gap.inside else gap.keys[:-1]) or keys[-1] == gap.keys[-1]
-        is_short = len(".".join(keys)) <= MAX_LENGTH
-        if keys != gap.keys and is_near and is_short and (*gap.lead, *keys) not in known and _is_path(keys):
-            present = all(find(each, keys).cause is None for each in anchors)
-            if present and not any(find(each, keys).cause is None for each in before):
-                yield keys
+        if keys == gap.keys or not is_near or (*gap.lead, *keys) in declared or not _is_path(keys):
+            continue
+        if every(find(each, keys).cause is None for each in anchors):
+            is_known = any(keys[-1] in each for each in _objects_at(known, (*gap.lead, *keys[:-1])))
+            candidate = None if is_known else _candidate(gap, keys, anchors)
+            if candidate:
+                yield candidate
 
 
 def _is_path(keys: Keys) -> bool:
-    return all(steps(key) == (key,) if key and not set(".[]") & set(key) else False for key in keys)
+    return all(key.isprintable() and 0 < len(key) <= MAX_KEY and not set('.[]*"\\') & set(key) for key in keys)
 
 
 def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
@@ -160,89 +256,20 @@ def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
     return found
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A path at which the values fit the types of all values that the absent key led to."""
-
-    gap: Gap
-    keys: Keys
-    values: list[Any]
-    before: list[Any]
-    inner: int
-    """The number of declared keys that the objects at the path have."""
-    shape: bool | None
-    """Whether the objects at the path have the same keys as those in good pages. None: good pages have no such
-    objects."""
-    is_known: bool
-    """Whether all values occur in good pages under the old key, and not all of them under another key."""
-    has_good: bool
-    """Whether there are good pages to compare with. Without them, it is unknown which keys are new."""
-    compared: Agreement
-
-    def suggestion(self, evidence: str) -> Suggestion:
-        """Return the candidate as a line with its evidence."""
-        line = Line(self.gap.kind, self.gap.known, joined((*self.gap.lead, *self.keys)))
-        return Suggestion(line, evidence, self.values, self.before)
-
-    def agrees(self) -> str:
-        """Return the evidence that the values equal those of the same rows on a good page, else ""."""
-        compared = self.compared
-        return f"{compared.equal} of {compared.compared} values are those of a good page" if compared.is_proof else ""
-
-    def has_known_values(self) -> str:
-        """Return the evidence that the values occur in good pages under the old key only, else ""."""
-        return "its values are among those of good pages" if self.is_known else ""
-
-    def is_called_alike(self) -> str:
-        """Return the evidence that the key consists of the absent key's words and is in its place, else ""."""
-        is_beside = self.keys[:-1] == self.gap.keys[:-1]
-        return "the keys have the same words" if is_beside and alike(self.keys[-1], self.gap.keys[-1]) else ""
-
-    def has_moved(self) -> str:
-        """Return the evidence that the key is the absent key at another level, and not a general key, else ""."""
-        key = self.gap.keys[-1]
-        is_special = self.has_good and (self.shape or not is_general(key))
-        return "the same key at another level" if self.keys[-1] == key and is_special else ""
-
-    def has_the_same_keys(self) -> str:
-        """Return the evidence that the objects have the same keys as in good pages, or many declared keys, else ""."""
-        is_known = self.inner >= MANY and self.shape is not False
-        return "its objects have the same keys" if self.shape or is_known else ""
-
-
-def _candidate(
-    gap: Gap, keys: Keys, anchors: list[dict[str, Any]], before: list[dict[str, Any]], compared: Agreement
-) -> _Candidate | None:
-    """Return the candidate for a path, or None if the values at the path do not fit."""
-    try:
-        check_line(Line(gap.kind, gap.known, joined((*gap.lead, *keys))))
-    except WrongLineError:
-        return None
-    inner, shown, earlier = 0, [], []
-    for value, tail in gap.parts:
-        now = [find(each, (*keys, *tail)) for each in anchors]
-        number = _fit(value, [each.value for each in now])
-        if any(each.cause for each in now):
+def _candidate(gap: Gap, keys: Keys, anchors: list[dict[str, Any]]) -> Candidate | None:
+    """Return the candidate for a path, or None if the values at the path do not have the declared types."""
+    inner, shown = 0, []
+    for value, path, tail in gap.parts:
+        if is_flat(joined((*gap.lead, *keys, *tail))) != is_flat(path):
             return None
-        if number is None and (len(gap.parts) == 1 or _flat(each.value for each in now)):
-            return None  # for objects, the keys are the evidence
-        was = [find(each, (*gap.keys, *tail)).value for each in before]
-        if not value.contracts and not has_forms(_flat(each.value for each in now), _flat(was)):
+        now = [each for each in (find(each, (*keys, *tail)) for each in anchors) if each.cause is None]
+        entries = _flat(each.value for each in now)
+        number = _fit(value, entries)
+        if number is None and (len(gap.parts) == 1 or entries):
             return None
-        inner += (number or 0) + bool(tail and tail != (EACH,))
-        shown += _flat(each.value for each in now)
-        earlier += _flat(was)
-    shape = _has_shape(gap, keys, anchors, before)
-    is_known = are_known(shown, earlier) and not any(
-        are_known(shown, _flat(find(each, path).value for each in before)) for path in _beside(gap, before)
-    )
-    return _Candidate(gap, keys, shown, earlier, inner, shape, is_known, bool(before), compared)
-
-
-def _beside(gap: Gap, before: list[Any]) -> list[Keys]:
-    """Return the neighbouring keys of the absent key in good pages."""
-    every = {(*gap.keys[:-1], key) for each in before for key in find(each, gap.keys[:-1]).value or ()}
-    return sorted(every - {gap.keys})
+        inner += (number or 0) + bool(tail and tail != (EACH,) and now)
+        shown.append(entries)
+    return Candidate(gap, keys, inner, shown)
 
 
 def _flat(found: Iterable[Any]) -> list[Any]:
@@ -250,25 +277,22 @@ def _flat(found: Iterable[Any]) -> list[Any]:
     return [each for value in found for each in (value if isinstance(value, list) else [value]) if each is not None]
 
 
-def _fit(value: Value, found: list[Any]) -> int | None:
+def _fit(value: Value, entries: list[Any]) -> int | None:
     """Return the number of declared keys in the objects found, or None if what was found has a wrong type."""
-    entries = _flat(found)
-    if not entries:
-        return None
     if not value.contracts:
-        return 0 if all(map(partial(_is_of, value.type), entries)) else None
-    kinds = value.contracts
-    number = 0
+        return 0 if entries and all(map(partial(_is_of, value.type), entries)) else None
+    number = None
     for entry in entries:
         if not isinstance(entry, dict):
             return None
+        kinds = value.contracts
         kind = next((each for each in kinds if each.tag and entry.get(each.tag[0]) == each.tag[1]), kinds[0])
         needed = [each for each in values(kind) if each.required]
         if kind.one_of:
-            needed = [each for each in values(kind) if break_of([entry], each) is None][:1]
-        if any(break_of([entry], each) for each in needed) or not (needed or kind.tag):
+            needed = [each for each in values(kind) if _break([entry], each) is None][:1]
+        if any(_break([entry], each) for each in needed) or not (needed or kind.tag):
             return None
-        number = max(number, len(needed))
+        number = max(number or 0, len(needed))
     return number
 
 
@@ -280,50 +304,50 @@ def _is_of(kind: Any, entry: Any) -> bool:
     return True
 
 
-def _shape(value: Any, depth: int = SHAPE_DEPTH) -> frozenset[Keys]:
-    """Return the paths of the keys in an object, or in the first entries of a list."""
-    entries = value[:SHAPE_ENTRIES] if isinstance(value, list) else [value]
-    found: set[Keys] = set()
-    for entry in entries if depth else ():
-        for key, inside in entry.items() if isinstance(entry, dict) else ():
-            found |= {(key,), *((key, *each) for each in _shape(inside, depth - 1))}
-    return frozenset(found)
+def words(key: str) -> frozenset[str]:
+    """Return the meaningful words in a key, each in a standard spelling.
 
-
-def _has_shape(gap: Gap, keys: Keys, anchors: list[Any], before: list[Any]) -> bool | None:
-    """Whether the objects at a path have the same keys as the objects in good pages, and no neighbouring objects do.
-
-    None: the good pages have no such objects.
+    >>> sorted(words("averageRatingV2")), words("avg_rating") == words("averageRating"), words("reviews")
+    (['average', 'rating'], True, frozenset({'review'}))
     """
-    known = _shape_at(before, gap.keys)
-    if len(known) < MIN_INNER:
-        return None
-    others = (_shape_at(before, each) for each in _beside(gap, before))
-    return _is_same(_shape_at(anchors, keys), known) and not any(_is_same(each, known) for each in others)
+    found = (each.lower() for each in _WORD.findall(key))
+    singular = (
+        each[:-1] if each.endswith("s") and not each.endswith("ss") and len(each) > 3 else each for each in found
+    )
+    return frozenset(_SYNONYMS.get(each, each) for each in singular) - _EMPTY
 
 
-def _shape_at(objects_: list[Any], keys: Keys) -> frozenset[Keys]:
-    return frozenset().union(*(_shape(find(each, keys).value) for each in objects_))
+# Declarations
 
 
-def _is_same(one: frozenset[Keys], other: frozenset[Keys]) -> bool:
-    smaller = min(len(one), len(other))
-    return smaller >= MIN_INNER and len(one & other) >= SHAPE * smaller
+def _changed(gap: Gap, candidates: list[Candidate]) -> Iterator[Suggestion]:
+    """Yield the declarations of a gap's values. ``candidates``: the most likely one comes first."""
+    for number, (value, path, tail) in enumerate(gap.parts):
+        new = {joined((*gap.lead, *each.keys, *tail)): each.found[number][:MAX_SHOWN] for each in candidates}
+        file, found, text = declaration(gap.kind, value.name)
+        yield Suggestion(file, found.lineno, _with_path(found, text, value, path, next(iter(new))), path, new)
 
 
-def _agreement(gap: Gap, keys: Keys, rows: list[dict[str, Any]], good: list[dict[str, Any]], names: Names) -> Agreement:
-    """Compare the values at a path with the values of the same rows of good pages."""
-    value, tail = gap.parts[0]
-    if value.contracts:
-        return Agreement(0, 0, 0)
-    now = by_identity(names.contract(gap.kind), rows, (*gap.lead, *keys, *tail))
-    return agreement(now, by_identity(gap.kind, good, (*gap.lead, *gap.keys, *tail)))
+def declaration(kind: type[Contract], name: str) -> tuple[Path, ast.AnnAssign, str]:
+    """Return the file of a value's declaration, the declaration in the file's syntax tree, and the file's text."""
+    owner = next(each for each in kind.__mro__ if name in vars(each))
+    file = Path(inspect.getsourcefile(owner) or "")
+    text = file.read_text(encoding="utf-8")
+    classes = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef))
+    scope = next(each for each in classes if each.name == owner.__name__)
+    targets = (each for each in scope.body if isinstance(each, ast.AnnAssign))
+    return file, next(each for each in targets if ast.unparse(each.target) == name), text
 
 
-def by_identity(kind: type[Contract], rows: list[dict[str, Any]], path: tuple[Step, ...]) -> dict[Any, Any]:
-    """Return the values at a path by the identity (id) of their row, or {} if the contract declares no identity."""
-    identity = next((each for each in values(kind) if each.kind == "identity" and not each.contracts), None)
-    if identity is None:
-        return {}
-    ids = ((find(row, identity.steps).value, row) for row in rows)
-    return {str(each): find(row, path).value for each, row in ids if each is not None}
+def _with_path(found: ast.AnnAssign, text: str, value: Value, old: str, new: str) -> str:
+    """Return a declaration with a new path, in place of the old path if one of them continues the other."""
+    assert isinstance(found.value, ast.Call)
+    paths = [ast.get_source_segment(text, each) or "" for each in found.value.args]
+    shorter = min(len(steps(old)), len(steps(new)))
+    if steps(old)[:shorter] == steps(new)[:shorter]:  # no type describes a value and an object at the same place
+        del paths[value.paths.index(old)]
+    options = [ast.get_source_segment(text, each) or "" for each in found.value.keywords]
+    arguments = ", ".join([f'"{new}"', *paths, *options])
+    return (
+        f"{value.name}: {ast.get_source_segment(text, found.annotation)} = {ast.unparse(found.value.func)}({arguments})"
+    )

@@ -141,8 +141,6 @@ class Contract:
     tag: ClassVar[tuple[str, str] | None] = None
     one_of: ClassVar[bool] = False
     nulls: ClassVar[bool] = True
-    change: ClassVar[Callable[[Value], Value] | None] = None
-    """The function that changes the declared values, if this class is a variant of another contract (``names.py``)."""
 
     def __init__(self, **attributes: Any) -> None:
         """Make an instance with the given values. All other attributes are None, or [] for lists."""
@@ -212,8 +210,6 @@ def values(kind: type[Contract]) -> tuple[Value, ...]:
     Raises:
         TypeError: a declaration contradicts itself. This is a mistake in the project, not in a payload.
     """
-    if "change" in vars(kind) and kind.change is not None:
-        return tuple(map(kind.change, values(kind.__mro__[1])))
     declaring = [each for each in kind.__mro__ if any(isinstance(value, Declared) for value in vars(each).values())]
     declared = {name: each for owner in reversed(declaring) for name, each in vars(owner).items()}
     hints = get_type_hints(declaring[0], include_extras=True) if declaring else {}

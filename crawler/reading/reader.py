@@ -7,20 +7,17 @@ from crawler.reading.careful import Reading
 from crawler.reading.contract import C
 
 
-def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False, old: type[C] | None = None) -> Reading[C]:
+def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> Reading[C]:
     """Read a JSON document.
 
     Args: kind: the contract of the document. body: the document. what: the name of the document in error messages.
-    code_after: whether program code may follow the JSON, because the document was cut out of a script. old: the
-    contract without the additional paths of ``PAYLOAD_NAMES``, if the document contains none of these paths.
+    code_after: whether program code may follow the JSON, because the document was cut out of a script.
 
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more than ``strict.MAX_ROWS`` rows of
             one kind; or the document is not as declared and larger than ``careful.MAX_BYTES``.
     """
     value = strict.decoded(kind, body)
-    if value is None and old is not None:
-        value = strict.decoded(old, body)
     if value is not None:
         return Reading(value, [])
     return careful.read_changed(kind, body, what=what, code_after=code_after)

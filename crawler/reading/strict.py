@@ -33,12 +33,8 @@ block the event loop."""
 
 
 def decoded(kind: type[C], body: bytes) -> C | None:
-    """Return the contract's instance. Return None if the document is not exactly as declared, or has too many rows, or
-    if only the careful pass can read the contract.
-    """
+    """Return the contract's instance, or None if the document is not exactly as declared, or has too many rows."""
     decoder = _decoder(kind)
-    if decoder is None:
-        return None
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value: C = decoder.decode(body)
         if _is_complete(kind, value, body):
@@ -47,19 +43,8 @@ def decoded(kind: type[C], body: bytes) -> C | None:
 
 
 @per_contract
-def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any] | None:
-    if any(each.__init__ is not Contract.__init__ for each in contracts(kind)):
-        return None  # the decoder would not call this constructor; the careful pass does
-    try:
-        return msgspec.json.Decoder(_Compiler().struct(kind))
-    except OverlappingPathsError:
-        if kind.change is None:  # a mistake in the project's own contracts
-            raise
-        return None  # a line of PAYLOAD_NAMES moved a value to a key inside itself: only the careful pass reads that
-
-
-class OverlappingPathsError(TypeError):
-    """A path ends where another path continues, so that no type can describe the value there."""
+def _decoder(kind: type[Contract]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Compiler().struct(kind))
 
 
 # Checks for missing parts that types cannot express
@@ -278,7 +263,7 @@ class _Compiler:
 
     def _type(self, node: _Node) -> Any:
         if sum(map(bool, (node.leaf is not None, node.keys, node.entry, node.member))) > 1:
-            raise OverlappingPathsError("a path ends where another one continues: declare a contract for the object")
+            raise TypeError("a path ends where another one continues: declare a contract for the object")
         null = () if node.never_null else (None,)
         if node.leaf is not None:
             return node.leaf

@@ -8,7 +8,6 @@ from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.platforms.names import PayloadNames
 from crawler.service import metrics
 from crawler.service.calls.open_crawlers import OpenCrawlers
 from crawler.service.clients.limits import KeyLimits
@@ -45,7 +44,6 @@ class Parts:
         self.pages = pages
         self.usage = Usage(self.store)
         self.shared = SharedState()
-        self.names = self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
         self.crawlers = OpenCrawlers(self.settings, self.shared)
         for crawler in self.crawlers.of.values():
             crawler.lanes.on_completed = metrics.count_outcome

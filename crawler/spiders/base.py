@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import structlog
@@ -32,7 +31,6 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.platforms.links import read_link
-from crawler.platforms.names import PayloadNames
 from crawler.platforms.page import PlatformPage
 from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
@@ -239,13 +237,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         request = self.request(target)
         request.meta["target"] = target
         request.errback = self._errback
-        target.release.names = self.payload_names.current
         return request
-
-    @cached_property
-    def payload_names(self) -> PayloadNames:
-        """The additional paths at which payloads are read, from the file that the setting ``PAYLOAD_NAMES`` names."""
-        return self.shared.get(PayloadNames, "", lambda: PayloadNames(self.settings))
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback for a page class. Each class has one callback: the injection caches plans by callback."""

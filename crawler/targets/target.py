@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
 from crawler.platforms.model import Params
-from crawler.reading.names import NO_NAMES, Names
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
@@ -100,8 +99,6 @@ class Release:
     """Whether a request has got a download slot. If not, the platform is not the reason for a passed deadline."""
     is_refused: bool = False
     """Whether the platform has refused a request. The target then keeps its lane."""
-    names: Names = NO_NAMES
-    """The additional paths (``PAYLOAD_NAMES``) with which all pages of the release are read."""
     ended: bool = False
     """Whether the target has its outcome, or was released again."""
     successor: Target | None = None

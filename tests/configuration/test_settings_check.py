@@ -52,7 +52,6 @@ SPECIAL: dict[str, list[object]] = {
         '{"retail": {"delay": "fast"}}',
         '{"microblog": {"sources": {"timeline": {"concurrency": 1, "delay": "1m"}}}}',
     ],
-    "PAYLOAD_NAMES": ["/no/file.json"],
     "PLATFORM_IDS": ['{"retail": "/x"}', '{"microblog": 3}', '{"microblog": "/no/file.json"}'],
     "PLATFORM_ORIGINS": [
         '{"retial": "http://127.0.0.1:1"}',

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import selectors
 import signal
 import socket
@@ -37,8 +36,6 @@ RESTART_DELAY = 1.0
 """Seconds to wait before a worker is replaced, so that a worker that always fails to start does not keep the CPU busy.
 """
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-HANDLED = (*SIGNALS, signal.SIGHUP)
-"""SIGHUP is passed on to the workers, which read the file of ``PAYLOAD_NAMES`` again."""
 
 
 @dataclass(eq=False)
@@ -80,17 +77,16 @@ class Supervisor:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Return when all workers have completed their calls in flight and exited."""
         self.listener.settimeout(0)
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         for each in SIGNALS:
             signal.signal(each, self._terminate_all)
-        signal.signal(signal.SIGHUP, self._reload_all)
         for number in range(self.size):
             self._start(number)
         while self._workers:
             # Signals are handled only here, never while a worker is being started.
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             events = self._selector.select()
-            signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             for key, _ in events:
                 key.data()
 
@@ -99,12 +95,6 @@ class Supervisor:
             self.terminating = True
             for worker in self._workers:
                 worker.process.terminate()
-
-    def _reload_all(self, _signal: int, _frame: object) -> None:
-        for worker in self._workers:
-            with suppress(ProcessLookupError):  # the worker has just exited, and will be replaced
-                assert worker.process.pid is not None  # it was started
-                os.kill(worker.process.pid, signal.SIGHUP)
 
     def _start(self, number: int, delay: float = 0.0) -> None:
         channel, worker_end = socket.socketpair()
@@ -124,8 +114,7 @@ class Supervisor:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # A terminal sends SIGINT to all processes. The supervisor then terminates the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until ``serve`` sets its handler
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._selector.close()
         for inherited in (self.listener, supervisor_end, *(worker.channel for worker in self._workers)):
             inherited.close()
