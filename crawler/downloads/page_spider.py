@@ -197,32 +197,25 @@ class PageSpider(Spider):
 
         ``error``: why the page has no data. None: it has data.
         """
-        if not self.keeper.keep:
+        unread = page.problems(error)
+        if not self.keeper.keep or not unread:
             return
-        unread, response, params = page.problems(error), page.response, page.page_params
-        source, now = page.source, datetime.now(UTC)
-
-        def kept() -> KeptResponse:  # has no reference to the page, to free its payload
-            head = Head(
-                platform=self.platform,
-                scraper=request.meta["target"].scraper.name,
-                source=source,
-                url=str(response.url),
-                status=response.status or 200,
-                content_type=response.headers.get("Content-Type", ""),
-                params=dict(params),
-                unread=unread,
-                at=now.isoformat(timespec="seconds"),
-            )
-            secrets = partial(_headers, request.headers, response.headers)
-            known = platforms().get(self.platform)  # None: a platform of the user's own project
-            public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-            return KeptResponse(head, response.body, secrets, public)
-
-        if unread:
-            self.keeper.unread(kept())
-        else:
-            self.keeper.good(self.platform, source, kept)
+        response, known = page.response, platforms().get(self.platform)  # None: a platform of the user's own project
+        head = Head(
+            platform=self.platform,
+            scraper=request.meta["target"].scraper.name,
+            source=page.source,
+            url=str(response.url),
+            status=response.status or 200,
+            content_type=response.headers.get("Content-Type", ""),
+            params=dict(page.page_params),
+            unread=unread,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
+        self.keeper.unread(
+            KeptResponse(head, response.body, partial(_headers, request.headers, response.headers), public)
+        )
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""

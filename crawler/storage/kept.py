@@ -35,14 +35,13 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-SUFFIX, GOOD = ".gz", ".good.gz"
-"""The suffixes of the files of responses that were unread or failed, and of the good responses before them."""
+SUFFIX = ".gz"
 MAX_BODY = 8_000_000
 """Size of the largest body that is kept, in bytes. The largest real page has 1.7 MB."""
 MAX_SOURCE = 20_000_000
-"""Maximum total size of a source's compressed files with one suffix, in bytes. Beyond it, the oldest are deleted."""
-GOOD_FILES = 3
-"""Maximum number of files of good responses of a source."""
+"""Maximum total size of a source's compressed files, in bytes. Beyond it, the oldest are deleted."""
+MAX_DAYS = 30
+"""Age in days from which a file is deleted, when another response is kept."""
 DRAFT_SECONDS = 3600
 """Age in seconds from which an incomplete file is deleted: its process was killed."""
 FIRST = 2
@@ -66,7 +65,7 @@ class Head(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     """The page params, without their secrets."""
     unread: list[str]
-    """The unread parts of the response, or the error of its extraction. [] for a good response."""
+    """The unread parts of the response, or the error of its extraction."""
     at: str
     """The time at which the response was read, in ISO 8601 and UTC."""
 
@@ -87,16 +86,11 @@ class KeptError(ValueError):
 
 
 class Keeper:
-    """Writes the responses that a process keeps, in a separate thread.
-
-    The last good response of each source is held in memory, and written together with the next response that is not
-    good. A comparison of the two shows what the platform has changed.
-    """
+    """Writes the responses that a process keeps, in a separate thread."""
 
     def __init__(self, keep: int, folder: Callable[[], Path]) -> None:
         """``keep``: maximum number of files of a source. ``folder``: returns the folder, called when a file is kept."""
         self.keep, self._folder = keep, folder
-        self._good: dict[tuple[str, str], Callable[[], KeptResponse]] = {}
         self._kept: dict[tuple[str, str], int] = {}
         self._room = threading.Semaphore(WAITING)
         self._thread = ThreadPoolExecutor(1, "kept")
@@ -110,10 +104,6 @@ class Keeper:
         """
         return cls(0 if "SHUB_JOBKEY" in os.environ else settings.getint("UNREAD_KEEP"), partial(folder_of, settings))
 
-    def good(self, platform: str, source: str, response: Callable[[], KeptResponse]) -> None:
-        """Remember a response that was read completely. ``response`` is called only if the response is written."""
-        self._good[platform, source] = response
-
     def unread(self, response: KeptResponse) -> None:
         """Keep a response that was unread or failed, unless the thread pauses or too many responses wait for it."""
         source = response.head.platform, response.head.source
@@ -121,28 +111,23 @@ class Keeper:
         if (number >= FIRST and time.process_time() < self._rests_until) or not self._room.acquire(blocking=False):
             return
         self._kept[source] = number + 1
-        good = self._good.pop(source, None)
-        written = self._thread.submit(self._process, response, good)
-        written.add_done_callback(_log_failure)
+        self._thread.submit(self._process, response).add_done_callback(_log_failure)
 
     def wait(self) -> None:
         """Wait until all responses that were passed to ``unread()`` are written."""
         self._thread.submit(int).result()
 
-    def _process(self, response: KeptResponse, good: Callable[[], KeptResponse] | None) -> None:
-        """Write a response, and the good response before it."""
+    def _process(self, response: KeptResponse) -> None:
         began = time.thread_time()
         try:
-            if good is not None:
-                self._write(good(), GOOD, GOOD_FILES)
-            self._write(response, SUFFIX, self.keep)
+            self._write(response)
         except (OSError, NotConfigured) as error:
             logger.error("response_not_kept", source=response.head.source, reason=str(error))  # noqa: TRY400
         finally:
             self._rests_until = time.process_time() + REST * (time.thread_time() - began)
             self._room.release()
 
-    def _write(self, response: KeptResponse, suffix: str, keep: int) -> None:
+    def _write(self, response: KeptResponse) -> None:
         if len(response.body) > MAX_BODY:
             return
         clean = Scrubber(origins=response.origins)
@@ -154,9 +139,11 @@ class Keeper:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         draft = folder / f".{name}"
-        draft.write_bytes(gzip.compress(msgspec.json.encode(head) + b"\n" + body.encode(), 1))
-        draft.replace(folder / f"{name}{suffix}")
-        _prune(folder, suffix, keep)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(gzip.compress(msgspec.json.encode(head) + b"\n" + body.encode(), 1))
+        draft.replace(folder / f"{name}{SUFFIX}")
+        for source in self._folder().glob("*/*/"):
+            _prune(source, self.keep)
 
 
 def folder_of(settings: BaseSettings) -> Path:
@@ -174,16 +161,18 @@ def _log_failure(future: Future[None]) -> None:
         logger.error("response_not_kept", exc_info=error)
 
 
-def _prune(folder: Path, suffix: str, keep: int) -> None:
-    """Delete the oldest files beyond ``keep`` files or ``MAX_SOURCE`` bytes. Also delete old drafts.
+def _prune(folder: Path, keep: int) -> None:
+    """Delete the oldest files of a source beyond ``keep`` files, ``MAX_SOURCE`` bytes or ``MAX_DAYS`` days.
 
-    Other processes may delete the same files. Errors are ignored, such as those for another user's file.
+    Also delete old drafts. Other processes may delete the same files. Errors are ignored, such as those for
+    another user's file.
     """
-    size = 0
-    for number, path in enumerate(reversed(of_source(folder, suffix))):
+    size, oldest = 0, time.time() - MAX_DAYS * 86_400
+    for number, path in enumerate(reversed(of_source(folder))):
         with suppress(OSError):
-            size += path.lstat().st_size
-            if number >= keep or (number > 0 and size > MAX_SOURCE):
+            found = path.lstat()
+            size += found.st_size
+            if number >= keep or (number > 0 and size > MAX_SOURCE) or found.st_mtime < oldest:
                 path.unlink()
     for draft in folder.glob(".*-*"):
         with suppress(OSError):
@@ -198,10 +187,9 @@ def kept(folder: Path, platforms: Iterable[str]) -> Iterator[Path]:
             yield from of_source(source)
 
 
-def of_source(folder: Path, suffix: str = SUFFIX) -> list[Path]:
-    """Return the files in the folder of a source, the oldest first. ``suffix``: ``GOOD`` for the good responses."""
-    names = (each for each in folder.glob(f"*{suffix}") if not each.name.startswith("."))
-    return sorted(each for each in names if each.name.endswith(GOOD) == (suffix == GOOD))
+def of_source(folder: Path) -> list[Path]:
+    """Return the files in the folder of a source, the oldest first."""
+    return sorted(each for each in folder.glob(f"*{SUFFIX}") if not each.name.startswith("."))
 
 
 def load(path: Path) -> KeptResponse:

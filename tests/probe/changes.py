@@ -30,7 +30,7 @@ class Change:
     depth: int
     """Number of keys on the value's path, up to and including the changed key."""
     further: str
-    """The path that the correct ``PAYLOAD_NAMES`` line gives for the value."""
+    """The path that the value has after the change."""
     changed: list[PlatformPage]
     good: list[PlatformPage]
     """Pages of other targets from before the change."""

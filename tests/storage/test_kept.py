@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import stat
 import sys
+import time
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -56,9 +58,9 @@ def files(folder: Path) -> list[Path]:
 def test_a_crawl_keeps_the_unread_responses_and_reads_them_again(tmp_path: Path) -> None:
     crawl(tmp_path, "mustard", RENAMED)
     folder = tmp_path / ".scrapy/unread/sandbox"
-    (path,), (good,) = kept.kept(folder, ["retail"]), kept.of_source(folder / "retail/search", kept.GOOD)
-    assert sorted(files(tmp_path)) == sorted([path, good])
-    assert (load(good).head.unread, load(good).head.params["query"]) == ([], "mustard")
+    (path,) = kept.kept(folder, ["retail"])
+    assert files(tmp_path) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     head, body = load(path)[:2]
     assert (head.source, head.params["query"], head.unread) == ("search", RENAMED, [f"{RATING}: missing in 53 of 53"])
     assert head.url.startswith(platforms()["retail"].origin)
@@ -130,7 +132,6 @@ def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeyp
 
     def write(each: Keeper) -> None:
         for number in range(30):
-            each.good("retail", "search", lambda: response(b"good"))
             each.unread(response(b"%d" % number))
         each.wait()
 
@@ -142,7 +143,6 @@ def test_several_writers_at_once_keep_the_last_responses(tmp_path: Path, monkeyp
     found = list(kept.kept(tmp_path, ["retail"]))
     assert len(found) == 5
     assert all(int(load(path).body) > 20 for path in found)
-    assert {load(path).body for path in kept.of_source(tmp_path / "retail/search", kept.GOOD)} == {b"good"}
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".gz"}, "no drafts"
 
 
@@ -156,6 +156,18 @@ def test_drafts_of_killed_processes_are_deleted(tmp_path: Path) -> None:
     written.unread(response())
     written.wait()
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_files_are_bounded_in_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = keeper(tmp_path, monkeypatch=monkeypatch)
+    for age in (kept.MAX_DAYS + 1, kept.MAX_DAYS - 1):
+        written.unread(response())
+        written.wait()
+        (path,) = (each for each in kept.kept(tmp_path, ["retail"]) if each.stat().st_mtime > time.time() - 60)
+        os.utime(path, times=(time.time() - age * 86_400,) * 2)
+    written.unread(response())
+    written.wait()
+    assert len(list(kept.kept(tmp_path, ["retail"]))) == 2
 
 
 def test_files_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
