@@ -1,6 +1,6 @@
-"""Writes the table of the formats in ``docs/outputs.md``.
+"""Writes the tables of the formats in ``docs/outputs.md`` and of the options of jobs in ``docs/jobs.md``.
 
-``python -m tests.reference_tables`` rewrites the page.
+``python -m tests.reference_tables`` rewrites the pages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from crawler.configuration.descriptions import description
+from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS
+from crawler.registry import spiders
+from crawler.service.description.schemas import markdown as in_markdown
 from tests.crawls import ROOT
 from tests.platform_pages import table
 
@@ -25,7 +29,26 @@ def formats() -> str:
     return table(("format", "names and suffixes", "for", "needs"), rows)
 
 
-PARTS: dict[Path, tuple[str, Callable[[], str]]] = {ROOT / "docs/outputs.md": ("formats", formats)}
+def options() -> str:
+    """Return the table of the options of jobs, with the spiders that have them as arguments."""
+    rows = []
+    for name in LimitedOptions.model_fields:
+        having = [each for each, spider in spiders().items() if name in spider.arguments.model_fields]
+        rows.append(
+            (
+                f"`{name}`",
+                in_markdown(" ".join(description(LimitedOptions, name).split())),
+                "all" if len(having) == len(spiders()) else ", ".join(having),
+                "commands, HTTP" if name in CategoryOptions.model_fields else "commands",
+            )
+        )
+    return table(("option", "meaning", "spiders", "given by"), rows)
+
+
+PARTS: dict[Path, tuple[str, Callable[[], str]]] = {
+    ROOT / "docs/outputs.md": ("formats", formats),
+    ROOT / "docs/jobs.md": ("options of jobs", options),
+}
 
 
 def written(page: Path) -> str:

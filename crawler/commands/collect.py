@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import replace_log, with_values
@@ -21,10 +22,11 @@ from crawler.commands.options import add_values, named_values
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
-from crawler.jobs.arguments import LIMITS, OF_JOBS, argument_problems, needs_whole_roots, problem_of
-from crawler.jobs.location import is_of_sandbox, job_options, open_jobs
+from crawler.jobs.arguments import problem_of, problems_of
+from crawler.jobs.location import open_jobs
+from crawler.jobs.options import JobOptions, LimitedOptions
 from crawler.platforms import platforms
-from crawler.registry import spider, spiders
+from crawler.registry import spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
@@ -65,7 +67,7 @@ class Command(CheckedCommand):
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
         parser.add_argument("--encoding", help="encoding of text files without a byte order mark")
-        add_values(parser, "arguments", ", ".join(OF_JOBS))
+        add_values(parser, "arguments", ", ".join(LimitedOptions.model_fields))
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -80,9 +82,9 @@ class Command(CheckedCommand):
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
-            layout, arguments = layout_of(opts), job_arguments(opts.arguments)
+            layout, options = layout_of(opts), job_options(self.settings, opts.arguments)
             files = [_stdin(stack) if each == STDIN else each for each in args]
-            job, needed = run_async(self._prepare(files, arguments, opts, layout))
+            job, needed = run_async(self._prepare(files, options, opts, layout))
             if needed:
                 for platform in needed:
                     self.crawler_process.crawl(platform, job=job.name)
@@ -110,14 +112,13 @@ class Command(CheckedCommand):
             return exit_code(job, await jobs.tallies(job.id))
 
     async def _prepare(
-        self, files: list[str], arguments: dict[str, str], opts: argparse.Namespace, layout: Layout | None
+        self, files: list[str], options: JobOptions, opts: argparse.Namespace, layout: Layout | None
     ) -> tuple[Job, list[str]]:
         """Return the job, loaded and open, and the platforms with unfinished targets."""
         from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
-        sources = file_sources(files, opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
-        options = job_options(self.settings, arguments)
-        named = {**unlimited(options), "scraper": opts.scraper, "encoding": opts.encoding}
+        sources = file_sources(files, opts.scraper, opts.encoding, sliced=options.exhaustive)
+        named = {**options.without_limits(), "scraper": opts.scraper, "encoding": opts.encoding}
         name = opts.job or intake.job_name(files, named)
         async with store_of(self.settings) as jobs:
             if opts.fresh and (former := await jobs.find(name)):
@@ -210,41 +211,35 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def job_arguments(given: list[str]) -> dict[str, str]:
-    """Return the ``-a`` arguments of a job.
+def job_options(settings: BaseSettings, given: list[str]) -> JobOptions:
+    """Return the options of a job: the ``-a`` arguments, and whether it is made in the sandbox.
 
     Raises:
-        UsageError: an argument is unknown, or no platform accepts the arguments.
+        UsageError: an argument is unknown or not valid, or arguments contradict each other.
     """
-    arguments = named_values(given, "Arguments")
-    if unknown := arguments.keys() - set(OF_JOBS):
-        raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(OF_JOBS)}.")
-    problems = [argument_problems(spider(each), arguments) for each in platforms()]
-    if all(problems):
-        known = argument_problems(spider("retail"), arguments)  # this spider has all arguments of jobs
-        raise UsageError(with_values(known, arguments))
-    return arguments
+    arguments: dict[str, Any] = named_values(given, "Arguments")
+    known = LimitedOptions.model_fields.keys()
+    if unknown := arguments.keys() - known:
+        raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(known)}.")
+    try:
+        return JobOptions(**arguments, sandbox=settings.getbool("SANDBOX"))
+    except ValidationError as error:
+        raise UsageError(with_values(problems_of(error), arguments)) from None
 
 
-def unlimited(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a job without the arguments that are limits (``LIMITS``)."""
-    arguments = {name: value for name, value in options.get("arguments", {}).items() if name not in LIMITS}
-    return {**options, "arguments": arguments}
-
-
-async def created(jobs: Jobs, name: str, options: dict[str, Any], remedy: str) -> Job:
+async def created(jobs: Jobs, name: str, options: JobOptions, remedy: str) -> Job:
     """Return the job with this name, which is created if there is none. ``remedy``: the end of the error message.
 
     Raises:
         UsageError: there is a job with this name and different options. Different limits are not an error.
     """
-    job = await jobs.create(name, options=options, whole_roots=needs_whole_roots(options["arguments"]))
-    if unlimited(job.options) != unlimited(options):
-        raise UsageError(f"The job {name!r} has different options ({_text(job.options)}): {remedy}.")
+    job = await jobs.create(name, options=options, whole_roots=options.needs_whole_roots)
+    if job.options.without_limits() != options.without_limits():
+        raise UsageError(f"The job {name!r} has different options ({job.options}): {remedy}.")
     return job
 
 
-async def opened(jobs: Jobs, job: Job, options: dict[str, Any]) -> Job:
+async def opened(jobs: Jobs, job: Job, options: JobOptions) -> Job:
     """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options.
 
     Invalid lines get their outcomes. Return the job in its new state.
@@ -261,14 +256,14 @@ async def opened(jobs: Jobs, job: Job, options: dict[str, Any]) -> Job:
 
 
 async def check_scrapers(jobs: Jobs, job: Job) -> None:
-    """Check that the arguments of a new job are valid for its scrapers. If they are not, remove the job.
+    """Check that the options of a new job are valid for its scrapers. If they are not, remove the job.
 
     Raises:
-        UsageError: a spider does not have an argument, or has no listing that is sorted by time for ``since``.
+        UsageError: a spider does not have an option, or has no listing that is sorted by time for ``since``.
     """
     if job.state != "loading":
         return
-    if problem := problem_of(job.options["arguments"], (await jobs.described(job))[0]):
+    if problem := problem_of(job.options, (await jobs.described(job))[0]):
         await jobs.remove(job)
         raise UsageError(problem)
 
@@ -279,11 +274,6 @@ def _stdin(stack: ExitStack) -> str:
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return str(path)
-
-
-def _text(options: dict[str, Any]) -> str:
-    sandbox = ["SANDBOX"] if is_of_sandbox(options) else []
-    return ", ".join([f"{name}={value}" for name, value in options.get("arguments", {}).items()] + sandbox) or "none"
 
 
 def say(text: str) -> None:

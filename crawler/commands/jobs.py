@@ -15,8 +15,8 @@ from crawler.commands.collect import (
     check_scrapers,
     created,
     file_sources,
-    job_arguments,
     job_errors,
+    job_options,
     layout_of,
     opened,
     run_async,
@@ -27,14 +27,14 @@ from crawler.commands.collect import (
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values
 from crawler.configuration.command import CheckedCommand, wrong_use
-from crawler.jobs.arguments import OF_JOBS
 from crawler.jobs.clock import utc_text
-from crawler.jobs.location import job_options
+from crawler.jobs.options import LimitedOptions
 
 if TYPE_CHECKING:
     from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.options import JobOptions
     from crawler.targets.files.source import FileSource
 
 FOLLOW_SECONDS = 1.0
@@ -74,7 +74,7 @@ class Command(CheckedCommand):
             "--unread", action="store_true", help="retry: make a new job of the done targets with unread parts"
         )
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
-        add_values(parser, "arguments", f"push: {', '.join(OF_JOBS)}")
+        add_values(parser, "arguments", f"push: {', '.join(LimitedOptions.model_fields)}")
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -86,9 +86,8 @@ class Command(CheckedCommand):
             case ["list"]:
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
-                arguments = job_arguments(opts.arguments)
-                sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced="exhaustive" in arguments)
-                options = job_options(self.settings, arguments)
+                options = job_options(self.settings, opts.arguments)
+                sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced=options.exhaustive)
                 return lambda jobs: _push(jobs, name, sources, options)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
@@ -163,7 +162,8 @@ def _cursor(job: Job, text: str) -> Cursor:
 def as_dict(job: Job) -> dict[str, Any]:
     """Return a job as JSON data. Times are text in the format of ISO 8601, in UTC."""
     times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
-    return {"name": job.name, "owner": job.owner, "state": job.state, **times, **job.options, "targets": job.counts}
+    options = {"arguments": job.options.arguments, "sandbox": job.options.sandbox}
+    return {"name": job.name, "owner": job.owner, "state": job.state, **times, **options, "targets": job.counts}
 
 
 async def _list(jobs: Jobs, *, as_json: bool) -> int:
@@ -200,7 +200,7 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
         say(f"{made[1]:,} lines with unread parts are in the new job {made[0].name}: scrapy work collects it.")
 
 
-async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: dict[str, Any]) -> int:
+async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOptions) -> int:
     from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     job = await created(jobs, name, options, "push to another job")

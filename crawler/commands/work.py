@@ -13,7 +13,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
-from crawler.jobs.location import is_of_sandbox, open_jobs
+from crawler.jobs.location import open_jobs
 from crawler.platforms import platforms
 from crawler.runtime.garbage_collection import tune_garbage_collector
 
@@ -102,7 +102,7 @@ class Command(CheckedCommand):
         from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
 
         sandbox = self.settings.getbool("SANDBOX")
-        found = await open_jobs_of(jobs, platform, lambda job: is_of_sandbox(job.options) == sandbox)
+        found = await open_jobs_of(jobs, platform, lambda job: job.options.sandbox == sandbox)
         if job := await first_waiting(jobs, found, platform):
             return job, True
         for job in found:  # other workers have its last targets, but may exit

@@ -10,7 +10,7 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.location import is_of_sandbox, open_jobs
+from crawler.jobs.location import open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.targets.incremental import SinceDate
 
@@ -60,10 +60,10 @@ class JobWorker:
         except CloseSpider:
             await jobs.close()
             raise
-        spider.args = type(spider.args)(**job.options.get("arguments", {})).model_copy(update={"job": job.name})
+        spider.args = type(spider.args)(**job.options.arguments).model_copy(update={"job": job.name})
         spider.tracker.leave_unfinished = True
         spider.source = self.source = JobSource(jobs, job, spider, account)
-        if (since := spider.args.since) is not None:
+        if since := spider.args.since:
             spider.since = self.source.seen if since == "last" else SinceDate(date.fromisoformat(since))
 
     async def _find(self, jobs: Jobs, name: str, account: Account | None) -> Job:
@@ -74,7 +74,7 @@ class JobWorker:
         if job is None or job.state in {"loading", "cancelled"}:
             state = "does not exist" if job is None else f"is {job.state}"
             raise CloseSpider(f"the job {name!r} {state}: scrapy jobs list shows the jobs")
-        if account is None and is_of_sandbox(job.options) != self.crawler.settings.getbool("SANDBOX"):
+        if account is None and job.options.sandbox != self.crawler.settings.getbool("SANDBOX"):
             raise CloseSpider(f"the job {name!r} was made with a different value of SANDBOX")
         return job
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from crawler.errors import ServiceError
+from crawler.jobs.options import JobOptions
 from crawler.jobs.states import STATES, JobState
 
 if sys.version_info >= (3, 14):
@@ -65,7 +66,7 @@ class Job:
 
     True if the spider keeps state between them, and for clients' jobs with spider arguments.
     """
-    options: dict[str, Any]
+    options: JobOptions
     created: float
     ended: float | None
     seq: int
@@ -77,7 +78,7 @@ class Job:
         """Return the job in a row of the table ``jobs``."""
         counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
         own = (row.id, row.name, row.owner, row.kind, row.state, bool(row.whole_roots))
-        return cls(*own, orjson.loads(row.options), row.created, row.ended, row.seq, counts)
+        return cls(*own, JobOptions.model_validate_json(row.options), row.created, row.ended, row.seq, counts)
 
 
 @dataclass(frozen=True)

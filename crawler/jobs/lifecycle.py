@@ -15,6 +15,7 @@ from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
 from crawler.jobs.job import InputLine, Job, JobError, checked_name
+from crawler.jobs.options import JobOptions
 from crawler.jobs.states import STATES, JobState, TargetState
 from crawler.jobs.store import Session, Store
 
@@ -50,7 +51,7 @@ class Jobs:
         name: str,
         owner: str = "",
         *,
-        options: dict[str, Any] | None = None,
+        options: JobOptions | None = None,
         whole_roots: bool = False,
         most_open: int | None = None,
     ) -> Job:
@@ -65,7 +66,7 @@ class Jobs:
         values = {
             "name": checked_name("name of a job", name),
             "owner": checked_name("owner of a job", owner),
-            "options": orjson.dumps(options or {}),
+            "options": (options or JobOptions()).dump(),
             "whole_roots": whole_roots,
             "state": "loading",
         }
@@ -175,9 +176,9 @@ class Jobs:
         if await self.writes.transact(lambda session: _set_state(session, job, "cancelled", of=every)):
             await self._sweep(job, ("waiting", "paused"), partial(_move, to="cancelled"))
 
-    async def set_options(self, job: Job, options: dict[str, Any]) -> None:
+    async def set_options(self, job: Job, options: JobOptions) -> None:
         """Replace the options of a job. Running workers keep the former options."""
-        values = {"job_": job.id, "options_": orjson.dumps(options)}
+        values = {"job_": job.id, "options_": options.dump()}
         await self.writes.transact(lambda session: session.run(sql.SET_OPTIONS, **values))
 
     async def resume(self, job: Job) -> None:

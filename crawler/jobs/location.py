@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -60,18 +60,6 @@ def _file_system(path: str) -> str:
     while folder not in points and folder != "/":
         folder = os.path.dirname(folder)  # noqa: PTH120
     return points.get(folder, "")
-
-
-def is_of_sandbox(options: dict[str, Any]) -> bool:
-    """Whether the options of a job mean that it was made in the sandbox."""
-    return bool(options.get("sandbox"))
-
-
-def job_options(settings: BaseSettings, arguments: dict[str, str]) -> dict[str, Any]:
-    """Return the options of a job: the spider arguments that change its records, and whether it was made in the
-    sandbox.
-    """
-    return {"arguments": arguments, "sandbox": settings.getbool("SANDBOX")}
 
 
 def open_jobs(settings: BaseSettings) -> Jobs:

@@ -20,7 +20,7 @@ from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploade
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
 from crawler.outputs.exporters import JsonLinesExporter, open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
-from crawler.outputs.formats import FORMATS, format_of
+from crawler.outputs.formats import FORMATS, format_of, suffix_of
 from crawler.outputs.tables import FAILURES
 from crawler.outputs.xlsx import XlsxBook
 
@@ -62,7 +62,8 @@ class Layout:
         except ValueError as error:
             raise OutputError(f"{error}.") from None
         if found is None:
-            raise OutputError(f"{self.path}: no format has this suffix; use one of .{', .'.join(FORMATS)}.")
+            known = ", .".join(FORMATS)
+            raise OutputError(f"{self.path}: no format is called {suffix_of(self.path)!r}; use one of .{known}.")
         return found
 
     def check(self) -> None:

@@ -27,7 +27,7 @@ async def rerun_unread(jobs: Jobs, job: Job) -> tuple[Job, int] | None:
         JobError: the job has ``since=last``, so that the entries of its targets already count as seen, or the name of
             the new job would be too long.
     """
-    if job.options.get("arguments", {}).get("since") == "last":
+    if job.options.since == "last":
         raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")
     keys = [key async for key in _unread(jobs, job)]
     if not keys:

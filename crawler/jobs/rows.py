@@ -98,7 +98,7 @@ def shapes_of(
     Raises:
         ValueError: no scraper has the list, or no scraper has one of the fields. The message has the known names.
     """
-    sliced = "exhaustive" in job.options.get("arguments", {})
+    sliced = job.options.exhaustive
     found: list[Shape] = []
     problems: list[str] = []
     for scraper in map(find_scraper, scrapers):

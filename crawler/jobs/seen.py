@@ -14,7 +14,7 @@ import structlog
 from crawler.errors import StoreUnavailable
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Stored
-from crawler.jobs.location import is_of_sandbox, prepare, store_location
+from crawler.jobs.location import prepare, store_location
 from crawler.jobs.store import Store
 from crawler.targets.incremental import ComparesEntries, entry_ids
 from crawler.targets.target import Target
@@ -154,7 +154,7 @@ class StoredSeen(ComparesEntries):
             add_entries(session, self._listing(root), new)
 
     def _listing(self, root: bytes) -> bytes:
-        return _listing(self.job.owner, root, sandbox=is_of_sandbox(self.job.options))
+        return _listing(self.job.owner, root, sandbox=self.job.options.sandbox)
 
 
 def _listing(owner: str, root: bytes, *, sandbox: bool) -> bytes:

@@ -78,7 +78,7 @@ class JobSource(TargetSource):
     """Id of an input line's target -> the key of its root."""
 
     def __post_init__(self) -> None:
-        if self.job.options.get("arguments", {}).get("since") == "last":
+        if self.job.options.since == "last":
             self.seen = StoredSeen(self.jobs, self.job, self.root_of)
         self.platform, self.parser = self.spider.platform, TargetParser(self.spider.scrapers)
         holder = Holder(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NoReturn, Self
 
 import structlog
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, model_validator
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from crawler.errors import Detail, ExtractionFailed, ScrapeError, ServiceError, ShuttingDown
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
+from crawler.jobs.options import LimitedOptions
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.filters import PriceFilter, ignores
 from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, SearchPage
@@ -27,27 +28,18 @@ from crawler.targets.warning import OutcomeWarning
 logger = structlog.get_logger(__name__)
 
 
-class RetailArguments(CrawlArguments):
+class RetailArguments(CrawlArguments, LimitedOptions):
     """The ``-a`` arguments of a retail crawl, and the params that are needed to validate these arguments."""
 
     query: str | None = None
     """Words to search for."""
     url: str | None = None
     """URL of a category page or of a search, instead of ``cat_id`` or ``query``."""
-    exhaustive: bool = Field(default=False, json_schema_extra={"group": "crawl"})
-    """Whether to collect all products in a category, each once, although one listing contains only some of them."""
-
-    max_requests: int | None = Field(default=None, ge=1, json_schema_extra={"group": "crawl"})
-    """Maximum number of pages of an exhaustive crawl, per category."""
 
     @model_validator(mode="after")
-    def _validate_exhaustive(self) -> Self:
-        if self.exhaustive and "max_pages" in self.model_fields_set:
-            raise ValueError("an exhaustive crawl reads all pages: leave out max_pages")
+    def _validate_category(self) -> Self:
         if self.exhaustive and (self.query or self._url_is_search):
             raise ValueError("only a category can be collected exhaustively: leave out exhaustive, or give cat_id")
-        if self.max_requests is not None and not self.exhaustive:
-            raise ValueError("max_requests limits exhaustive crawls: add exhaustive=true, or use max_pages")
         return self
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from datetime import date
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from crawler.configuration.descriptions import Described, description
+from crawler.configuration.descriptions import description
+from crawler.jobs.options import CRAWL, ListingOptions
 from crawler.targets.files.text import check_encoding
 from crawler.targets.target import Scraper
 
@@ -33,41 +33,26 @@ OF_TARGETS_FILES = {"shard": "selects a part of targets files", "encoding": "is 
 """Argument that requires ``targets`` -> its meaning."""
 
 
-class CrawlArguments(Described):
+class CrawlArguments(ListingOptions):
     """The ``-a`` arguments that every spider accepts. ``with_params`` adds the params of the scrapers, as text."""
 
     model_config = ConfigDict(extra="ignore")
 
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
-    targets: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    targets: str | None = Field(default=None, json_schema_extra=CRAWL)
     """Path, glob or URL of files with targets (JSON, CSV, Excel or a plain list). Replaces the params."""
-    encoding: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    encoding: str | None = Field(default=None, json_schema_extra=CRAWL)
     """Encoding of targets files without a byte order mark, such as cp1252. By default, UTF-8."""
-    explode: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    explode: str | None = Field(default=None, json_schema_extra=CRAWL)
     """Name of a list in the data (products, posts). The feeds get one line per row of the list, not one per target."""
-    shard: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    shard: str | None = Field(default=None, json_schema_extra=CRAWL)
     """The part of the targets file that this run scrapes: 3/16 is the third of sixteen equal parts."""
-    job: str | None = Field(default=None, min_length=1, json_schema_extra={"group": "crawl"})
+    job: str | None = Field(default=None, min_length=1, json_schema_extra=CRAWL)
     """Name of a job in the store, from which several workers take targets. ``scrapy collect`` and ``scrapy jobs push``
     make jobs."""
-    max_pages: int = Field(default=1, ge=1, json_schema_extra={"group": "crawl"})
-    """Maximum number of pages to scrape per listing, including the requested page."""
-    fields: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
+    fields: str | None = Field(default=None, json_schema_extra=CRAWL)
     """The fields to write to the feeds, in this order, with commas between them: ``item_id,price.current_price``."""
-    since: str | None = Field(default=None, json_schema_extra={"group": "crawl"})
-    """Where to stop reading a listing: ``last`` for the entries that earlier runs have seen, or a day (UTC) such as
-    2026-11-01. With ``explode``, only newer entries are written."""
-
-    @field_validator("since")
-    @classmethod
-    def _validate_since(cls, since: str | None) -> str | None:
-        if since is not None and since != "last":
-            try:
-                date.fromisoformat(since)
-            except ValueError:
-                raise ValueError(f"{since!r} is not a day: write last, or a day such as 2026-11-01") from None
-        return since
 
     @model_validator(mode="before")
     @classmethod

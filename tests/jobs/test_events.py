@@ -13,6 +13,7 @@ from crawler.jobs import events
 from crawler.jobs.databases import Connection
 from crawler.jobs.job import Claim, Finished, Job
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
 from crawler.jobs.store import Session
 from crawler.jobs.tables import outbox
 from tests.jobs.workers import Process, done, lines, new_job
@@ -99,7 +100,7 @@ async def be_removed_while_loading(jobs: Jobs, job: Job) -> None:
 async def test_each_completion_of_a_job_is_one_event_with_counts(
     jobs: Jobs, change: Callable[[Jobs, Job], Awaitable[None]], expected: list[dict[str, int]]
 ) -> None:
-    job = await new_job(jobs, 3, owner=OWNER, options={"key": "nightly"})
+    job = await new_job(jobs, 3, owner=OWNER, options=JobOptions(key="nightly"))
     await change(jobs, job)
     found = await stored(jobs)
     assert [{name: n for name, n in each["data"].pop("targets").items() if n} for each in found] == [

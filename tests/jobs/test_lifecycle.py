@@ -18,6 +18,7 @@ from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
 from crawler.jobs.store import Session
 from crawler.targets.target import target_key
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
@@ -44,14 +45,16 @@ async def test_a_job_must_have_a_name(jobs: Jobs) -> None:
 async def test_names_belong_to_owners(jobs: Jobs) -> None:
     made = [await jobs.create(name, owner) for name in ("a", "b") for owner in ("x", "y")]
     assert len({job.id for job in made}) == 4
-    again = await jobs.create("b", "y", options={"other": 1})
+    again = await jobs.create("b", "y", options=JobOptions(max_pages=2))
     assert again == made[3]
     assert [job.id for job in await jobs.page(after=made[1].id, limit=1)] == [made[2].id]
 
 
 async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(jobs: Jobs, location: str) -> None:
     stores = [Jobs(location) for _ in range(4)]
-    made = await asyncio.gather(*(store.create("job", options={"n": n}) for n, store in enumerate(stores)))
+    made = await asyncio.gather(
+        *(store.create("job", options=JobOptions(max_pages=n + 1)) for n, store in enumerate(stores))
+    )
     assert len({job.id for job in made}) == 1
     assert len(await jobs.page()) == 1
     for store in stores:

@@ -10,6 +10,7 @@ import pytest
 from crawler.jobs.export import Cursor, by_outcome
 from crawler.jobs.job import Claim, Finished, JobError
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
 from crawler.jobs.reruns import rerun_unread
 from crawler.reading.unread import Unread
 from crawler.targets.warning import OutcomeWarning
@@ -35,7 +36,7 @@ async def ids(jobs: Jobs, job: Any) -> list[tuple[str, Any, int | None]]:
 
 
 async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
-    job = await jobs.create("job", "acme", options={"SANDBOX": 1})
+    job = await jobs.create("job", "acme", options=JobOptions(sandbox=True))
     inputs = [replace(each, columns={"shop": each.row}, line=each.row + 1) for each in lines(10)]
     inputs.append(replace(inputs[3], row=10, id="again", line=11))
     await jobs.push(job, inputs)
@@ -46,7 +47,7 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     made = await rerun_unread(jobs, job)
     assert made is not None
     new, number = made
-    assert (new.name, new.owner, new.options, number) == ("job-unread-1", "acme", {"SANDBOX": 1}, 6)
+    assert (new.name, new.owner, new.options, number) == ("job-unread-1", "acme", JobOptions(sandbox=True), 6)
     assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
     await Process(jobs).run(new)
     await assert_books(jobs, new, done=5)
@@ -93,6 +94,6 @@ async def test_in_a_job_of_whole_roots_the_root_is_repeated(jobs: Jobs) -> None:
 
 
 async def test_new_entries_only_are_refused(jobs: Jobs) -> None:
-    job = await new_job(jobs, 1, options={"arguments": {"since": "last"}})
+    job = await new_job(jobs, 1, options=JobOptions(since="last"))
     with pytest.raises(JobError, match="count as seen"):
         await rerun_unread(jobs, job)

@@ -19,6 +19,7 @@ from scrapy.settings import Settings
 from crawler.jobs.export import in_order
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
 from crawler.jobs.output import Layout, Output
 from crawler.jobs.rows import Shape
 from crawler.outputs.columns import column_type_of_models, find_row_path
@@ -151,7 +152,7 @@ def new_job(location: str, name: str, users: list[str], since: str = "last") -> 
 
     async def push() -> None:
         jobs = Jobs(location)
-        options = {"arguments": {"since": since, "max_pages": "50"}, "sandbox": False}
+        options = JobOptions(since=since, max_pages=50, sandbox=False)
         job = await jobs.create(name, options=options, whole_roots=since == "last")
         for row, user in enumerate(users):
             target = TargetParser(TimelineSpider.scrapers).parse({"id": user, "user": user})

@@ -17,6 +17,7 @@ import pytest
 
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.usage import FLUSH_SECONDS
 from crawler.targets.target import target_key
@@ -39,7 +40,7 @@ async def make_jobs(store: str, owners: tuple[str, ...]) -> None:
     """Create a job for each client."""
     jobs = Jobs(store)
     for owner in owners:
-        job = await jobs.create("job", owner, options={"sandbox": False})
+        job = await jobs.create("job", owner, options=JobOptions(sandbox=False))
         lines = []
         for row in range(TARGETS):
             params = {"query": f"hang {owner} {row}"}

@@ -227,7 +227,7 @@ def test_the_cost_is_known_before_a_job_is_made(  # noqa: PLR0913, PLR0917  # a 
 @pytest.mark.parametrize(
     ("body", "query", "text"),
     [
-        ({**CATEGORY, "max_pages": 0}, "", "max_pages: expected a number"),
+        ({**CATEGORY, "max_pages": 0}, "", "max_pages: Input should be greater than or equal to 1"),
         ({**CATEGORY, "exhaustive": "yes"}, "", "exhaustive: expected true or false"),
         ({**CATEGORY, "since": "last"}, "", "sorted by newest first"),
         ({**CATEGORY, "exhaustive": True, "max_pages": 2}, "", "leave out max_pages"),
@@ -257,7 +257,7 @@ def listing(service: Service, body: dict[str, Any]) -> tuple[dict[str, Any], lis
 def test_the_pages_of_a_listing_are_records_of_one_job(service: Service) -> None:
     job, found = listing(service, {**CATEGORY, "max_pages": 3})
     assert [each["data"]["page"] for each in found] == [1, 2, 3]
-    assert job["arguments"] == {"max_pages": "3"}
+    assert job["arguments"] == {"max_pages": 3}
     assert job["codes"] == {"OK": 3}
     usage = get(service.url, "/v1/usage").body
     again, _ = listing(service, {**CATEGORY, "max_pages": 2})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from crawler.errors import (
     ConcurrencyLimited,
@@ -16,6 +16,7 @@ from crawler.errors import (
     PayloadTooLarge,
     UnsupportedMediaType,
 )
+from crawler.jobs.options import CategoryOptions
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED, Format, Kind
 from crawler.platforms.model import Model
 from crawler.service.description.contract import Detail, Time
@@ -58,18 +59,7 @@ class JobTarget(Model):
     """A link to the page, instead of the other params."""
 
 
-class JobArguments(Model):
-    """The spider arguments that an upload may have."""
-
-    max_pages: int = Field(1, ge=1, le=999_999)
-    """The maximum number of pages of each listing. Each page is a record."""
-    exhaustive: bool = False
-    """Whether all products of a category are collected, each once, although a listing serves only some of them."""
-    since: str = Field("", pattern="^(last|[0-9]{4}-[0-9]{2}-[0-9]{2})$")
-    """Where to stop reading a listing: `last` for the entries that earlier jobs of the client have seen, or a day."""
-
-
-class JobListing(JobArguments, JobTarget):
+class JobListing(CategoryOptions, JobTarget):
     """A listing, and the number of its pages to read."""
 
 
@@ -146,8 +136,8 @@ class SourceWarnings(Model):
 class JobDetail(Job):
     """A job, with the outcomes of its targets."""
 
-    arguments: dict[str, str]
-    """`max_pages`, `exhaustive` and `since`, if the upload had them."""
+    arguments: CategoryOptions
+    """The options that the upload had."""
     scrapers: list[str]
     """The scrapers of the targets."""
     codes: dict[str, int]
@@ -255,7 +245,7 @@ def _upload(ref: Refs) -> Json:
         "200": response("The upload was checked (`dry_run`).", ref[JobUpload]),
         "202": response("The job was created.", ref[JobUpload], JOB_HEADERS),
     }
-    arguments = params_schema(JobArguments)["properties"]
+    arguments = params_schema(CategoryOptions)["properties"]
     parameters = (
         query("scraper", "The scraper of targets that do not name one.", TEXT),
         query("dry_run", "Only check the upload.", {"type": "boolean"}),

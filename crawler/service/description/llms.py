@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from crawler.errors import documented
+from crawler.jobs.options import CategoryOptions
+from crawler.outputs.formats import SERVED
 from crawler.service.description import catalogue
 from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE
 from crawler.service.description.operations import describe_error
@@ -37,9 +39,9 @@ With the same API key, `GET {url}/v1/usage` returns the client's calls by day, a
 ## Jobs
 
 A job scrapes many targets in the background. `POST {url}/v1/jobs` with a JSON array of targets, each an object with
-`scraper` and its params, or with `url`, returns 202 and `job.job_id`. A body of one object may have `max_pages`,
-`exhaustive` or `since`, which read further pages of a listing; `?dry_run=true` only returns what it costs at most.
-`GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=json`, `csv`, `xlsx`;
+`scraper` and its params, or with `url`, returns 202 and `job.job_id`. A body of one object may have
+options for the pages of a listing ({options}); `?dry_run=true` only returns what it costs at most.
+`GET {url}/v1/jobs/<job_id>` returns the state, `/records` the records as JSON Lines (`format=`: {formats};
 `fields`, `explode`, `after`), `/failures` the failed targets; `POST .../retry` repeats them; `DELETE`
 cancels a job, or deletes one that has ended.
 
@@ -62,6 +64,8 @@ def as_text(service_url: str) -> StaticContent:
         summary=SUMMARY,
         description=DESCRIPTION,
         url=service_url,
+        options=", ".join(f"`{name}`" for name in CategoryOptions.model_fields),
+        formats=", ".join(f"`{name}`" for name in SERVED),
         scrapers="\n".join(_scraper(entry) for entry in catalogue.entries()),
         errors="\n".join(f"- `{kind.code}` ({kind.http_status}): {describe_error(kind)}" for kind in documented()),
     )

@@ -65,6 +65,7 @@ def _for_callers(part: Any, titles: Mapping[str, str]) -> Any:
     converted = {key: _for_callers(value, titles) for key, value in part.items()}
     for field in converted.get("properties", {}).values():
         field.pop("title", None)  # pydantic makes it from the key: "Cat Id"
+        field.pop("group", None)  # the place of an argument in Scrapy Cloud's form
     if isinstance(part.get("description"), str):
         converted["description"] = markdown(part["description"])
     if isinstance(part.get("$ref"), str):

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import MAX_ID
+from crawler.jobs.options import CategoryOptions, JobOptions
 from crawler.outputs.formats import OF_FAILURES, SERVED
+from crawler.platforms.model import validation_details
 from crawler.service.calls.envelope import Answer, Call, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
 from crawler.service.http.body import (
@@ -61,16 +65,10 @@ POLL_SECONDS = 0.5
 MAX_FILES = 2
 """Maximum number of files of records that a process writes at once. Further requests for files wait."""
 
-ARGUMENTS = {
-    "max_pages": ("[1-9][0-9]{0,5}", "a number of pages"),
-    "exhaustive": ("true|false", "true or false"),
-    "since": ("last|[0-9]{4}-[0-9]{2}-[0-9]{2}", "last, or a day such as 2026-11-01"),
-}
-"""The spider arguments that an upload may contain: a regular expression for the valid values, and their description."""
 POST_QUERY = {
     "dry_run": ("true|false", "true or false"),
     "scraper": (".{1,100}", "the name of a scraper"),
-    **ARGUMENTS,
+    **dict.fromkeys(CategoryOptions.model_fields, ("(?s:.*)", "")),  # JobOptions checks the values
 }
 LIST_QUERY = {
     "after": (JOB_ID.pattern, "the next_after of the previous page"),
@@ -173,12 +171,10 @@ class JobRoutes:
 
     async def _post(self, request: Request, call: Call, holder: Holder) -> Answer:
         query = read_query(request, POST_QUERY)
-        content, arguments = _listing(request, call)
-        arguments |= {name: query[name] for name in ARGUMENTS if name in query}
-        if arguments.get("exhaustive") == "false":
-            del arguments["exhaustive"]
+        content, given = _listing(request, call)
+        options = _options(given | {name: query[name] for name in CategoryOptions.model_fields if name in query})
         media_type, key = call.request_headers.get("content-type", ""), call.request_headers.get("idempotency-key")
-        upload = Upload(content, media_type, query.get("scraper"), key, arguments)
+        upload = Upload(content, media_type, query.get("scraper"), key, options)
         self._check(upload)
         async with self._reading:
             if query.get("dry_run") == "true":
@@ -303,13 +299,13 @@ class JobRoutes:
             await asyncio.wait(changes, timeout=5)
 
 
-def _listing(request: Request, call: Call) -> tuple[IO[bytes], dict[str, str]]:
-    """Return the targets of an upload, and the spider arguments in its body.
+def _listing(request: Request, call: Call) -> tuple[IO[bytes], dict[str, Any]]:
+    """Return the targets of an upload, and the options of the job in its body.
 
-    Only a body that is a single JSON object contains arguments, in addition to the params of its target.
+    Only a body that is a single JSON object contains options, in addition to the params of its target.
 
     Raises:
-        InvalidJson, InvalidRequest: the object or an argument is not valid.
+        InvalidJson, InvalidRequest: the object is not valid.
     """
     content = request.content
     assert content is not None
@@ -321,11 +317,18 @@ def _listing(request: Request, call: Call) -> tuple[IO[bytes], dict[str, str]]:
     if size > MAX_BODY_BYTES:
         raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
     target = read_object(request, call)
-    arguments = {}
-    for name in ARGUMENTS.keys() & target.keys():
-        pattern, expected = ARGUMENTS[name]
-        given = target.pop(name)
-        arguments[name] = given if isinstance(given, str) else json.dumps(given)
-        if not re.fullmatch(pattern, arguments[name]):
-            raise InvalidRequest.of(name, f"expected {expected}")
-    return io.BytesIO(json.dumps([target]).encode()), arguments
+    options = {name: target.pop(name) for name in CategoryOptions.model_fields if name in target}
+    return io.BytesIO(json.dumps([target]).encode()), options
+
+
+def _options(given: dict[str, Any]) -> JobOptions:
+    """Return the options of a job.
+
+    Raises:
+        InvalidRequest: a value is not valid, or options contradict each other.
+    """
+    try:
+        return JobOptions(**given)
+    except ValidationError as error:
+        first = validation_details(error)[0]
+        raise InvalidRequest.of(str(first["loc"][0] if first["loc"] else min(given)), first["msg"]) from None

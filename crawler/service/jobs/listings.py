@@ -13,7 +13,6 @@ import structlog
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerRunner
 
-from crawler.jobs.location import is_of_sandbox
 from crawler.jobs.queue import first_waiting, open_jobs_of
 from crawler.registry import spiders
 from crawler.service.calls.open_crawlers import OVERLAY
@@ -79,7 +78,7 @@ class Listings:
 
         def is_wanted(job: Job) -> bool:
             is_listing = bool(job.owner) and job.whole_roots and job.id not in self._rests
-            return is_listing and is_of_sandbox(job.options) == self.sandbox
+            return is_listing and job.options.sandbox == self.sandbox
 
         return await first_waiting(self.jobs, await open_jobs_of(self.jobs, platform, is_wanted), platform)
 

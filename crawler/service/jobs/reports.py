@@ -26,7 +26,7 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     return {
         "job_id": str(job.id),
         "state": job.state,
-        "idempotency_key": job.options.get("key"),
+        "idempotency_key": job.options.key,
         "targets": {"total": sum(job.counts.values()), **job.counts},
         "created_at": utc_text(job.created),
         "ended_at": None if job.ended is None else utc_text(job.ended),
@@ -46,7 +46,7 @@ def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> d
     coverage = {"listings": 0, "expected": 0, "collected": 0} | of("coverage")
     return {
         **describe(job, keep_days),
-        "arguments": job.options.get("arguments", {}),
+        "arguments": job.options.arguments,
         "scrapers": [*of("scraper")],
         "codes": of("code"),
         "unread": of("unread"),

@@ -24,6 +24,7 @@ from crawler.jobs import intake
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import TooManyJobsError
+from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
@@ -69,8 +70,7 @@ def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetPa
 class Contents:
     """The lines of an upload."""
 
-    arguments: dict[str, str] = field(default_factory=dict)
-    """The spider arguments of the job."""
+    options: JobOptions = field(default_factory=JobOptions)
     valid: Counter[str] = field(default_factory=Counter)
     """Scraper -> the number of its targets."""
     invalid: int = 0
@@ -103,12 +103,12 @@ class Contents:
                 for each in self.listed
             ]
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
-        if self.arguments and (problem := problem_of(self.arguments, self.valid)):
-            raise InvalidRequest.of(next(iter(self.arguments)), problem)
+        if (given := self.options.arguments) and (problem := problem_of(self.options, self.valid)):
+            raise InvalidRequest.of(next(iter(given)), problem)
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response about the lines and their maximum cost."""
-        pages = int(self.arguments.get("max_pages", 1))
+        pages = self.options.max_pages
         records: int | None = pages * self.valid.total()
         requests: int | None = 0
         reason = None
@@ -118,7 +118,7 @@ class Contents:
                 requests += pages * n * of_target
             else:
                 requests, reason = None, f"The number of requests of {name} depends on its pages."
-        if "exhaustive" in self.arguments:
+        if self.options.exhaustive:
             records, requests, reason = None, None, "An exhaustive listing has as many pages as the platform states."
         lines = {"valid": self.valid.total(), "invalid": self.invalid, "invalid_lines": self.listed}
         return {**lines, "records_at_most": records, "requests_at_most": requests, "no_limit_because": reason}
@@ -135,8 +135,7 @@ class Upload:
     """The scraper of targets that do not name one."""
     key: str | None = None
     """The value of the header Idempotency-Key."""
-    arguments: dict[str, str] = field(default_factory=dict)
-    """The spider arguments, which select the pages of listings."""
+    options: JobOptions = field(default_factory=JobOptions)
 
     def check(self) -> None:
         """Check the headers.
@@ -180,7 +179,7 @@ class Upload:
             shutil.copyfileobj(self.content, file)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        arguments = " ".join(f"{name}={value}" for name, value in sorted(self.arguments.items()))
+        arguments = " ".join(f"{name}={value}" for name, value in sorted(self.options.arguments.items()))
         return path, f"{digest} {self._type} {self.encoding} {self.scraper} {arguments}".rstrip()
 
 
@@ -200,7 +199,7 @@ class Uploads:
         Raises:
             InvalidRequest: the upload cannot be read, or has no valid target.
         """
-        contents = Contents(upload.arguments)
+        contents = Contents(upload.options)
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, _ = await asyncio.to_thread(upload.copy_to, Path(folder))
             async for each in _lines(_source(upload, path)):
@@ -238,21 +237,22 @@ class Uploads:
         """
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
-            options: dict[str, Any] = {"arguments": upload.arguments, "sandbox": self.sandbox}
+            own: dict[str, Any] = {"sandbox": self.sandbox}
             if upload.key is not None:
                 name = f"key:{hashlib.sha256(upload.key.encode()).hexdigest()}"
-                options |= {"key": upload.key, "fingerprint": fingerprint}
+                own |= {"key": upload.key, "fingerprint": fingerprint}
+            options = upload.options.model_copy(update=own)
             try:
                 job = await self.jobs.create(
                     name,
                     holder.client,
                     options=options,
-                    whole_roots=bool(upload.arguments),  # a job with arguments has its own crawl
+                    whole_roots=bool(options.arguments),  # a job with arguments has its own crawl
                     most_open=self.most,
                 )
             except TooManyJobsError:
                 raise self._too_many() from None
-            if job.options.get("fingerprint") != options.get("fingerprint"):
+            if job.options.fingerprint != options.fingerprint:
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
             # An earlier version of the program was stopped while it removed the job.
             is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]
@@ -261,7 +261,7 @@ class Uploads:
                 return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None
-            contents = Contents(upload.arguments)
+            contents = Contents(upload.options)
             try:
                 await self._push(job, _source(upload, path), contents)
                 contents.check()
@@ -296,7 +296,7 @@ class Uploads:
 
 
 def _source(upload: Upload, path: Path) -> FileSource:
-    parser = all_targets(upload.scraper, sliced="exhaustive" in upload.arguments)
+    parser = all_targets(upload.scraper, sliced=upload.options.exhaustive)
     return FileSource(parser, str(path), encoding=upload.encoding, name=NAME)
 
 
