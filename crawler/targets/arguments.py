@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from crawler.configuration.descriptions import description
-from crawler.jobs.options import CRAWL, ListingOptions
+from crawler.jobs.options import CRAWL, LimitedOptions, ListingOptions
 from crawler.targets.files.text import check_encoding
 from crawler.targets.target import Scraper
 
@@ -59,9 +59,9 @@ class CrawlArguments(ListingOptions):
     def _refuse_unknown(cls, arguments: dict[str, Any]) -> dict[str, Any]:
         for name in REPLACED.keys() & arguments.keys():
             raise ValueError(f"the argument {name} was replaced by jobs: {REPLACED[name]}")
-        known = cls.model_fields.keys()
+        known = sorted(cls.model_fields, key=LimitedOptions.model_fields.__contains__)  # the options of jobs last
         objects = {name for name in OBJECTS & arguments.keys() if not isinstance(arguments[name], str)}
-        for unknown in sorted(arguments.keys() - known - objects - {JOB}):
+        for unknown in sorted(arguments.keys() - set(known) - objects - {JOB}):
             near = get_close_matches(unknown, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
             raise ValueError(f"no argument is called {unknown}; {hint}")

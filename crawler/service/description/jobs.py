@@ -136,8 +136,8 @@ class SourceWarnings(Model):
 class JobDetail(Job):
     """A job, with the outcomes of its targets."""
 
-    arguments: CategoryOptions
-    """The options that the upload had."""
+    arguments: dict[str, int | bool | str]
+    """The options that the upload had, by name."""
     scrapers: list[str]
     """The scrapers of the targets."""
     codes: dict[str, int]
