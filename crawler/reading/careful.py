@@ -172,10 +172,10 @@ class _Walk:
     def _check_often(self, place: _Place, rows: list[dict[str, Any]]) -> None:
         assert place.kind is not None
         for value in _often(place.kind):
-            _, at = _first_found(value, rows[0])
-            path = join(place.path, at)
-            found = (_first_found(value, row)[0] for row in rows)
-            if (path, "missing") not in self._notes and all(each.value in EMPTY for each in found):
+            if any(_first_found(value, row)[0].value not in EMPTY for row in rows):
+                continue
+            path = join(place.path, _first_found(value, rows[0])[1])
+            if (path, "missing") not in self._notes:
                 is_present = any(_first_found(value, row)[0].cause is None for row in rows)
                 note = _Note(place, loses_rows=False, count=len(rows))
                 self._notes[path, "null" if is_present else "missing"] = note

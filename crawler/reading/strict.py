@@ -127,16 +127,19 @@ def _are_complete(check: _Check, rows: list[Any]) -> bool:
 
 
 def _number_without_value(check: _Check, rows: list[Any]) -> int:
-    for read in check.one_of:
-        rows = [row for row in rows if read(row) in (None, [])]
-    return len(rows)
+    empty = 0
+    while rows:  # most rows have the value that the first one has
+        read = next((read for read in check.one_of if read(rows[0]) not in (None, [])), None)
+        empty += read is None
+        rows = rows[1:] if read is None else [row for row in rows if read(row) in (None, [])]
+    return empty
 
 
 def _inside(check: _Check, rows: list[Any]) -> Iterator[Level]:
     for read, many, kinds, keys in check.inside:
         found = chain.from_iterable(map(read, rows)) if many else map(read, rows)
         if len(kinds) == 1:
-            if below := [each for each in found if each is not None]:
+            if below := list(filter(None, found)):  # no contract defines when its instances are false
                 yield kinds[0], below, keys
             continue
         by_struct: defaultdict[type[Any], list[Any]] = defaultdict(list)

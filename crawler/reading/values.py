@@ -244,11 +244,10 @@ def stated_count(text: str | None, things: str = "") -> int | None:
     found = _stating(things).fullmatch(shown)
     if not found:
         return None
-    if found["exact"] is not None:
-        return count(found["exact"])
-    if found["rounded"] is None:
-        return 0
-    return round(float(found["rounded"]) * _SCALES[found["scale"].lower()])
+    exact, rounded, scale = found.group("exact", "rounded", "scale")
+    if exact:
+        return count(exact)
+    return round(float(rounded) * _SCALES[scale.lower()]) if rounded else 0
 
 
 def clock_seconds(text: str | None) -> int | None:
@@ -259,9 +258,10 @@ def clock_seconds(text: str | None) -> int | None:
     (4054, 9, None, None)
     """
     found = _CLOCK.fullmatch((text or "").strip())
-    return (
-        sum(int(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else None
-    )
+    if not found:
+        return None
+    hours, minutes, seconds = found.groups("0")
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
 
 def stated_day(text: str) -> datetime | None:

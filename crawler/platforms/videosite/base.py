@@ -56,6 +56,8 @@ ALERTS = (
     (rf"{_SUBJECT}(?:removed|deleted|closed)", TargetNotFound, "removed"),
 )
 """Patterns for the text of alerts, each with the error class and the reason."""
+_ERROR = re.compile(rb'\s*\{\s*"error"\s*:')
+"""Matches the beginning of a JSON body that only states an error."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
 
@@ -130,7 +132,7 @@ class VideositePage(PlatformPage):
     @property
     def _error_code(self) -> Any:
         """The error code in a JSON body, or None. Responses that were saved without their status still contain it."""
-        if not re.match(rb'\s*\{\s*"error"\s*:', self._body):
+        if not _ERROR.match(self._body):
             return None
         failure = read(Failure, self._body, what=DATA).value
         return failure and failure.code

@@ -160,7 +160,7 @@ class FeedPage(VideositePage):
             description=entry.description or "",
             like_count=count(entry.likes) or None,  # 0 may mean that likes are hidden
             published_date=unix_time(entry.published),
-            thumbnail_image=entry.image or "",
+            thumbnail_image=entry.image,
             view_count=count(entry.views),
         )
 
@@ -255,7 +255,7 @@ class VideoPage(VideositePage):
                 description=str(data.description or ""),
                 like_count=count(data.likes),
                 published_date=first(map(unix_time, dates)),
-                thumbnail_image=data.image or "",
+                thumbnail_image=data.image,
                 video_duration_seconds=count(data.seconds) or None,  # 0 while the stream is live
                 view_count=None if upcoming else count(data.views),  # 0 before the stream starts
             )

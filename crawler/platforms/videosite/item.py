@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
-from crawler.platforms.videosite.payload_rows import Lockup, PlaylistVideo, Short
+from crawler.platforms.videosite.payload_rows import Lockup, Owner, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import VIDEO_ID, ContentItem
 from crawler.reading.json import Step
 from crawler.reading.tags import hashtags, mentions
@@ -35,14 +35,15 @@ _ACCESSIBLE_VIEWS = re.compile(
 """Matches the number of views between the title and "- play Short". The title may contain such a number, too."""
 
 
-def post(video: str, *, kind: str, **known: Any) -> Item:
+def post(
+    video: str, *, kind: str, caption: str = "", description: str = "", thumbnail_image: str | None = "", **known: Any
+) -> Item:
     """Build an item from its known fields. All other fields are null or empty; ``record()`` adds the author."""
-    title = known.get("caption", "")
-    picture = known.pop("thumbnail_image", "")
-    texts = f"{title}\n{known.pop('description', '')}"
+    texts = f"{caption}\n{description}"
+    picture = thumbnail_image or ""
     return {
         **empty(ContentItem),
-        "caption": title,
+        "caption": caption,
         "content_code": video,
         "content_id": video,
         "content_link": f"{ORIGIN}/shorts/{video}" if kind == "short" else f"{ORIGIN}/watch?v={video}",
@@ -104,13 +105,11 @@ def gaps(shape: Lockup | Short | PlaylistVideo, item: Item) -> Iterator[tuple[st
         yield shape.views_path, [*texts]
 
 
-def _author(shape: Lockup | Short | PlaylistVideo) -> Item:
-    """Return the fields of an item's author, if the row links to its owner."""
-    owner = shape.owner
-    if owner is None:
+def _author(name: str | None, channel: Owner | None) -> Item:
+    """Return the fields of an item's author, if the row links to its owner. ``name``: the text of the link."""
+    if channel is None:
         return {}
-    name, channel = owner
-    return {"author_id": channel.id, "author_name": name, "author_username": handle_in(channel.url or "")}
+    return {"author_id": channel.id, "author_name": name or "", "author_username": handle_in(channel.url or "")}
 
 
 def _kind(tab: str, url: str | None, *styles: str | None, streamed: bool = False) -> str:
@@ -128,12 +127,12 @@ def _lockup(shape: Lockup, tab: str) -> Item:
     streamed = not tab and any(part.startswith("Streamed ") for part in parts)
     return post(
         shape.id,
-        **_author(shape),
         kind=_kind(tab, shape.url, *badges, streamed=streamed),
         caption=shape.title or "",
-        thumbnail_image=shape.image or "",
+        thumbnail_image=shape.image,
         video_duration_seconds=first(map(clock_seconds, badges)),
         view_count=_views(parts),
+        **_author(first(parts), shape.channel),
     )
 
 
@@ -141,14 +140,15 @@ def _older_video(shape: PlaylistVideo, tab: str) -> Item:
     statuses = shape.statuses
     lengths = (shape.length, *(each.text for each in statuses))
     views = [str(each or "") for each in (shape.views, shape.short_views)]
+    owner = next((each for each in shape.bylines if each.channel), None)
     return post(
         shape.id,
-        **_author(shape),
         kind=_kind(tab, shape.url, *(each.style for each in statuses)),
         caption=str(shape.title or ""),
-        thumbnail_image=shape.image or "",
+        thumbnail_image=shape.image,
         video_duration_seconds=first(clock_seconds(str(each)) for each in lengths if each),
         view_count=_views([views[0], *str(shape.info or "").split("•"), views[1]]),
+        **(_author(owner.name, owner.channel) if owner else {}),
     )
 
 
@@ -159,7 +159,7 @@ def _short(shape: Short) -> Item:
         shape.id,
         kind="short",
         caption=shape.title or "",
-        thumbnail_image=shape.image or "",
+        thumbnail_image=shape.image,
         view_count=_views(views),
     )
 

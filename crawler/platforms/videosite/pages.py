@@ -82,12 +82,12 @@ class ChannelPage(ListPage):
 
     @field
     def tabs(self) -> list[str]:
-        return [each.name for each in self._tabs if each.name in TABS.values()]
+        return list(self._tabs_with_items)
 
     @field
     def tab_params(self) -> dict[str, str]:
         """The params that select a tab in API requests, by the tab's name, as the page contains them."""
-        return {each.name: each.params for each in self._tabs if each.name in TABS.values() and each.params}
+        return {name: tab.params for name, tab in self._tabs_with_items.items() if tab.params}
 
     @field
     def about_token(self) -> str:
@@ -141,9 +141,15 @@ class ChannelPage(ListPage):
     def _about(self) -> dict[str, Any]:
         return about_of(self.page.panels[0]) if self.page.panels else {}
 
-    @property
+    @cached_property
     def _tabs(self) -> Sequence[Tab]:
         return self.page.tabs
+
+    @cached_property
+    def _tabs_with_items(self) -> dict[str, Tab]:
+        """The tabs that this project reads, by name."""
+        named = {each.name: each for each in self._tabs}
+        return {name: named[name] for name in named if name in TABS.values()}
 
     @cached_property
     def _selected(self) -> Tab | None:
@@ -199,7 +205,7 @@ class ChannelPage(ListPage):
     def _raise_for_other_tabs(self) -> None:
         if self.page.metadata is not None and self._selected and not self._selected.name:
             raise missing_error("The selected tab has no URL.", (*CONTENTS, "tabRenderer"), reason="blind")
-        if self.requested_tab in self.tabs and self.requested_tab != self.tab:
+        if self.requested_tab in self._tabs_with_items and self.requested_tab != self.tab:
             message = f"The page shows another tab: {self.tab or 'unnamed'}, requested was {self.requested_tab}."
             raise missing_error(message, (*CONTENTS, "tabRenderer", "endpoint"), reason="wrong_tab")
         if self.tab in TABS.values() and self.tab == self.kind and not (self.rows or self._lost):

@@ -133,12 +133,6 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
         """Whether the row is of a kind that has no number of views."""
         return self.is_untimed or bool({"BADGE_MEMBERS_ONLY", "BADGE_PREMIUM"}.intersection(self.marks))
 
-    @property
-    def owner(self) -> tuple[str, Owner] | None:
-        """The owner's name and channel, None if the row does not state them."""
-        channel = self.channel
-        return None if channel is None else (next(iter(self.parts), ""), channel)
-
 
 class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
     """A row that shows a playlist. Such rows are left out of the record."""
@@ -168,7 +162,6 @@ class Short(Answer):
     is_untimed: ClassVar = True
     hides_views: ClassVar = False
     is_only_rounded: ClassVar = False
-    owner: ClassVar = None
 
     id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
     title: str | None = always("overlayMetadata.primaryText.content", often=True)
@@ -239,11 +232,6 @@ class PlaylistVideo(Answer):
     def is_only_rounded(self) -> bool:
         """Whether the row has lost its exact number of views: all recorded rows have both numbers or none."""
         return self.short_views is not None and self.views is None
-
-    @property
-    def owner(self) -> tuple[str, Owner] | None:
-        """The owner's name and channel, None if the row does not state them."""
-        return next(((each.name or "", each.channel) for each in self.bylines if each.channel), None)
 
 
 class Video(PlaylistVideo):

@@ -51,17 +51,20 @@ def profile_of(page: Page, person: Any, channel: str) -> dict[str, Any]:
         _of_game(header.game) if header and header.game else {},
         _of_topic(header.topics[0]) if header and header.topics else {},
         {"display_name": gate.title, "profile_image": absolute_url(ORIGIN, gate.image)} if gate else {},
-        _of_person(person),
-        {"available_country_codes": sorted(set(page.countries)), "is_family_safe": page.safe},
+        _of_person(person) if person else {},
+        {"available_country_codes": page.countries, "is_family_safe": page.safe},
     ):
-        known |= {key: value for key, value in source.items() if value not in EMPTY and key not in known}
-    return {**blank(channel, handle=known.get("username", "")), **known}
+        for key, value in source.items():
+            if value not in EMPTY:
+                known.setdefault(key, value)
+    countries = sorted(set(known.get("available_country_codes", ())))
+    return {**blank(channel, handle=known.get("username", "")), **known, "available_country_codes": countries}
 
 
 def _of_metadata(metadata: ChannelMetadata) -> dict[str, Any]:
     url = metadata.vanity_url or ""
     return {
-        "available_country_codes": sorted(set(metadata.countries)),
+        "available_country_codes": metadata.countries,
         "biography": (metadata.biography or "").strip(),
         "display_name": metadata.name,
         "is_family_safe": metadata.safe,
