@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 from web_poet import field
@@ -23,7 +23,7 @@ from crawler.platforms.microblog.payload_user import UnavailableUser, User
 from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.reading.json import all_dicts, decode, dicts, dig
+from crawler.reading.json import all_dicts, decode, dicts, dig, is_json
 from crawler.reading.paths import join
 from crawler.reading.values import text
 
@@ -214,16 +214,16 @@ class GuestTokenPage(PlatformPage):
         if self.response.status in {400, 401, 403, 404}:
             raise refusal
         self.raise_for_failures()
-        payload = decode(self.response.body, what="response") if self.response.body.lstrip().startswith(b"{") else {}
-        if not payload or "errors" in payload:
+        if not self._payload or "errors" in self._payload:
             raise refusal
-        if not self._token:
+        if not self.token:
             raise missing_error("The response contains no guest token.", ["guest_token"], reason="blind")
 
     @field
     def token(self) -> str:
-        return self._token
+        return text(dig(self._payload, "guest_token"))
 
     @cached_property
-    def _token(self) -> str:
-        return text(dig(decode(self.response.body, what="response"), "guest_token"))
+    def _payload(self) -> Any:
+        """The decoded response. {} if it is not JSON."""
+        return decode(self.response.body, what="response") if is_json(self.response.body) else {}

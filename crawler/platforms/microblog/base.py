@@ -26,7 +26,7 @@ from crawler.platforms.microblog.convert import Contradictions, merged, profile
 from crawler.platforms.microblog.payload_user import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
-from crawler.reading.json import decode, dicts, dig, is_json
+from crawler.reading.json import all_dicts, decode, dicts, dig, is_json
 from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, retry_after_seconds, text
 
@@ -159,6 +159,9 @@ ROOT_BYTES = 2_000
 STALE_MESSAGE = "query not found"
 USER_KEYS = ("user", "user_result_by_screen_name", "user_results")
 """The keys under which the responses to the project's queries contain the user."""
+OLD_USER_KEYS = frozenset({"created_at", "name", "screen_name"})
+"""The keys in ``legacy`` of users without ``core``: 830 of 830 in the responses until 2025-03, to query ids that are no
+longer used (captures 251bd89a84fc, d58666568877). None of the 1,904 users with ``core`` has one of them there."""
 
 TOKEN_REFUSED = "token_refused"  # noqa: S105  # the reason of an error, not a secret
 STALE_QUERY = "stale_query_id"
@@ -169,7 +172,7 @@ REFUSED_QUERY = "refused_query"
 PERMANENT_REASONS = frozenset({STALE_QUERY, MISSING_FLAGS, WRONG_VARIABLES}) | OTHER_FORM_REASONS
 """Error reasons after which the same query would fail again if it were sent unchanged."""
 
-_NOT_SPACE = re.compile(rb"\S")
+_MARKUP = re.compile(rb"\s*<")
 _FLAG = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+){2,}\b", re.ASCII)
 
 _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
@@ -252,15 +255,9 @@ class ApiPage(MicroblogPage):
         if self._is_markup:
             raise UpstreamBlocked("Expected JSON, received an HTML page.", reason="challenge")
 
-    @cached_property
-    def _first_character(self) -> bytes:
-        """The first character of the response that is not white space, b"" if there is none."""
-        found = _NOT_SPACE.search(self.response.body)
-        return found[0] if found else b""
-
     @property
     def _is_markup(self) -> bool:
-        return self._first_character == b"<"
+        return _MARKUP.match(self.response.body) is not None
 
     @property
     def _has_failed(self) -> bool:
@@ -285,21 +282,17 @@ class ApiPage(MicroblogPage):
         """Whether the response has a key in ``_WEB_ROOT``, so that the contract for it is ``WebResponse``."""
         return _WEB_ROOT.search(self.response.body, 0, ROOT_BYTES) is not None
 
-    @property
-    def _is_object(self) -> bool:
-        return self._first_character == b"{"
-
     @cached_property
     def _message(self) -> str:
         """The message in a response with neither data nor a list of errors, "" if there is none."""
-        return text(dig(self._plain, "message"))[:200] if self._is_object else ""
+        return text(dig(self._plain, "message"))[:200] if is_json(self.response.body) else ""
 
     def _stale_error(self) -> ExtractionFailed:
         return missing_error("Query not found: its id is out of date.", ["data"], reason=STALE_QUERY)
 
     @cached_property
     def _errors(self) -> list[dict[str, Any]]:
-        return dicts(dig(self._plain, "errors")) if self._is_object else []
+        return dicts(dig(self._plain, "errors")) if is_json(self.response.body) else []
 
     @property
     def _has_data(self) -> bool:
@@ -332,7 +325,8 @@ class ApiPage(MicroblogPage):
 
         Raises:
             ExtractionFailed: ``null_user``: the user is null, and nothing says why. ``unknown_form``: the response is
-                for another query. Otherwise ``reason``, with up to ten paths that could not be read.
+                for another query, or has the users of a former query id. Otherwise ``reason``, with up to ten paths
+                that could not be read.
             ScrapeError: the response has a list of errors.
         """
         if self._errors:
@@ -346,5 +340,13 @@ class ApiPage(MicroblogPage):
         path = ["data", key or "user", "result"]
         if key is None or data[key] is None or data[key].get("result", "") is None:
             raise invalid_error("The platform sent no user.", path, "Input is null", "null", reason="null_user")
+        if any(_is_old_user(each) for each in all_dicts(data)):
+            message = "The response has the users of a former query id."
+            raise missing_error(message, [*path, "core"], reason="unknown_form")
         paths = [[each.path] for each in self.unread[:10]]
         raise missing_error(message, *(paths or [path]), reason=reason)
+
+
+def _is_old_user(data: dict[str, Any]) -> bool:
+    legacy = data.get("legacy")
+    return "core" not in data and isinstance(legacy, dict) and legacy.keys() >= OLD_USER_KEYS

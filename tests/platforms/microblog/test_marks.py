@@ -81,6 +81,38 @@ def test_null_and_absence_are_no_mark(source: str, body: bytes, reason: str) -> 
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", reason)
 
 
+OLD_USER = {"__typename": "User", "rest_id": "7", "is_blue_verified": False}
+OLD_VALUES = {"screen_name": "harbor", "name": "Harbor", "created_at": "Tue Dec 09 19:02:13 +0000 2014"}
+
+
+@pytest.mark.parametrize(
+    ("user", "reason", "alarm"),
+    [
+        (OLD_USER | {"legacy": OLD_VALUES | {"followers_count": 5}}, "unknown_form", ""),
+        (OLD_USER | {"legacy": OLD_VALUES, "coreRenamed": {"screen_name": "harbor"}}, "unknown_form", ""),
+        (OLD_USER | {"legacy": OLD_VALUES, "core": {"screenName": "harbor"}}, "blind", "layout"),
+        (OLD_USER | {"legacy": {"followers_count": 5}, "coreRenamed": {"screen_name": "harbor"}}, "blind", "layout"),
+        (OLD_USER | {"legacy": OLD_VALUES | {"name": None}}, "unknown_form", ""),
+        *(
+            (OLD_USER | {"legacy": {key: value for key, value in OLD_VALUES.items() if key != name}}, "blind", "layout")
+            for name in OLD_VALUES
+        ),
+    ],
+)
+def test_users_of_a_former_query_id_are_no_new_layout(user: dict[str, Any], reason: str, alarm: str) -> None:
+    error = error_of(page_of("user", orjson.dumps({"data": {"user": {"result": user}}})))
+    assert (error.code, error.reason, error.alarm) == ("EXTRACTION_FAILED", reason, alarm)
+
+
+def test_a_timeline_under_a_renamed_key_is_of_a_former_query_id_only_with_its_users() -> None:
+    old = {"core": {"user_results": {"result": OLD_USER | {"legacy": OLD_VALUES}}}}
+    for author, reason in ((old, "unknown_form"), ({}, "no_timeline")):
+        response = orjson.loads(timeline_with(POST | author))
+        user = response["data"]["user"]["result"]
+        user["timeline_v2"] = user.pop("timeline")
+        assert error_of(page_of("timeline", orjson.dumps(response))).reason == reason
+
+
 @pytest.mark.parametrize("body", [timeline_with(POST, None), web_timeline_with(WEB_POST, None)])  # type: ignore[arg-type]
 def test_one_null_row_costs_that_row_and_a_warning(body: bytes) -> None:
     page = page_of("timeline", body)
