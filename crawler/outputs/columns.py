@@ -8,15 +8,15 @@ contain themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import orjson
 from pydantic import BaseModel
 
-from crawler.platforms.model import Entity, Model
+from crawler.platforms.model import Mark, Rows
 
 Scalar = Literal["text", "integer", "number", "boolean", "json"]
 
@@ -30,14 +30,23 @@ class ListOf:
     """The type of a list column."""
 
     of: ColumnType
+    name: str | None = None
+    """The name that the list's mark ``Rows`` declares."""
 
 
 @dataclass(frozen=True)
 class Struct:
-    """The type of an object: its keys as in the data, each with a type, and the entity that its model declares."""
+    """The type of an object: its keys as in the data, each with a type."""
 
     of: dict[str, ColumnType]
-    entity: Entity | None = None
+    marks: dict[str, Mark] = field(default_factory=dict)
+    """Key -> the mark of its field."""
+
+    def marked(self, mark: Mark) -> list[tuple[str, ...]]:
+        """Return the paths of the marked keys of this object and of the objects in it, but not of those in lists."""
+        found = [(name,) for name, each in self.marks.items() if each is mark]
+        inner = ((name, each) for name, each in self.of.items() if isinstance(each, Struct))
+        return found + [(name, *path) for name, each in inner for path in each.marked(mark)]
 
 
 ColumnType = Scalar | ListOf | Struct
@@ -54,6 +63,8 @@ class RecordPath:
     """Whether a list is on the path, so that there may be several objects."""
     is_list: bool = False
     """Whether the objects are the entries of a list that is not inside another list."""
+    name: str | None = None
+    """The name of the list, if it declares one."""
 
     @property
     def position_column(self) -> str:
@@ -68,6 +79,31 @@ class RecordPath:
             lists = [value if isinstance(value, list) else [value] for value in values]
             found = [row for rows in lists for row in rows if row is not None]
         return found
+
+    def distinct_rows(self, data: dict[str, Any]) -> dict[tuple[Any, ...], tuple[int, dict[str, Any]]]:
+        """Return the objects at this path with their positions, by natural key: of equal keys, the first organic one.
+
+        If the objects have no natural key, each is identified by its position.
+        """
+        key, advertised = self.fields.marked(Mark.KEY), self.fields.marked(Mark.ADVERTISED)
+        rows = list(enumerate(self.rows(data)))
+        rows.sort(key=lambda row: any(value_at(row[1], path) for path in advertised))
+        found: dict[tuple[Any, ...], tuple[int, dict[str, Any]]] = {}
+        for position, row in rows:
+            found.setdefault(tuple(value_at(row, path) for path in key) or (position,), (position, row))
+        return found
+
+
+def value_at(data: dict[str, Any], path: tuple[str, ...]) -> Any:
+    """Return the value at a path through objects, or None if a key is missing or an object is null.
+
+    >>> value_at({"price": {"amount": 2}}, ("price", "amount")), value_at({"price": None}, ("price", "amount"))
+    (2, None)
+    """
+    found: Any = data
+    for key in path:
+        found = found.get(key) if found else None
+    return found
 
 
 def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) -> ColumnType:
@@ -93,11 +129,17 @@ def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) ->
 
 
 def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) -> Struct:
-    fields = {
-        info.serialization_alias or info.alias or name: column_type_of(info.annotation, (*within, model))
-        for name, info in model.model_fields.items()
-    }
-    return Struct(fields, model.entity if issubclass(model, Model) else None)
+    fields: dict[str, ColumnType] = {}
+    marks: dict[str, Mark] = {}
+    for name, info in model.model_fields.items():
+        key = info.serialization_alias or info.alias or name
+        fields[key] = column_type_of(info.annotation, (*within, model))
+        for mark in info.metadata:
+            if isinstance(mark, Mark):
+                marks[key] = mark
+            elif isinstance(mark, Rows):
+                fields[key] = replace(cast("ListOf", fields[key]), name=mark.name)
+    return Struct(fields, marks)
 
 
 def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
@@ -116,14 +158,14 @@ def merged(one: ColumnType, other: ColumnType) -> ColumnType:
     if isinstance(one, Struct) and isinstance(other, Struct):
         return _merged_fields(one, other)
     if isinstance(one, ListOf) and isinstance(other, ListOf):
-        return ListOf(merged(one.of, other.of))
+        return ListOf(merged(one.of, other.of), one.name or other.name)
     return "number" if {str(one), str(other)} == {"integer", "number"} else "json"
 
 
 def _merged_fields(one: Struct, other: Struct) -> Struct:
     names = dict.fromkeys([*one.of, *other.of])
     either = {n: merged(one.of.get(n, other.of.get(n, "json")), other.of.get(n, one.of.get(n, "json"))) for n in names}
-    return Struct(either, one.entity or other.entity)
+    return Struct(either, one.marks | other.marks)
 
 
 def record_paths(fields: Struct) -> Iterator[RecordPath]:
@@ -134,11 +176,12 @@ def record_paths(fields: Struct) -> Iterator[RecordPath]:
 def _paths_below(parent: RecordPath) -> Iterator[RecordPath]:
     yield parent
     for name, column_type in parent.fields.of.items():
-        is_list = isinstance(column_type, ListOf)
         inner = without_lists(column_type)
         if isinstance(inner, Struct):
-            path = (*parent.path, name)
-            yield from _paths_below(RecordPath(path, inner, parent.many or is_list, is_list and not parent.many))
+            is_list = isinstance(column_type, ListOf)
+            own = column_type.name if isinstance(column_type, ListOf) else None
+            found = RecordPath((*parent.path, name), inner, parent.many or is_list, is_list and not parent.many, own)
+            yield from _paths_below(found)
 
 
 def without_lists(column_type: ColumnType) -> Scalar | Struct:
@@ -149,7 +192,7 @@ def without_lists(column_type: ColumnType) -> Scalar | Struct:
 
 
 def find_row_path(fields: Struct, name: str) -> RecordPath:
-    """Find the list that ``-a explode=`` names by its entity's name, its whole path or its key.
+    """Find the list that ``-a explode=`` names by its declared name, its whole path or its key.
 
     Lists inside lists cannot be chosen, because their rows would not identify the entry that contains them.
 
@@ -157,16 +200,12 @@ def find_row_path(fields: Struct, name: str) -> RecordPath:
         ValueError: no list has this name, or several lists have it. The message contains the paths of all lists.
     """
     lists = [each for each in record_paths(fields) if each.is_list]
-    for name_of in (_entity_name, lambda each: ".".join(each.path), lambda each: each.path[-1]):
+    for name_of in (lambda each: each.name, lambda each: ".".join(each.path), lambda each: each.path[-1]):
         found = [each for each in lists if name_of(each) == name]
         if len(found) == 1:
             return found[0]
     known = ", ".join(".".join(each.path) for each in lists) or "none"
     raise ValueError(f"explode={name}: the data has no such list, or several; its lists are: {known}")
-
-
-def _entity_name(record_path: RecordPath) -> str | None:
-    return record_path.fields.entity.name if record_path.fields.entity else None
 
 
 def coerce(value: Any, column_type: ColumnType) -> Any:

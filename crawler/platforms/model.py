@@ -1,10 +1,11 @@
-"""The base classes of all params and data models, and ``Entity``, which describes how to identify a model's records."""
+"""The base classes of all params and data models, and the marks of their fields."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
@@ -24,23 +25,25 @@ VALUE_ERROR_PREFIX = "Value error, "
 """The prefix that pydantic adds to the message of a ``ValueError`` that a validator raises."""
 
 
-@dataclass(frozen=True)
-class Entity:
-    """How to identify the records of a data model. Records are crawled repeatedly, and change over time.
+class Mark(Enum):
+    """Marks a field of a data model, as in ``item_id: Annotated[str, Mark.KEY]``."""
 
-    A nested field is named by its path in the model, joined by dots: ``price.current_price``.
+    KEY = "key"
+    """The field belongs to the natural key of its object, which is the same on all pages and in all runs. The value is
+    never empty. The key of a record or of a list's entry includes the marked fields of the objects in it."""
+    ADVERTISED = "advertised"
+    """The field is true if the platform shows the entry as an advertisement."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Names a list of a data model, for ``-a explode=<name>`` and for its table in a database.
+
+    A list without this mark is named by its path.
     """
 
     name: str
-    """The records' name in the plural, for the table name ``<platform>_<name>`` and for ``-a explode=<name>``."""
-    key: tuple[str, ...] = ()
-    """Fields that together identify a record on the platform. The values of these fields are never empty. Without such
-    fields, the target identifies the record."""
-    history: tuple[str, ...] = ()
-    """Fields whose earlier values are kept, such as prices and counts."""
-    placement: tuple[str, ...] = ()
-    """Fields that describe the place where a record was shown, such as whether it was an advertisement. If only these
-    fields change, the record's row in the SQL table is not rewritten."""
+    """The entries' name in the plural."""
 
 
 def schema_name(model: type) -> str:
@@ -68,9 +71,6 @@ class Model(Described):
         serialize_by_alias=True,
         model_title_generator=schema_name,
     )
-
-    entity: ClassVar[Entity | None] = None
-    """How to identify the model's records. None: the records have no SQL table of their own."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -17,9 +17,8 @@ from crawler.outputs.columns import (
     find_row_path,
     record_paths,
 )
-from crawler.outputs.sql.rows import tables_of
-from crawler.platforms.model import Entity, Model
-from crawler.registry import scrapers, spiders
+from crawler.platforms.model import Mark, Model, Rows
+from crawler.registry import scrapers
 
 
 class Inner(Model):
@@ -106,13 +105,12 @@ def test_rows_are_found_through_lists_and_objects() -> None:
     assert record_path.rows({}) == []
 
 
-def test_a_list_is_found_by_entity_key_or_path() -> None:
+def test_a_list_is_found_by_name_key_or_path() -> None:
     class Post(Model):
-        entity = Entity("posts", key=("id",))
         id: str
 
     class Data(Model):
-        main: list[Post]
+        main: Annotated[list[Post], Rows("posts")]
         more: Inner
 
     class Whole(Model):
@@ -129,8 +127,35 @@ def test_every_scraper_has_column_types(scraper: str) -> None:
     assert list(record_paths(column_type_of_models([scrapers()[scraper].data])))
 
 
-@pytest.mark.parametrize("platform", sorted(spiders()))
-def test_the_entities_of_a_platform_name_existing_fields(platform: str) -> None:
-    tables = tables_of(spiders()[platform].scrapers)
-    assert tables, platform
-    assert all(name.startswith(f"{platform}_") for name in tables)
+def test_marked_fields_are_found_in_objects_but_not_in_lists() -> None:
+    class Person(Model):
+        id: Annotated[str, Mark.KEY]
+
+    class Post(Model):
+        code: Annotated[str, Mark.KEY] = Field(alias="__code")
+        author: Person
+        likers: list[Person]
+        ad: Annotated[bool, Mark.ADVERTISED]
+
+    fields = column_type_of_models([Post])
+    assert fields.marked(Mark.KEY) == [("__code",), ("author", "id")]
+    assert fields.marked(Mark.ADVERTISED) == [("ad",)]
+
+
+def test_rows_are_distinct_by_their_key_and_organic_rows_come_first() -> None:
+    class Post(Model):
+        id: Annotated[str, Mark.KEY]
+        ad: Annotated[bool | None, Mark.ADVERTISED] = None
+
+    class Page(Model):
+        posts: list[Post]
+        plain: list[Inner]
+
+    posts, plain = (each for each in record_paths(column_type_of_models([Page])) if each.is_list)
+    ad, first, second, other = ({"id": "a", "ad": True}, {"id": "a"}, {"id": "a", "ad": False}, {"id": "b", "ad": True})
+    found = posts.distinct_rows({"posts": [ad, first, second, other, other]})
+    assert found == {("a",): (1, first), ("b",): (3, other)}
+    assert plain.distinct_rows({"plain": [{"count": 1}, {"count": 1}]}) == {
+        (0,): (0, {"count": 1}),
+        (1,): (1, {"count": 1}),
+    }

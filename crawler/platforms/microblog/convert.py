@@ -34,7 +34,7 @@ ORIGIN = PLATFORM.origin
 FIELDS = tuple(Demographics.model_fields)
 """The data model's profile fields. The fields have the names of the keys in the platform's oldest format, which embeds
 still have."""
-COUNTS = Demographics.entity.history
+COUNTS = tuple(name for name in FIELDS if name.endswith("_count"))
 OMITTED_WHEN_EMPTY = ("profile_banner_url", "url")
 
 REPOST_MARK = "RT @"

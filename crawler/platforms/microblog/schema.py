@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms import cursors
 from crawler.platforms.microblog.link import LINKS
-from crawler.platforms.model import Entity, LinkParams, Model, Selects, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -71,19 +71,6 @@ class ProfileParams(LinkParams):
 class Demographics(Model):
     """The fields about the account itself, under the platform's names."""
 
-    entity: ClassVar[Entity] = Entity(
-        "profiles",
-        key=("screen_name",),
-        history=(
-            "favourites_count",
-            "followers_count",
-            "friends_count",
-            "listed_count",
-            "media_count",
-            "statuses_count",
-        ),
-    )
-
     created_at: str
     """When the account was created, in the platform's format: ``Sat Dec 14 04:35:55 +0000 2013``. "" if not exposed."""
     description: str
@@ -115,7 +102,7 @@ class Demographics(Model):
     profile_image_url_https: str
     """URL of the account's picture; "" if unknown. It is the size of the profile's page, ``_400x400``, if this page was
     read, else usually the platform's default size, ``_normal``."""
-    screen_name: str = Field(min_length=1)
+    screen_name: Annotated[str, Mark.KEY] = Field(min_length=1)
     """Handle in the upper and lower case that the platform shows, without @. Never empty."""
     url: str
     """Link to the account's website, as shortened by the platform, or ""."""
@@ -164,12 +151,6 @@ class InnerPost(Model):
 class Post(Model):
     """A post or repost in the profile's timeline."""
 
-    entity: ClassVar[Entity] = Entity(
-        "posts",
-        key=("post_id",),
-        history=("comment_count", "like_count", "save_count", "share_count", "view_count"),
-    )
-
     caption: str
     """The whole text, even of a long post. For a repost, it is the text of the reposted post; for a post that is only
     the link to an article, the article's title and text. Shortened links are expanded. A link to the post's own media
@@ -200,7 +181,7 @@ class Post(Model):
     """Whether the post replies to another post, even to one by the same author."""
     is_repost: bool
     """Whether the post is a repost of another post."""
-    post_id: str = Field(min_length=1)
+    post_id: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The post's id, a string, because floating-point numbers cannot hold such ids exactly. Never empty."""
     post_url: str
     """URL of its page."""
@@ -231,7 +212,7 @@ class Content(Model):
     """The profile and its posts."""
 
     additional: Additional
-    main: list[Post]
+    main: Annotated[list[Post], Rows("posts")]
     """Posts in the platform's order, a pinned post first. Empty for a protected account, and after the last post."""
 
 

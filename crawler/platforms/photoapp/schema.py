@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from crawler.platforms.model import Model, Params, Selects
+from crawler.platforms.model import Mark, Model, Params, Rows, Selects
 from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
 
 
@@ -69,7 +69,7 @@ class CaptionEdge(Model):
 class Captions(Model):
     """The caption, in a list with at most one element."""
 
-    edges: list[CaptionEdge]
+    edges: Annotated[list[CaptionEdge], Rows("captions")]
     """The list with the caption. Empty if the post has no caption."""
 
 
@@ -110,7 +110,7 @@ class Comments(Model):
 
     count: int | None
     """Number of all comments; null if the page does not state it."""
-    edges: list[CommentEdge]
+    edges: Annotated[list[CommentEdge], Rows("comments")]
     """The first comments, if the page has any; often empty."""
 
 
@@ -152,7 +152,7 @@ class TagEdge(Model):
 class Tags(Model):
     """The tagged accounts."""
 
-    edges: list[TagEdge]
+    edges: Annotated[list[TagEdge], Rows("tagged_users")]
     """The tags. Empty if the post has none."""
 
 
@@ -236,7 +236,7 @@ class TimelineEdge(Model):
 class Timeline(Model):
     """The owner's newest posts, including carousels. Pinned posts come first."""
 
-    edges: list[TimelineEdge]
+    edges: Annotated[list[TimelineEdge], Rows("timeline")]
     """At most twelve posts. Empty if the response has no timeline: only the logged-out page has one."""
 
 
@@ -280,7 +280,7 @@ class Post(Model):
     """Description of the picture in English, or ""."""
     clips_music_attribution_info: Music | None
     """The sound of a reel, or of a photo or carousel with music; null if the page does not state it."""
-    coauthor_producers: list[Coauthor]
+    coauthor_producers: Annotated[list[Coauthor], Rows("coauthors")]
     """Accounts that published the post together with its owner."""
     comments_disabled: bool | None
     """Whether comments are switched off; null if the page does not state it."""
@@ -294,7 +294,7 @@ class Post(Model):
     edge_media_to_tagged_user: Tags
     has_audio: bool | None
     """Whether a video has sound; null if the page does not state it."""
-    id: str = Field(pattern=r"^[0-9]+$")
+    id: Annotated[str, Mark.KEY] = Field(pattern=r"^[0-9]+$")
     """The post's numeric id, which is the same number as ``shortcode``. Never empty."""
     is_ad: bool | None
     """Whether the post is an advertisement; null if not stated: the logged-out page does not state it."""

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from crawler.platforms import content
-from crawler.platforms.model import Entity, LinkParams, Model, Params, Selects
+from crawler.platforms.model import LinkParams, Mark, Model, Params, Selects
 from crawler.platforms.professional import schema_rows
 from crawler.platforms.professional.link import LINKS, slug_of_url, slug_of_username
 
@@ -86,8 +86,6 @@ class DataAvailability(Model):
 class Profile(Model):
     """A member's profile, as a visitor without an account sees it."""
 
-    entity: ClassVar[Entity] = Entity("profiles", key=("public_identifier",), history=("connections", "followers"))
-
     about: str
     """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
@@ -162,7 +160,7 @@ class Profile(Model):
     profile_url: str = Field(min_length=1)
     """Canonical URL of the profile. The name in it differs from the requested name if the member changed it.
     Never empty."""
-    public_identifier: str = Field(min_length=1)
+    public_identifier: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The name at the end of ``profile_url``, decoded. Never empty."""
     success: bool
     """Always true, because a failed target has no record."""
@@ -198,7 +196,7 @@ class MemberItem(content.ContentItem):
     """Number of comments. Null if the page does not show it, as in the layout with a list."""
     content_code: str = Field(min_length=1)
     """The same as ``content_id``. Never empty."""
-    content_id: str = Field(min_length=1)
+    content_id: Annotated[str, Mark.KEY] = Field(min_length=1)
     """Id of the activity, which has only digits, or the last part of the article's URL. Never empty."""
     content_link: str = Field(min_length=1)
     """URL of the article or post. Never empty."""
@@ -245,8 +243,7 @@ class MemberProfile(Model):
     external_links: list[str]
     """URLs of the websites at the top of the profile, without the platform's redirect."""
     follower_count: int | None
-    """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden, or
-    if it is shortened in another language than English."""
+    """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden."""
     is_family_safe: bool | None
     """Whether the platform marks the profile as safe for families, null if unknown."""
     keywords: str
@@ -265,7 +262,7 @@ class MemberProfile(Model):
     """The page's text with the number of followers ("41M followers"), "" if the page does not show it."""
     total_views: int | None
     """Number of views of all items, null if unknown."""
-    username: str = Field(min_length=1)
+    username: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The name at the end of ``profile_link``, decoded. It differs from the requested name if the member changed it.
     Never empty."""
     verification_status: bool | None

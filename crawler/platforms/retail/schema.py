@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms.model import Entity, LinkParams, Model, Selects, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.retail import link
 
 CATEGORY_ID = rf"^{link.CATEGORY_ID}$"
@@ -138,13 +138,6 @@ class Seller(Model):
 class Product(Model):
     """A row in the listing. If a product is repeated as an advertisement, the repetition is a separate row."""
 
-    entity: ClassVar[Entity] = Entity(
-        "products",
-        key=("item_id",),
-        history=("price.current_price", "price.min_price", "price.max_price", "rating.average", "rating.review_count"),
-        placement=("is_sponsored",),
-    )
-
     availability: Availability
     badges: list[str] = Field(default_factory=list)
     """Texts of the row's flags, tags and other badges, except for delivery ("Best seller", "Save with Walmart plus").
@@ -162,9 +155,9 @@ class Product(Model):
     """URL of the product's image in full size, "" if absent."""
     is_preowned: bool | None
     """Whether the product is pre-owned or restored; null if unknown."""
-    is_sponsored: bool
+    is_sponsored: Annotated[bool, Mark.ADVERTISED]
     """Whether the row is an advertisement."""
-    item_id: str = Field(min_length=1)
+    item_id: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The item's number in the shop's URLs, as text because it may have leading zeros. Never empty."""
     name: str = Field(min_length=1)
     """The product's name. Never empty."""
@@ -185,8 +178,6 @@ class Product(Model):
 
 class Listing(Model):
     """A page of a category."""
-
-    entity: ClassVar[Entity] = Entity("listings", history=("total_results",))
 
     breadcrumbs: list[Breadcrumb]
     """The categories above this category, the broadest first."""

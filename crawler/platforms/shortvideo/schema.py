@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from crawler.platforms.model import LinkParams, Model, Selects, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
 from crawler.platforms.shortvideo.link import LINKS
 
 MAX_ROWS = 30
@@ -225,7 +225,7 @@ class PhotoPost(Model):
     author: Author
     author_user_id: str
     """The same as ``author.uid``."""
-    aweme_id: str = Field(min_length=1)
+    aweme_id: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The post's id. Never empty."""
     aweme_type: int
     """The platform's type number; 150 means a photo post."""
@@ -239,7 +239,7 @@ class PhotoPost(Model):
     desc_language: str | None
     """Language code, "un" if the platform could not detect it; null if not exposed."""
     image_post_info: ImagePost
-    is_ad: bool | None
+    is_ad: Annotated[bool | None, Mark.ADVERTISED]
     """Whether the post is an advertisement; null if the response does not state it."""
     is_eligible_for_commission: bool | None
     """Whether the author may earn a commission with the post. Always null: the website does not state it."""
@@ -274,5 +274,5 @@ class PhotoSearch(Model):
     reason ``login_wall``."""
     keywords: str
     """The search text as it was sent, without the platform's corrections."""
-    search_item_list: list[PhotoPost]
+    search_item_list: Annotated[list[PhotoPost], Rows("posts")]
     """Photo posts only, each once, in the platform's order. Empty after the end."""

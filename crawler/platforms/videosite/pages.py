@@ -126,8 +126,7 @@ class ChannelPage(ListPage):
     @cached_property
     def _person(self) -> Any:
         """The channel in the page's linked data, or None."""
-        scripts = () if self._block is self._body else scripts_with(self._body, b'"ProfilePage"')
-        nodes, _ = linked_data(scripts)
+        nodes = [] if self._block is self._body else linked_data(scripts_with(self._body, b'"ProfilePage"'))
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
 
     @cached_property

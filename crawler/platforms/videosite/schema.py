@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler.platforms import content, cursors
-from crawler.platforms.model import LinkParams, Model, Selects, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.videosite import link
 
 CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
@@ -155,7 +155,7 @@ class ContentItem(content.ContentItem):
     """Always null: no response that the scraper requests contains the number of comments."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
-    content_id: str = Field(pattern=VIDEO_ID)
+    content_id: Annotated[str, Mark.KEY] = Field(pattern=VIDEO_ID)
     """The item's id, 11 characters. Never empty."""
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
@@ -217,7 +217,7 @@ class Profile(Model):
     """English name of the country; "" if unknown, and without ``include_about``."""
     privacy_status: str
     """Always ``public``: channels that are not public have no page."""
-    profile_id: str = Field(pattern=CHANNEL_ID)
+    profile_id: Annotated[str, Mark.KEY] = Field(pattern=CHANNEL_ID)
     """The channel's id. Never empty."""
     profile_image: str
     """URL of the avatar."""
