@@ -1,12 +1,14 @@
-"""Exports rows to a file, and prints the peak of the process's memory in MB.
+"""Exports rows to a file or database, and prints the peak of the process's memory in MB, and its processor seconds.
 
 Usage: python -m benchmarks.exports jsonlines|nothing ROWS FILE
+       python -m benchmarks.exports sql ROWS URL
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from benchmarks.records import PRODUCTS, SCRAPER, records
 from benchmarks.stack import peak_megabytes
 from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.exporters import JsonLinesExporter, exploded_rows
+from crawler.outputs.sql_feed import open_database, split_password
 
 ROW_PATH = find_row_path(column_type_of_models([SCRAPER.data]), PRODUCTS)
 
@@ -25,9 +28,16 @@ def rows(number: int) -> Iterator[dict[str, Any]]:
         yield from exploded_rows(record, ROW_PATH)
 
 
-def export(kind: str, number: int, file: Path) -> None:
-    """Write the rows to a file. ``nothing``: only make them."""
-    with file.open("wb") as out:
+def export(kind: str, number: int, location: str) -> None:
+    """Write the rows. ``nothing``: only make them. ``sql``: write each record to a database in its own transaction."""
+    if kind == "sql":
+        database = open_database(*split_password(location))
+        database.prepare([SCRAPER])
+        for record in records(number):
+            database.write([{**record.provenance(), "data": record.data}])
+        database.close()
+        return
+    with Path(location).open("wb") as out:
         exporter = JsonLinesExporter(out) if kind == "jsonlines" else None
         for row in rows(number):
             if exporter:
@@ -35,5 +45,5 @@ def export(kind: str, number: int, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    export(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
-    print(peak_megabytes(os.getpid()))
+    export(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    print(peak_megabytes(os.getpid()), time.process_time())

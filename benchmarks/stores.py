@@ -1,4 +1,4 @@
-"""The rates and the memory of the stores: SQL sink, JSON lines, usage counts and targets files."""
+"""The rates and the memory of outputs and stores: databases, JSON lines, usage counts and targets files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from benchmarks.records import SCRAPER, records
 from benchmarks.stack import ROOT
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
-from crawler.outputs.sql.rows import rows_of, tables_of
-from crawler.outputs.sql.sink import SqlSink
+from crawler.outputs.sql_feed import open_database, split_password
 from crawler.service.clients.usage import Usage
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
@@ -40,8 +39,8 @@ CALLS_PER_FLUSH = 250
 CONDITIONS = f"""\
 Each line is the work of one process without a crawl. SQL: rows of products from records of a search, converted from
 the records and written, {ROWS_PER_WRITE:,} in a transaction. All rounds together write {SQL_ROWS:,} different rows into
-one database, each round its share, so the spread contains the growth of the table. "Unchanged rows" are a quarter of
-the first round's, written once more in each round. Both databases are as durable as they are by default.
+one database, each round its share, so the spread contains the growth of the table. "Replaced rows" are a quarter of
+the first round's, written once more in each round. A commit of PostgreSQL waits for the disk, one of SQLite does not.
 JSON lines: the peak of a process that writes {EXPORTED_ROWS:,} rows of products, and
 of a process that makes the rows and writes nothing. Usage: the bytes by which the store of the usage counts grows for
 {USAGE_CALLS:,} calls of {CLIENTS} clients to {SCRAPERS} scrapers with {len(CODES)} codes, on a new day and later on the
@@ -49,37 +48,36 @@ same day. Targets file: {FILE_LINES:,} JSON lines per round, read and validated.
 
 
 def write_sql(url: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Write all rows. Return the rows per second of each round: of new rows, and of unchanged rows."""
-    tables = tables_of((SCRAPER,))
-    sink = SqlSink(url, tables.values())
-    sink.open()
+    """Write all rows. Return the rows per second of each round: of new rows, and of replaced rows."""
+    database = open_database(*split_password(url))
+    database.prepare([SCRAPER])
     share = SQL_ROWS // rounds
 
     def rows_per_second(rows: int, first: int = 0) -> float:
-        found = list(records(rows, first))
+        found = [{**each.provenance(), "data": each.data} for each in records(rows, first)]
         batches = [found[start : start + per_write] for start in range(0, len(found), per_write)]
         begin = time.perf_counter()
         for batch in batches:
-            sink.write([row for record in batch for row in rows_of(record, tables)])
+            database.write(batch)
         return rows / (time.perf_counter() - begin)
 
     per_write = max(ROWS_PER_WRITE // len(next(records(ROWS_PER_WRITE))["products"]), 1)
     new = [rows_per_second(share, number * share) for number in range(rounds)]
-    unchanged = [rows_per_second(share // 4) for _ in range(rounds)]
-    sink.close()
-    return new, unchanged
+    replaced = [rows_per_second(share // 4) for _ in range(rounds)]
+    database.close()
+    return new, replaced
 
 
 def sql_figures(name: str, url: str, rounds: int) -> list[Figure]:
-    """Measure the SQL sink with a database."""
-    new, unchanged = write_sql(url, rounds)
-    return [Figure(f"{name}, new rows", "rows/s", new), Figure(f"{name}, unchanged rows", "rows/s", unchanged)]
+    """Measure the tables of a database."""
+    new, replaced = write_sql(url, rounds)
+    return [Figure(f"{name}, new rows", "rows/s", new), Figure(f"{name}, replaced rows", "rows/s", replaced)]
 
 
 def exported(kind: str, folder: Path) -> float:
     """Export rows in a process of its own. Return the peak of its memory in MB."""
     command = [sys.executable, "-m", "benchmarks.exports", kind, str(EXPORTED_ROWS), str(folder / kind)]
-    return float(subprocess.check_output(command, cwd=ROOT, text=True))
+    return float(subprocess.check_output(command, cwd=ROOT, text=True).split()[0])
 
 
 async def usage_growth(folder: Path) -> tuple[float, float]:
@@ -152,7 +150,7 @@ def run(rounds: int = 5) -> Table:
     missing: list[str] = []
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
-        figures += sql_figures("SQLite", str(folder / "sink.sqlite3"), rounds)
+        figures += sql_figures("SQLite", f"sqlite:///{folder}/out.db", rounds)
         measures: dict[str, tuple[str | None, Callable[[str], list[Figure]]]] = {
             "PostgreSQL": (running.enter_context(postgresql()), lambda url: sql_figures("PostgreSQL", url, rounds)),
         }

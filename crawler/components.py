@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
-from crawler.outputs.formats import NAMES
+from crawler.outputs.formats import FORMATS, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     },
     "ITEM_PIPELINES": {
         "crawler.pipelines.ValidationPipeline": 300,
-        "crawler.outputs.sql.pipeline.SqlPipeline": 800,  # after all pipelines that change the data
         "crawler.pipelines.BatchLinePipeline": 900,  # last: other pipelines need the data, not a line
     },
     "EXTENSIONS": {
@@ -69,6 +68,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.sandbox.extension.SandboxExtension": 100,
     },
     "FEED_EXPORTERS": {name: each.exporter for name, each in NAMES.items()},
+    "FEED_STORAGES": dict.fromkeys(FORMATS["sql"].schemes, "crawler.outputs.sql_feed.SqlStorage"),
 }
 """Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""
 

@@ -54,10 +54,9 @@ class Settings(Described):
     ``crawler/platforms/<platform>/``, which have the role ``page`` and, for ``microblog``, also ``embed`` and ``api``.
     A role without an origin here has the origin of ``page``."""
     PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
-    """Platform -> ``concurrency`` (downloads at once), ``delay`` (seconds per download in the long run), ``burst``
-    (downloads at once after a rest), ``gap`` (seconds between two starts) and ``sources`` (budgets of sources): see
-    docs/settings.md#budgets. Each egress has a budget of its own. Platforms and keys that are not listed here keep
-    their defaults (docs/platforms), but a ``delay`` without ``burst`` means a burst of 1."""
+    """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
+    budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
+    Platforms and keys that are not listed here keep their defaults (docs/platforms)."""
     EGRESSES: setting_types.Egresses = []
     """Connections to the internet through which requests are sent: a list of objects with ``name``, ``proxy``,
     ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
@@ -219,9 +218,6 @@ class Settings(Described):
     """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8 (docs/outputs.md#csv)."""
     CSV_ESCAPE_FORMULAS: Switch = True
     """Whether an apostrophe is put before text in CSV files that a spreadsheet would evaluate as a formula."""
-    SQL_SINK: Optional[Database] = None
-    """Database to which crawls write their data: an SQLite file, or the URL of a PostgreSQL database (docs/outputs.md).
-    None: no database."""
 
     # The endpoint
 

@@ -23,8 +23,9 @@ END = "<!-- end of the generated part -->\n"
 def formats() -> str:
     """Return the table of the formats."""
     rows = [
-        (each.title, ", ".join(f"`{name}`" for name in (each.name, *each.aliases)), each.purpose, each.needs)
+        (each.title, ", ".join(f"`{name}`" for name in (*names, *(f"{scheme}://" for scheme in each.schemes))), *about)
         for each in FORMATS.values()
+        for names, about in [((each.name, *each.aliases), (each.purpose, each.needs))]
     ]
     return table(("format", "names and suffixes", "for", "needs"), rows)
 

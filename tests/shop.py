@@ -8,8 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -37,11 +36,6 @@ class Shop:
         parts = urlsplit(path)
         status, headers, body = self.site.page(FakeRequest(parts.path, dict(parse_qsl(parts.query))))
         return status, headers | self.headers, self.alter(body)
-
-    def reprice(self, cents: Callable[[int], int]) -> None:
-        """Change every price by a function of its cents. The site, which caches its pages, is replaced by a copy."""
-        self.site = copy(self.site)
-        self.site.products = [replace(p, cents=p.cents and cents(p.cents)) for p in self.site.products]
 
     def settings(self) -> dict[str, str]:
         """Return settings for a crawl of this shop without delays."""

@@ -39,6 +39,7 @@ ADDED: dict[str, dict[str, Any]] = {
     "DOWNLOADER_MIDDLEWARES": {f"{OWN}.Middleware": 300},
     "SPIDER_MIDDLEWARES": {f"{OWN}.Middleware": 300},
     "FEED_EXPORTERS": {"own": f"{OWN}.Exporter"},
+    "FEED_STORAGES": {"ftp": None},
     "DOWNLOAD_HANDLERS": {"ftp": None},
 }
 RAN = {"extension finished", "pipeline", "downloader middleware", "spider middleware", "exporter"}
@@ -180,7 +181,7 @@ def test_ct_15_the_budget_applies_with_a_users_middleware(project: Project) -> N
 
 @pytest.mark.parametrize("name", sorted(COMPONENTS))
 def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: str) -> None:
-    if name in {"DOWNLOAD_HANDLERS", "FEED_EXPORTERS"}:
+    if name in {"DOWNLOAD_HANDLERS", "FEED_EXPORTERS", "FEED_STORAGES"}:
         merged = applied(**{name: ADDED[name]}).getwithbase(name)
         assert {**merged, **COMPONENTS[name], **ADDED[name]} == dict(merged)
         return

@@ -40,6 +40,7 @@ MARKS = {
     "setup": "parsed, not run: it installs the project, or runs its tests",
     "host": "parsed, not run: it needs a server or a cluster of its own",
     "duckdb": "SQL over JSON Lines; without this word, over the database out.db",
+    "dlt": "needs dlt, which the extra dev installs",
 }
 PARSED = ("internet", "setup", "host")
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -199,6 +200,9 @@ def test_us3_14_commands_run_as_pasted(page: str, shell: Shell) -> None:
                 shell.run(block)
             case Block("bash", "background"):
                 shell.serve(block)
+            case Block("bash", "dlt"):
+                pytest.importorskip("dlt", reason="needs dlt: pip install -e '.[dev]'")
+                shell.run(block)
             case Block("sql", mark):
                 shell.query(block, duckdb.connect() if mark == "duckdb" else sqlite3.connect(shell.folder / "out.db"))
 
@@ -235,13 +239,14 @@ def test_us3_14_wrong_commands_are_found(wrong: str) -> None:
 
 def test_us_21_the_sql_examples_show_prices_first() -> None:
     """SQLite sorts nulls first, so the examples must exclude them."""
-    examples = [block for block in blocks("docs/outputs.md") if block.language == "sql"]
+    examples = [block for page in PAGES for block in blocks(page) if block.language == "sql"]
     ordered = [
         line for block in examples for line in block.text.splitlines() if "price" in line and "order by 2" in line
     ]
     assert len(ordered) == 2
     table = "(select 'x' as name, column1 as price_current_price, 1 as availability_in_stock from (values (null), (3)))"
-    statement = next(line for line in ordered if "retail_products" in line).replace("retail_products", table)
+    products = "retail_category_v4_products"
+    statement = next(line for line in ordered if products in line).replace(products, table)
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         assert database.execute(statement).fetchall() == [("x", 3), ("x", None)]
     assert all("order by 2 nulls last" in line for line in ordered)

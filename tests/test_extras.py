@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from scrapy.exceptions import CloseSpider
-from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
-from crawler.outputs.sql.pipeline import SqlPipeline
-from crawler.spiders.retail import RetailSpider
+from crawler.outputs.sql import Database
 from tests.crawls import ROOT
 from tests.forks.server import import_installed
 
@@ -24,8 +18,9 @@ OPTIONAL = {"sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "
 
 
 def test_components_of_every_crawl_import_no_optional_library() -> None:
-    extensions, pipelines, exporters = map(COMPONENTS.__getitem__, ("EXTENSIONS", "ITEM_PIPELINES", "FEED_EXPORTERS"))
-    components = [*extensions, *pipelines, *exporters.values()]
+    names = ("EXTENSIONS", "ITEM_PIPELINES", "FEED_EXPORTERS", "FEED_STORAGES")
+    extensions, pipelines, exporters, storages = map(COMPONENTS.__getitem__, names)
+    components = [*extensions, *pipelines, *exporters.values(), *storages.values()]
     loads = "; ".join(f"load_object({name!r})" for name in components)
     program = (
         f"import sys; from scrapy.utils.misc import load_object; {loads}; import crawler.registry; print(*sys.modules)"
@@ -69,14 +64,7 @@ def test_sp_4_a_command_starts_without_what_only_others_need(command: tuple[str,
     assert int(frozen) > 100 * int(left), "the collector searches all modules when the process exits"
 
 
-def crawler(**values: Any) -> Any:
-    spider = SimpleNamespace(name="retail", on_demand=False, scrapers=RetailSpider.scrapers)
-    return SimpleNamespace(settings=Settings(values), spider=spider)
-
-
-def test_sql_sinks_name_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    pipeline = SqlPipeline.from_crawler(crawler(SQL_SINK="postgresql://x/y"))
-    with pytest.raises(CloseSpider) as raised:
-        asyncio.run(pipeline.open_spider())
-    assert "install the extra 'postgresql'" in raised.value.reason
+    with pytest.raises(ValueError, match=r"postgresql://x/y needs a driver .*: install the extra 'postgresql'"):
+        Database("postgresql://x/y")

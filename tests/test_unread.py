@@ -77,10 +77,10 @@ def crawl(folder: Path, queries: list[str], *options: str) -> tuple[int, list[An
 
 def test_re3_7_us3_6_a_crawl_warns_of_a_renamed_key_in_all_outputs(tmp_path: Path) -> None:
     database = tmp_path / "out.db"
-    code, out, log = crawl(tmp_path, [RENAMED, "mustard", RENAMED], "-s", f"SQL_SINK={database}")
+    code, out, log = crawl(tmp_path, [RENAMED, "mustard", RENAMED], "-O", f"sqlite:///{database}")
     assert code == 0, "an unread value leaves the exit code 0"
     assert {line["id"]: line["warnings"] for line in out} == {"0": [RATING_LINE], "1": [], "2": [RATING_LINE]}
-    stored = sqlite3.connect(database).execute("SELECT DISTINCT row_warnings FROM retail_products")
+    stored = sqlite3.connect(database).execute("SELECT warnings FROM retail_search_v4")
     assert [RATING_LINE] in [json.loads(text) for (text,) in stored]
     (logged,) = re.findall(r"event=unread .*", log)
     assert "warning" in log[: log.index(logged)].splitlines()[-1].casefold(), "the level"

@@ -150,8 +150,8 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
     cases = of(platform)
     targets, database = tmp_path / "targets.jsonl", tmp_path / "out.db"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
-    sink = settings(f"SQL_SINK={database}")
-    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *sink, spider=platform)
+    sink = ("-O", f"sqlite:///{database}")
+    code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *settings(), *sink, spider=platform)
     assert (code, failures) == (0, []), log
     assert {line["id"]: line["warnings"] for line in out} == {name: case.objects for name, case in cases.items()}
     assert list(out[0]) == ["id", "scraper", "params", "fetched_at", "warnings", "data"]
@@ -168,10 +168,10 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
 
 
 def stored_warnings(database: Path) -> list[Any]:
-    """Return the warnings in all rows of the latest states."""
+    """Return the warnings in all rows of records."""
     connection = sqlite3.connect(database)
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    queries = [f"SELECT row_warnings FROM {name}" for name in tables if not name.endswith("_history")]  # noqa: S608
+    query = "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE c.name = 'warnings'"
+    queries = [f"SELECT warnings FROM {name}" for (name,) in connection.execute(query)]  # noqa: S608
     return [json.loads(text) for query in queries for (text,) in connection.execute(query)]
 
 

@@ -26,6 +26,7 @@ from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feeds import FAILED
 from crawler.outputs.formats import scheme_format, suffix_of
+from crawler.outputs.sql_feed import check_databases
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.reporter import outcomes_by_code
@@ -101,7 +102,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
     """Check the ``-a`` arguments of a crawl, and its targets, without requests to the platform.
 
     Raises:
-        ValueError: arguments are invalid, or contradict each other or the settings.
+        ValueError: arguments are invalid, or contradict each other or the settings, or a database cannot be used.
         WrongTargetsError: the targets are wrong.
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a store or a project folder, or the settings disable an essential component.
@@ -113,6 +114,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         own: dict[str, Any] = {**arguments}
         made = spider(**own)
         made.check(settings)
+        check_databases(settings, whole_records=made.row_path is None and made.selection is None)
         check_existing_files(made, settings)
 
 

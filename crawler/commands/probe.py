@@ -56,7 +56,7 @@ class Command(CheckedCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        self.settings.setdict({"FEEDS": {}, "FAILURES_FEED": None, "SQL_SINK": None}, priority="cmdline")
+        self.settings.setdict({"FEEDS": {}, "FAILURES_FEED": None}, priority="cmdline")
         if self.settings.getpriority("LOG_LEVEL") != SETTINGS_PRIORITIES["cmdline"]:
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
 

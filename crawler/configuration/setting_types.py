@@ -168,8 +168,6 @@ class SourceBudget(TypedDict):
 
     concurrency: Positive
     delay: NotRequired[Seconds]
-    burst: NotRequired[Positive]
-    gap: NotRequired[Seconds]
 
 
 class Budget(TypedDict, total=False):
@@ -179,8 +177,6 @@ class Budget(TypedDict, total=False):
 
     concurrency: Positive
     delay: Seconds
-    burst: Positive
-    gap: Seconds
     sources: dict[str, SourceBudget]
 
 

@@ -215,11 +215,7 @@ class Admission:
                 if wait := lane.suspension(source):
                     waits.append((wait, lane))
                     continue
-                seconds = (
-                    BACKGROUND_SECONDS
-                    if pending.background and self.lanes.waiting
-                    else lane.free_in(source, background=pending.background)
-                )
+                seconds = BACKGROUND_SECONDS if pending.background and self.lanes.waiting else lane.free_in(source)
                 if seconds > 0:
                     free_in.append(seconds)
                     continue

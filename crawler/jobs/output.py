@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -21,6 +21,7 @@ from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, sha
 from crawler.outputs.exporters import JsonLinesExporter, open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
 from crawler.outputs.formats import FORMATS, format_of, suffix_of
+from crawler.outputs.sql_feed import open_database, split_password
 from crawler.outputs.tables import FAILURES
 from crawler.outputs.xlsx import XlsxBook
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
     from crawler.outputs.formats import Format
     from crawler.outputs.tables import Table
+    from crawler.targets.target import Scraper
 
+RECORDS_PER_TRANSACTION = 100
 TEMPORARY = ".part"
 """Suffix of a local file that is not complete."""
 
@@ -62,8 +65,8 @@ class Layout:
         except ValueError as error:
             raise OutputError(f"{error}.") from None
         if found is None:
-            known = ", .".join(FORMATS)
-            raise OutputError(f"{self.path}: no format is called {suffix_of(self.path)!r}; use one of .{known}.")
+            known = ", ".join(f"{each.schemes[0]}://" if each.schemes else f".{name}" for name, each in FORMATS.items())
+            raise OutputError(f"{self.path}: no format is called {suffix_of(self.path)!r}; use one of {known}.")
         return found
 
     def check(self) -> None:
@@ -74,10 +77,25 @@ class Layout:
         """
         if self.format.kind == "book" and "%(scraper)s" in self.path:
             raise OutputError(f"{self.path}: a workbook has a sheet for each scraper: leave out %(scraper)s.")
+        if self.format.kind == "database":
+            self._check_database()
+            return
         try:
             fsspec.url_to_fs(self.path)
         except (ImportError, ValueError) as error:
             raise OutputError(f"{self.path} cannot be written: {error}") from error
+
+    def _check_database(self) -> None:
+        try:
+            uri, password = split_password(self.path)
+            open_database(uri, password)
+        except ValueError as error:
+            raise OutputError(f"{error}.") from None
+        if self.explode or self.fields or "%(scraper)s" in uri:
+            raise OutputError(
+                f"{uri}: a database gets whole records, in tables of each scraper: leave out --explode, --fields and"
+                " %(scraper)s, or use a file."
+            )
 
     async def shapes(self, jobs: Jobs, job: Job) -> dict[str, Shape]:
         """Return the shapes of a job's rows by scraper.
@@ -221,6 +239,41 @@ class Output:
             file.discard()
 
 
+class DatabaseOutput:
+    """The tables of a job's records in a database. If the export fails, the rows of former transactions stay."""
+
+    def __init__(self, url: str, scrapers: Iterable[Scraper]) -> None:
+        """Connect to the database, and create the tables.
+
+        Raises:
+            DatabaseError: the database cannot be used.
+        """
+        self._database = open_database(*split_password(url))
+        self._database.prepare(scrapers)
+        self._lines: list[dict[str, Any]] = []
+
+    def write(self, line: Line) -> None:
+        """Write the record of a target. Failures are left out."""
+        if line.record is not None:
+            self._lines.append(record_line(line))
+            if len(self._lines) == RECORDS_PER_TRANSACTION:
+                self._commit()
+
+    def _commit(self) -> None:
+        self._database.write(self._lines)
+        self._lines = []
+
+    def close(self) -> list[str]:
+        """Write the last rows. Return a list with the URL of the database, without its password."""
+        self._commit()
+        self._database.close()
+        return [self._database.name]
+
+    def abandon(self) -> None:
+        """Disconnect from the database."""
+        self._database.close()
+
+
 class Failures:
     """A file of failures, as JSON Lines. If there are no failures, a local file of an earlier run is removed."""
 
@@ -272,10 +325,14 @@ class JobFiles:
             OutputError: the records cannot be written as ``layout`` says.
             OSError: a file cannot be written. The former files stay.
         """
-        outputs: list[Output | Failures] = []
+        outputs: list[Output | DatabaseOutput | Failures] = []
         if layout is not None:
             named = replace(layout, path=layout.path.replace("%(name)s", self.job.name))
-            outputs.append(await self._output(named))
+            if named.format.kind == "database":
+                shapes = await named.shapes(self.jobs, self.job)
+                outputs.append(DatabaseOutput(named.path, [each.scraper for each in shapes.values()]))
+            else:
+                outputs.append(await self._output(named))
         if failures is not None:
             outputs.append(Failures(failures.replace("%(name)s", self.job.name)))
         lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after)
@@ -293,6 +350,8 @@ class JobFiles:
             OSError: a file cannot be written.
         """
         path, job = layout.path, self.job
+        if layout.format.kind == "database":
+            raise OutputError("A database has no parts: use --after, which writes the new records.")
         if part_path(path, job, 0) == part_path(path, job, 1):
             raise OutputError(f"{path}: the name of parts needs their number, such as %(part)05d.")
         await layout.shapes(self.jobs, job)
@@ -308,7 +367,9 @@ class JobFiles:
         return Output(layout, shapes, self.settings, datetime.fromtimestamp(self.job.created, UTC), store_empty)
 
 
-async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | Failures]) -> tuple[list[str], int]:
+async def _write(
+    lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput | Failures]
+) -> tuple[list[str], int]:
     """Write lines to files. Return the paths of the files, and the last sequence number."""
     seq = 0
     try:

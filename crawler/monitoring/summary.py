@@ -140,9 +140,6 @@ class Summary:
             more = f" to {files.uris[-1]}" if len(files.uris) > 1 else ""
             unit = "line" if files.lines == 1 else "lines"
             yield _row("failures" if files.has_failures else "data", f"{files.uris[0]}{more} ({files.lines:,} {unit})")
-        if sink := self.crawler.settings["SQL_SINK"]:
-            written = True
-            yield _row("data", "SQL tables" if "://" in sink else str(sink))
         if has_data and not written:
             yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.xlsx")
         if any(key.startswith(FAILED.format("")) for key in stats):

@@ -8,6 +8,7 @@ from typing import Any
 from scrapy.extensions.feedexport import ItemFilter
 from scrapy.utils.misc import load_object
 
+from crawler.outputs.formats import scheme_format
 from crawler.targets.target import InvalidTarget, Outcome
 
 ERROR_KEYS = ("code", "message", "retryable", "details", "upstream")
@@ -24,7 +25,13 @@ class Failure(dict[str, Any]):
 
 
 def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
-    """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``."""
+    """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``.
+
+    Raises:
+        ValueError: the URI is the URL of a database.
+    """
+    if scheme_format(uri) is not None:
+        raise ValueError("FAILURES_FEED: a database gets only records: name a file")
     uri = AUTO_URI if uri == AUTO else uri
     options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
     return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}

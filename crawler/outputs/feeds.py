@@ -29,6 +29,7 @@ from crawler.outputs.failures import (
 )
 from crawler.outputs.feed_files import absolute_path, holds_lines, kind_of, repair_last_line
 from crawler.outputs.formats import NAMES
+from crawler.outputs.sql_feed import SqlStorage
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
@@ -85,16 +86,21 @@ class Feeds(FeedExporter):
         return feeds
 
     def open_spider(self, spider: Spider) -> None:
-        """Prepare the feeds. The file of a feed is opened when the feed gets its first item.
+        """Prepare the feeds. A database is opened now, the file of a feed when the feed gets its first item.
 
         Raises:
-            CloseSpider: a feed cannot be written, because of an existing file.
+            CloseSpider: a feed cannot be written, because of an existing file or an unusable database.
         """
         super().open_spider(spider)
         for slot in self.slots:
             error = _problem(slot)
             if error:
                 raise CloseSpider(error)
+            if isinstance(slot.storage, SqlStorage):
+                try:
+                    slot.start_exporting()
+                except OSError as unusable:
+                    raise CloseSpider(str(unusable)) from None
 
     async def close_spider(self, spider: Spider, reason: str = "finished") -> None:
         """Close the feeds.

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
-from urllib.parse import urlsplit
 
-Kind = Literal["lines", "array", "table", "book"]
+Kind = Literal["lines", "array", "table", "book", "database"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Format:
     """``lines``: a record in each line, which can be read without the other lines. ``array``: records in JSON.
 
     ``table``: rows with the columns of one scraper. ``book``: a table of each scraper and one of the failures, in a
-    compressed file that can be read only when it is closed.
+    compressed file that can be read only when it is closed. ``database``: tables of each scraper, which a URL names.
     """
     purpose: str
     """What the format is for, in Markdown."""
@@ -39,7 +38,7 @@ class Format:
     aliases: tuple[str, ...] = ()
     """Further names and suffixes."""
     schemes: tuple[str, ...] = ()
-    """The schemes of the URLs that select the format."""
+    """The schemes of the URLs that select the format, instead of a suffix."""
 
     @property
     def has_rows(self) -> bool:
@@ -83,6 +82,15 @@ FORMATS = {
             "spreadsheets, with types; a sheet for each scraper",
             media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         ),
+        Format(
+            "sql",
+            "SQL",
+            "crawler.outputs.sql_feed.SqlExporter",
+            "database",
+            "the newest state of all records, products and posts, each in one row",
+            needs="for PostgreSQL: extra `postgresql`",
+            schemes=("sqlite", "postgresql", "postgres"),
+        ),
     )
 }
 DEFAULT = FORMATS["jsonl"]
@@ -101,13 +109,16 @@ def format_of(location: str) -> Format | None:
     Raises:
         ValueError: as for ``suffix_of``.
     """
-    return scheme_format(location) or NAMES.get(suffix_of(location))
+    if (found := scheme_format(location)) is not None:
+        return found
+    found = NAMES.get(suffix_of(location))
+    return None if found is None or found.schemes else found
 
 
 def scheme_format(location: str) -> Format | None:
     """Return the format that the scheme of a URL selects, or None."""
-    scheme = urlsplit(location).scheme
-    return next((each for each in FORMATS.values() if scheme in each.schemes), None)
+    scheme, colon, _ = location.partition("://")
+    return next((each for each in FORMATS.values() if colon and scheme in each.schemes), None)
 
 
 def suffix_of(location: str) -> str:

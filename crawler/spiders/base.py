@@ -30,6 +30,7 @@ from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
+from crawler.outputs.sql_feed import without_passwords
 from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.runtime.garbage_collection import end_start
@@ -123,8 +124,10 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         # would store requests, and a second start would send them in addition to the requests of all targets.
         # Interrupted crawls are continued with ``-a job=`` instead.
         settings.set("JOBDIR", None, priority=ABOVE_COMMAND_LINE)
+        feeds = without_passwords(settings.getdict("FEEDS"))
         if uri := settings["FAILURES_FEED"]:
-            feeds = settings.getdict("FEEDS") | failures_feed(str(uri))
+            feeds |= failures_feed(str(uri))
+        if feeds:
             settings.set("FEEDS", feeds, priority=ABOVE_COMMAND_LINE)  # FEEDS may also contain feeds of -o, -O and -s
         if cls.needs_browser or cls.platform in settings.getlist("BROWSER_FALLBACK"):
             carry_browser(settings)

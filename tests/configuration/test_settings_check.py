@@ -81,7 +81,6 @@ SPECIAL: dict[str, list[object]] = {
     "STORE": ["mysql://host/db"],
     "SERVICE_TRUSTED_PROXIES": ["proxy.example", "10.0.0.0/99", [5]],
     "SERVICE_URL": ["data.example.com", "ftp://data.example.com", "https://data.example.com?x=1"],
-    "SQL_SINK": ["mysql://user:password@host/db"],
 }
 """Invalid values of the right Python type, for types whose limits are not numbers."""
 WITHOUT_BOUNDS = {
@@ -201,7 +200,6 @@ def test_secrets_are_not_printed(name: str, value: object, secret: str) -> None:
         ("KEYS_FILE", Path("keys.sqlite"), "keys.sqlite"),
         ("KEYS_FILE", "", None),
         ("ZYTE_API_KEY", 123, "123"),
-        ("SQL_SINK", "postgresql+psycopg://u:p@h/d", "postgresql+psycopg://u:p@h/d"),
         ("SERVICE_INTERNAL_ADDRESS", "[::1]:9100", "[::1]:9100"),
         ("LOG_LEVEL", 10, 10),
     ],

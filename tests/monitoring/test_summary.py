@@ -38,11 +38,11 @@ def failed(error: ScrapeError, line: int | None = None) -> Outcome:
     return Outcome(target, None, error, 0)
 
 
-def summary(stats: dict[str, Any], *, batch: bool = True, sink: str | None = None) -> Summary:
+def summary(stats: dict[str, Any], *, batch: bool = True) -> Summary:
     """A summary of a crawl with these stats."""
     spider = SimpleNamespace(name="retail", platform="retail", batch=batch, args=SimpleNamespace())
     stats_collector = SimpleNamespace(get_stats=lambda: stats)
-    crawler = SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings({"SQL_SINK": sink}))
+    crawler = SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings())
     return Summary(cast("Any", crawler))
 
 
@@ -100,8 +100,6 @@ def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
     ("stats", "options", "line"),
     [
         ({}, {}, "  data:       not written: add -O out.csv, -O out.jsonl or -O out.xlsx"),
-        ({}, {"sink": "out.db"}, "  data:       out.db"),
-        ({}, {"sink": "postgresql://user:secret@host/db"}, "  data:       SQL tables"),
         ({"finish_reason": "shutdown"}, {}, "  stopped:    shutdown"),
         (
             {"feedexport/failed_count/x": 2},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -117,7 +118,8 @@ def test_wrong_usage_is_reported(shop: Shop, arguments: list[str], code: int, me
 
 
 def test_no_other_output_is_written(shop: Shop, tmp_path: Path) -> None:
-    outputs = {"SQL_SINK": tmp_path / "out.db", "FAILURES_FEED": tmp_path / "failures.jsonl"}
+    feeds = json.dumps({f"sqlite:///{tmp_path}/out.db": {"format": "sql"}})
+    outputs = {"FEEDS": feeds, "FAILURES_FEED": tmp_path / "failures.jsonl"}
     shop.scrapy("probe", CATEGORY, "-a", "cat_id=1_2_3", **outputs)
     assert not list(tmp_path.iterdir())
 
