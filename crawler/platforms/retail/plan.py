@@ -50,8 +50,8 @@ MIN_REQUESTS, MAX_FACTOR = 20, 3
 platform behaves, a crawl needs at most 1.5 times as many requests as its products have pages."""
 MAX_REQUESTS = "max_requests"
 """The reason of a crawl that has reached the user's limit, and the name of this limit."""
-MANY_PAGES = 25
-"""A spot check is one more request, which must not be more than 4 % of all requests."""
+REQUESTS_PER_CHECK, MAX_CHECKS = 25, 4
+"""A category that was split is checked with one more page for each 25 requests, which are 4 % more requests."""
 MAX_SHOWN = 3
 
 
@@ -142,7 +142,10 @@ class Plan:
 
     def next(self) -> list[Step]:
         """Return the pages to request now, which are open from then on. If no page is open, the crawl has ended."""
-        wanted = [step for step in self._steps(self.root) or self._spot_check() if step not in self.open]
+        steps = self._steps(self.root)
+        if not steps and (check := self._check()):
+            steps = self._page(*check)
+        wanted = [step for step in steps if step not in self.open]
         now = [step for step in wanted if step not in self.failures]
         if not now and not self.open and self.readings:
             now = wanted
@@ -161,18 +164,22 @@ class Plan:
         """The plan's own limit of requests, so that a platform that contradicts itself cannot keep a crawl running."""
         return MIN_REQUESTS + MAX_FACTOR * -(-max(self.total or 0, len(self.found)) // ROWS_PER_PAGE)
 
-    def _spot_check(self) -> list[Step]:
+    def _check(self) -> Step | None:
         """Return one more page, on which a category that seems to be complete must have no further products.
 
-        It is requested if the listing ended on a full page, or if many pages have led to this result.
+        A category that was split is checked on further pages of its own listing, because its stated total may leave out
+        products that no part has: those without a price are in no price range. A listing that ended on a full page is
+        checked in another order.
         """
         root = self.readings.get(self.root)
         if root is None or len(self.found) != self.total:
-            return []
+            return None
         if root.parts or root.climbed:
-            return self._page(self.root, 2) if root.pages == 1 and self.results >= MANY_PAGES else []
+            checks = min(MAX_CHECKS, self.results // REQUESTS_PER_CHECK)
+            is_wanted = root.pages <= checks and (root.has_more or root.pages == 1)
+            return Step(self.root, root.pages + 1) if is_wanted else None
         other = self.root.by_price(_first_price(self.root))
-        return self._page(other, 1) if root.latest >= ROWS_PER_PAGE and other not in self.readings else []
+        return Step(other) if root.latest >= ROWS_PER_PAGE and other not in self.readings else None
 
     def _page(self, part: Slice, number: int) -> list[Step]:
         step = Step(part, number)
@@ -193,7 +200,7 @@ class Plan:
             steps = way(listing)
             if steps or not self._lacks_products(listing):
                 return steps
-        return self._page(part, listing.pages + 1) if listing.has_more and not listing.climbed else []
+        return self._page(part, listing.pages + 1) if listing.has_more else []
 
     def _lacks_products(self, listing: Reading) -> bool:
         """Whether a listing lacks so many products that it must be read in another way, too."""
@@ -211,7 +218,7 @@ class Plan:
         if has_categories and climb is not None and climb.pages > 1:
             return 0
         if listing.climbed:
-            return MAX_OVERSTATED
+            return 0 if self._states_unpriced(listing) else MAX_OVERSTATED
         return MAX_UNCOVERED if listing.parts else MAX_OVERSTATED if listing.ended else 0
 
     def _by_page(self, listing: Reading) -> list[Step]:
@@ -301,8 +308,9 @@ class Plan:
             "totals_disagree": found == total and any(len(each.known) != each.total for each in listings),
             "filter_ignored": self.readings[self.root].is_contradicted,
             "unread_rows": self.lost_rows > 0,
+            "page_failed": self._check() in self.failures,
             "no_price": any(0 < known > stated for known, stated in unpriced),
-            CEILING: any(len(each.rows) >= self.ceiling and not each.climbed for each in listings),
+            CEILING: any(len(each.rows) >= self.ceiling and not (each.climbed or each.parts) for each in listings),
         }
         causes = {
             "filter_ignored": self.ignored > 0,
