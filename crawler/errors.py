@@ -382,8 +382,11 @@ class UpstreamTimeout(UpstreamError):
     http_status = 504
 
 
-class BrowserGone(UpstreamError):
-    """Raised when the browser or its page crashed while the page was loaded, even after retries."""
+class BrowserFailed(UpstreamError):
+    """Raised when the browser or its page crashed, or reported another error, while the page was loaded.
+
+    The reason is ``browser_gone`` for a crash. Else it is ``browser_error``, and ``details`` quotes the error.
+    """
 
 
 class EgressFailed(UpstreamError):

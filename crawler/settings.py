@@ -304,7 +304,7 @@ DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",
 }
-RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserGone"]  # a new browser may succeed
+RETRY_EXCEPTIONS = [*default_settings.RETRY_EXCEPTIONS, "crawler.errors.BrowserFailed"]  # a new browser may succeed
 EXTENSIONS_BASE = {  # without the remote control, which executes any code, and is slow to import
     name: order
     for name, order in default_settings.EXTENSIONS_BASE.items()

@@ -7,6 +7,7 @@ for the first page, replaced after a crash or a hang, and closed with the last c
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -28,7 +29,7 @@ from crawler.downloads.handlers import HttpHandler
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.throttle import Throttle
 from crawler.downloads.tunnel import through
-from crawler.errors import BrowserGone, UpstreamBlocked, UpstreamTimeout
+from crawler.errors import BrowserFailed, Detail, UpstreamBlocked, UpstreamTimeout
 from crawler.platforms import platforms
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ logger = structlog.get_logger(__name__)
 
 EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
 """The HTML of the page that Chromium shows for a response with an empty body."""
+GONE = re.compile(r"crashed|has been closed|[Cc]onnection closed|did not respond within", re.ASCII)
+"""Matches the texts of errors which prove that the browser or its page has crashed, or that the browser hung: those of
+Playwright, and those of ``Chromium``."""
+URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+|data:\S+", re.IGNORECASE)
+MAX_MESSAGE = 200
 LOGGED_HOSTS = 10
 """Maximum number of hosts in a log line about refused connections."""
 
@@ -95,7 +101,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             Overloaded: it is certain that ``BROWSER_PAGES`` delays the page beyond the target's deadline.
             UpstreamBlocked: the page navigated to an origin that does not belong to the platform.
-            BrowserGone: the browser or the page crashed.
+            BrowserFailed: the browser or the page crashed, or reported an error of an unknown kind.
             EgressFailed: the egress failed before the platform responded.
             DownloadFailedError: the connection failed.
             ServiceError: Chromium was not found or could not be started.
@@ -218,7 +224,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         if "net::ERR_" in error.message:
             return DownloadFailedError(error.message.partition("\n")[0])
         logger.warning("browser_page_lost", error=error.message.partition("\n")[0])
-        return BrowserGone("The browser or its page crashed.", reason="browser_gone")
+        return browser_failed(error.message, has_crashed=session.has_crashed)
 
     def _log(self, request: Request, session: PageSession, proxy: FilteringProxy, seconds: float) -> None:
         """Log one line for the page, and add its numbers of requests and refused connections to the crawl's stats."""
@@ -239,3 +245,16 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             seconds=round(seconds, 2),
             open_contexts=self.chromium.open_contexts,
         )
+
+
+def browser_failed(message: str, *, has_crashed: bool) -> BrowserFailed:
+    """Create the error for an ``Error`` of Playwright that is not about the connection.
+
+    Only the crash of the page's process (``has_crashed``) and the texts of ``GONE`` prove that the browser or its page
+    is gone. Any other text is quoted: its first line, without URLs, which contain the target's words.
+    """
+    if has_crashed or GONE.search(message):
+        return BrowserFailed("The browser or its page crashed.", reason="browser_gone")
+    seen = URL.sub("…", message.strip().partition("\n")[0])[:MAX_MESSAGE]
+    detail: Detail = {"loc": ["browser"], "msg": seen, "type": "browser_error"}
+    return BrowserFailed(f"The browser reported an error: {seen}", details=[detail], reason="browser_error")

@@ -76,7 +76,7 @@ def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None
         for pid in browser:
             os.kill(pid, signal.SIGKILL)
     assert calls.outcomes() == {("OK", True): 8}, browsing.logged()
-    assert "reason=BrowserGone" in browsing.logged()
+    assert "reason=BrowserFailed" in browsing.logged()
 
 
 def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
