@@ -289,7 +289,7 @@ class AuthError(ScrapeError):
 
 
 class MissingApiKey(AuthError):
-    """Raised when a request has no API key in the header ``X-API-Key`` (``/mcp``: or ``Authorization: Bearer``)."""
+    """Raised when a request has no API key in the header ``X-API-Key``."""
 
     code = "MISSING_API_KEY"
 

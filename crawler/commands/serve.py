@@ -82,9 +82,6 @@ class Listeners:
 
     public: socket.socket
     internal: socket.socket | None
-    address: str
-    """The URL of the public port for clients on this machine. Workers need this text, because their copy of the public
-    socket is closed."""
 
 
 class Command(CheckedCommand):
@@ -115,13 +112,13 @@ class Command(CheckedCommand):
         location = sandbox_store(self.settings) if self._is_sandbox(opts) else store_location(self.settings)
         prepare(location)
         try:
-            listener = _listen(opts.host, opts.port)
-            internal_listener = _listen(*internal) if internal else None
+            listener = listen(opts.host, opts.port)
+            internal_listener = listen(*internal) if internal else None
         except OSError as error:
             self.fail(error)
             return
         self._configure(opts, location)
-        self._serve(Listeners(listener, internal_listener, _url(listener, from_here=True)), keys, opts)
+        self._serve(Listeners(listener, internal_listener), keys, opts)
 
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated, by ``--sandbox`` or by the setting ``SANDBOX``.
@@ -143,9 +140,9 @@ class Command(CheckedCommand):
 
     def _serve(self, listeners: Listeners, keys: Keys, opts: argparse.Namespace) -> None:
         def announce() -> None:
-            print(f"listening on {_url(listeners.public)}", flush=True)
+            print(f"listening on {url_of(listeners.public)}", flush=True)
             if listeners.internal:
-                print(f"listening on {_url(listeners.internal)} (internal)", flush=True)
+                print(f"listening on {url_of(listeners.internal)} (internal)", flush=True)
 
         if opts.workers == 1:
             self._work(keys, opts, listeners, announce=announce)
@@ -180,7 +177,7 @@ class Command(CheckedCommand):
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
         pages = console_pages(self.settings, opts)
-        endpoint = Endpoint(self.settings, keys, pages, address=listeners.address)
+        endpoint = Endpoint(self.settings, keys, pages)
 
         def started() -> None:
             endpoint.open()
@@ -224,7 +221,12 @@ def port(text: str) -> int:
     return number
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address.
+
+    Raises:
+        OSError: the address is in use or not of this machine. The message names it.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -232,11 +234,9 @@ def _listen(host: str, port: int) -> socket.socket:
         raise OSError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
 
 
-def _url(listener: socket.socket, *, from_here: bool = False) -> str:
-    """Return the URL of a listener. ``from_here``: a URL for clients on this machine."""
+def url_of(listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
     host, number = listener.getsockname()[:2]
-    if from_here:
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # it is replaced
     return f"http://{f'[{host}]' if ':' in host else host}:{number}"
 
 

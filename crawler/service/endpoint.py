@@ -49,14 +49,9 @@ class Endpoint:
         settings: Settings,
         keys: Keys,
         pages: Mapping[str, StaticContent] | None = None,
-        *,
-        address: str = "",
     ) -> None:
-        """``pages``: path -> another page to serve, such as the console's.
-
-        ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
-        """
-        self.parts = parts = Parts(settings, keys, pages or {}, address)
+        """``pages``: path -> another page to serve, such as the console's."""
+        self.parts = parts = Parts(settings, keys, pages or {})
         own = parts.settings
         self.api = Api(
             parts, hidden=own.getlist("SERVICE_HIDDEN_ROUTES"), cors_origins=own.getlist("SERVICE_CORS_ORIGINS")
@@ -97,8 +92,6 @@ class Endpoint:
         would not log the exception.
         """
         parts = self.parts
-        with logged("shutdown_failed"):
-            await parts.tools.close()
         for each in (parts.runs, parts.listings):
             each.stop()
         steps: tuple[Callable[[], Awaitable[object]], ...] = (

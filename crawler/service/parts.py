@@ -14,7 +14,6 @@ from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.job_routes import JobRoutes
-from crawler.service.http.tools_route import ToolsRoute
 from crawler.service.jobs.listings import Listings
 from crawler.service.jobs.runs import Runs
 from crawler.service.webhooks import Webhooks
@@ -31,11 +30,8 @@ if TYPE_CHECKING:
 class Parts:
     """Makes the parts from the settings."""
 
-    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent], address: str) -> None:
-        """``pages``: path -> another page to serve, such as the console's.
-
-        ``address``: the URL at which this process can call itself. "": ``/mcp`` has no tools.
-        """
+    def __init__(self, settings: Settings, keys: Keys, pages: Mapping[str, StaticContent]) -> None:
+        """``pages``: path -> another page to serve, such as the console's."""
         self.settings = settings.copy()
         extensions = self.settings.getdict("EXTENSIONS") | metrics.prepare()
         self.settings.set("EXTENSIONS", extensions, priority="cmdline")
@@ -57,4 +53,3 @@ class Parts:
         self.listings = Listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.store, self.settings)
         self.webhooks = Webhooks(self.store, keys)
-        self.tools = ToolsRoute(address)

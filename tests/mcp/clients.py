@@ -1,65 +1,79 @@
-"""Calls of tools with the official client."""
+"""The official client of MCP: over standard input and output, over HTTP, and in this process."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+import httpx2
 from mcp import Client
-from mcp.types import CallToolResult, TextContent, TextResourceContents, Tool
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
 
-from crawler.mcp.endpoint import EndpointClient
-from crawler.mcp.server import Scrapers
+from crawler.mcp.server import Tools, connection
 from crawler.registry import scrapers
+from tests.crawls import ROOT
 
 T = TypeVar("T")
+Use = Callable[[Client], Awaitable[T]]
+
 TIMEOUT = 120
+COMMAND = (sys.executable, "-m", "scrapy", "mcp")
 SCRAPERS = {scraper.name: scraper for scraper in scrapers().values()}
-ENTRY = {"name": "a-scraper", "summary": "A shop.", "params_schema": {"type": "object"}, "example": {}}
-"""A scraper in the catalogue of another endpoint."""
 MAX_BYTES = 20_000
 """The size of a result if the call does not state ``max_kb``."""
 
 
-def with_client(url: str, use: Callable[[Client], Awaitable[T]], *, key: str = "sandbox", mode: str = "auto") -> T:
-    """Run ``use`` with the official client of an MCP server in this process, which calls the endpoint at ``url``."""
+def environment(**variables: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+
+
+def over_stdio(url: str, use: Use[T], *, key: str = "sandbox") -> T:
+    """Run ``use`` with the client of a ``scrapy mcp`` that it starts for the endpoint at ``url``."""
+    parameters = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "--url", f"{url}/"], cwd=ROOT, env=environment(CRAWLER_MCP_API_KEY=key)
+    )
 
     async def run() -> T:
-        async with EndpointClient(url, key) as endpoint, Client(Scrapers(endpoint).server(), mode=mode) as client:
+        async with Client(parameters) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+def over_http(url: str, use: Use[T], *, headers: dict[str, str], mode: str = "auto") -> T:
+    """Run ``use`` with the client of a ``scrapy mcp --http`` at ``url``."""
+
+    async def run() -> T:
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, trust_env=False) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+def in_process(url: str, use: Use[T], *, key: str = "sandbox", mode: str = "auto") -> T:
+    """Run ``use`` with the client of a server in this process, which calls the endpoint at ``url``."""
+
+    async def run() -> T:
+        async with connection(url) as endpoint, Client(Tools(endpoint, key).server(), mode=mode) as client:
             return await use(client)
 
     return asyncio.run(run())
 
 
 def call(url: str, tool: str, arguments: dict[str, Any], *, key: str = "sandbox") -> CallToolResult:
-    """Return the result of one call of a tool. The client validates the result against the tool's schema."""
-    return with_client(url, lambda client: client.call_tool(tool, arguments), key=key)
+    """Return the result of one call of a tool of a server in this process."""
+    return in_process(url, lambda client: client.call_tool(tool, arguments), key=key)
 
 
 def text_of(answer: CallToolResult) -> str:
     (block,) = answer.content
     assert isinstance(block, TextContent)
     return block.text
-
-
-def tools_of(url: str) -> dict[str, Tool]:
-    async def listed(client: Client) -> dict[str, Tool]:
-        return {tool.name: tool for tool in (await client.list_tools()).tools}
-
-    return with_client(url, listed)
-
-
-def schemas_of(url: str) -> dict[str, Any]:
-    """Return the schemas of the records, by the names of their scrapers, from the resources of a server."""
-
-    async def read(client: Client) -> dict[str, Any]:
-        found = {}
-        for each in (await client.list_resources()).resources:
-            (contents,) = (await client.read_resource(each.uri)).contents
-            assert isinstance(contents, TextResourceContents)
-            found[each.name] = json.loads(contents.text)
-        return found
-
-    return with_client(url, read)

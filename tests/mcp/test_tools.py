@@ -1,151 +1,293 @@
-"""The tools of ``scrapy mcp``, with the official client: records, typed errors, parts of records."""
+"""The tools: their definitions, errors, waiting and cancellation, and the size of their results."""
 
 from __future__ import annotations
 
 import json
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp import Client
-from mcp.shared.exceptions import MCPError
-from mcp.types import Tool
+from mcp.types import CallToolResult
 
-from crawler.mcp.tools import COLLECT, RECORDS, THIRD_PARTY, View, record_schemas
-from crawler.mcp.tools import tools as scraper_tools
+from crawler.mcp.results import bounded, size
+from crawler.mcp.server import JOB_TOOLS, Selection, tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
-from tests.mcp.clients import ENTRY, MAX_BYTES, SCRAPERS, call, text_of, with_client
+from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, call, in_process, text_of
 from tests.service.conftest import Service
 
+SEARCH = "retail-search-v4"
 
-def test_every_scraper_is_a_tool_with_its_schemas(tools: dict[str, Tool], schemas: dict[str, Any]) -> None:
-    assert tools.keys() == {*SCRAPERS, COLLECT, RECORDS}
-    assert schemas.keys() == SCRAPERS.keys()
-    for name, scraper in SCRAPERS.items():
-        tool = tools[name]
-        for schema in (tool.input_schema, schemas[name]):
-            jsonschema.Draft202012Validator.check_schema(schema)
-        assert tool.input_schema["properties"].keys() == {*scraper.params.model_fields, *View.model_fields}
-        jsonschema.validate({**scraper.example, "limit": 3, "fields": ["x"]}, tool.input_schema)
-        assert THIRD_PARTY in (tool.description or "")
-        assert tool.annotations is not None
-        assert tool.annotations.read_only_hint
+# Definitions
 
 
-def test_a_scraper_that_the_document_lacks_is_a_tool_without_a_schema() -> None:
-    older: dict[str, Any] = {"paths": {}, "components": {"schemas": {}}}
-    names = [ENTRY["name"], COLLECT, RECORDS]
-    assert [tool.name for tool in scraper_tools([ENTRY])] == names
-    assert record_schemas([ENTRY], older) == record_schemas([ENTRY], None) == {}
-
-
-def test_us3_18_the_definitions_of_all_tools_are_small(tools: dict[str, Tool]) -> None:
-    """A language model reads all definitions before its first call. They once had 136 kB."""
-    assert sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools.values()) < 20_000
-
-
-def test_an_unknown_resource_is_refused(service: Service) -> None:
-    async def read(client: Client) -> None:
-        with pytest.raises(MCPError, match="No resource has the URI 'schema://nothing'"):
-            await client.read_resource("schema://nothing")
-
-    with_client(service.url, read)
+@pytest.mark.parametrize("name", sorted(SCRAPERS))
+def test_every_scraper_is_a_tool_whose_example_is_valid(name: str) -> None:
+    scraper, tool = SCRAPERS[name], tools()[name]
+    jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+    assert tool.input_schema["properties"].keys() == {*scraper.params.model_fields, *Selection.model_fields}
+    jsonschema.validate({**scraper.example, "max_kb": 30, "fields": ["x"]}, tool.input_schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**scraper.example, "nonsense": 1}, tool.input_schema)
+    assert tool.annotations is not None
+    assert tool.annotations.read_only_hint
 
 
 def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> None:
     for scraper in SCRAPERS.values():
-        assert View.model_fields.keys().isdisjoint(scraper.params.model_fields)
-    assert {COLLECT, RECORDS}.isdisjoint(SCRAPERS)
+        assert Selection.model_fields.keys().isdisjoint(scraper.params.model_fields)
+    assert JOB_TOOLS.keys().isdisjoint(SCRAPERS)
 
 
 @pytest.mark.parametrize("name", sorted(SCRAPERS))
-def test_each_tool_returns_a_record_that_fits_its_schema(service: Service, schemas: dict[str, Any], name: str) -> None:
-    answer = call(service.url, name, {**SCRAPERS[name].example, "max_kb": 1_000})
-    content = answer.structured_content
-    assert not answer.is_error, content
-    assert content["status"]["code"] == "OK"
-    assert content["cut"] is None
-    assert json.loads(text_of(answer)) == content
-    assert len(text_of(call(service.url, name, {**SCRAPERS[name].example})).encode()) <= MAX_BYTES
-    jsonschema.validate(content["data"], schemas[name])
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"nonsense": 1}, schemas[name])
+def test_each_tool_returns_a_whole_or_a_bounded_record(service: Service, name: str) -> None:
+    whole = call(service.url, name, {**SCRAPERS[name].example, "max_kb": 1_000})
+    content = whole.structured_content
+    assert not whole.is_error, content
+    assert content.keys() == {"data", "message", "partial", "request_id"}
+    assert json.loads(text_of(whole)) == content
+    SCRAPERS[name].data.model_validate_json(json.dumps(content["data"]))
+    assert len(text_of(call(service.url, name, SCRAPERS[name].example)).encode()) <= MAX_BYTES
 
 
 # Errors and partial records
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "retryable"),
+    ("tool", "arguments", "code", "retryable", "message"),
     [
-        ({"query": "challenge"}, "UPSTREAM_BLOCKED", True),
-        ({"query": "mustard", "page": "two"}, "INVALID_REQUEST", False),
-        ({}, "INVALID_REQUEST", False),
+        (SEARCH, {"query": "challenge"}, "UPSTREAM_BLOCKED", True, ""),
+        (SEARCH, {"query": "mustard", "page": "two"}, "INVALID_REQUEST", False, f"{SEARCH}: page: "),
+        (SEARCH, {"query": {"$gt": ""}}, "INVALID_REQUEST", False, f"{SEARCH}: query: "),
+        (SEARCH, {}, "INVALID_REQUEST", False, f"{SEARCH}: params: give exactly one of query and url"),
+        (SEARCH, {"query": "x", "fields": ["products.nam"]}, "INVALID_REQUEST", False, "fields: "),
+        ("collect", {"targets": ["nothing that can be scraped"]}, "INVALID_REQUEST", False, "The upload has no valid"),
+        ("records", {"job_id": "99"}, "JOB_NOT_FOUND", False, "This client has no job with this id"),
+        ("records", {"job_id": "99", "after": "x"}, "JOB_NOT_FOUND", False, "This client has no job with this id"),
     ],
 )
-def test_errors_are_typed_results(service: Service, arguments: dict[str, Any], code: str, *, retryable: bool) -> None:
-    answer = call(service.url, "retail-search-v4", arguments)
+def test_an_error_of_the_endpoint_is_a_typed_result(  # noqa: PLR0913  # a fixture and a case
+    service: Service, tool: str, arguments: dict[str, Any], code: str, *, retryable: bool, message: str
+) -> None:
+    answer = call(service.url, tool, arguments)
     content = answer.structured_content
     assert answer.is_error
-    assert (content["status"]["code"], content["status"]["retryable"]) == (code, retryable)
-    assert content["status"]["message"]
-    assert content["error"]["code"] == code
-    assert content["request_id"].startswith("req_")
-    assert content["data"] is None
+    assert (content["code"], content["retryable"]) == (code, retryable)
+    assert content["message"].startswith(message)
+    assert isinstance(content["details"], list)
     assert content["request_id"] in service.logged()
 
 
-def test_an_invalid_param_is_named(service: Service) -> None:
-    error = call(service.url, "retail-search-v4", {"query": "mustard", "pages": 2}).structured_content["error"]
-    assert error["details"][0]["loc"] == ["pages"]
-
-
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("tool", "arguments", "message"),
     [
-        ({"limit": 0}, "limit"),
-        ({"max_kb": "20"}, "max_kb"),
-        ({"fields": "name"}, "fields"),
-        ({"fields": [""]}, "fields.0"),
+        (SEARCH, {"query": "mustard", "pages": 2}, f"{SEARCH} has no argument 'pages' (did you mean 'page'?)."),
+        (SEARCH, {"query": "x", "maxkb": 5}, f"{SEARCH} has no argument 'maxkb' (did you mean 'max_kb'?)."),
+        (
+            "collect",
+            {"urls": [], "target": ["x"]},
+            "collect has no argument 'urls', 'target' (did you mean 'targets'?).",
+        ),
+        ("records", {"job": "1"}, "records has no argument 'job' (did you mean 'job_id'?)."),
+        ("retail-serch-v4", {}, "There is no tool 'retail-serch-v4' (did you mean 'retail-search-v4'?)."),
+        ("../usage", {}, "There is no tool '../usage'."),
+        (SEARCH, {"query": "x", "max_kb": "20"}, "max_kb: "),
+        (SEARCH, {"query": "x", "max_kb": 1}, "max_kb: "),
+        (SEARCH, {"query": "x", "fields": "name"}, "fields: "),
+        (SEARCH, {"query": "x", "fields": [""]}, "fields.0: "),
+        ("collect", {"targets": []}, "targets: "),
+        ("collect", {"targets": ["a\nb"]}, "targets.0: "),
+        ("collect", {"targets": ["https://x.com/a"] * 501}, "targets: "),
+        ("collect", {"targets": "https://x.com/a"}, "targets: "),
+        ("records", {"job_id": "../usage"}, "job_id: "),
+        ("records", {}, "job_id: "),
     ],
 )
-def test_an_invalid_argument_is_named_without_a_call(arguments: dict[str, Any], named: str) -> None:
-    answer = call("http://127.0.0.1:9", "retail-search-v4", {"query": "mustard", **arguments})
+def test_wrong_arguments_are_named_without_a_call(tool: str, arguments: dict[str, Any], message: str) -> None:
+    answer = call("http://127.0.0.1:9", tool, arguments)
     assert answer.is_error
-    assert answer.structured_content["status"]["code"] == "INVALID_REQUEST"
-    assert answer.structured_content["status"]["message"].startswith(f"{named}: ")
+    assert answer.structured_content["code"] in {"INVALID_REQUEST", "SCRAPER_NOT_FOUND"}
+    assert answer.structured_content["message"].startswith(message)
 
 
-def test_wrong_keys_and_names_are_typed_results(service: Service) -> None:
-    wrong_key = call(service.url, "retail-search-v4", {"query": "mustard"}, key="nonsense")
-    assert wrong_key.structured_content["status"]["code"] == "INVALID_API_KEY"
-    for name in ("nothing", "../usage", "retail-search-v4?x", ""):
-        unknown = call(service.url, name, {"query": "mustard"})
-        assert unknown.is_error
-        assert unknown.structured_content["status"]["code"] in {"SCRAPER_NOT_FOUND", "METHOD_NOT_ALLOWED"}
+def test_a_wrong_key_is_an_error(service: Service) -> None:
+    answer = call(service.url, SEARCH, {"query": "mustard"}, key="nonsense")
+    assert (answer.is_error, answer.structured_content["code"]) == (True, "INVALID_API_KEY")
 
 
-def test_an_endpoint_that_cannot_be_reached_is_reported() -> None:
-    answer = call("http://127.0.0.1:9", "retail-search-v4", {"query": "mustard"})
-    assert answer.is_error
-    assert answer.structured_content["status"]["code"] == "ENDPOINT_UNAVAILABLE"
-    assert answer.structured_content["status"]["retryable"] is True
-    assert "http://127.0.0.1:9" in answer.structured_content["status"]["message"]
-
-    async def list_tools(client: Client) -> None:
-        with pytest.raises(MCPError, match="Check that it runs"):
-            await client.list_tools()
-
-    with_client("http://127.0.0.1:9", list_tools)
+def test_an_endpoint_that_cannot_be_reached_is_an_error() -> None:
+    content = call("http://127.0.0.1:9", SEARCH, {"query": "mustard"}).structured_content
+    assert (content["code"], content["retryable"]) == ("ENDPOINT_UNAVAILABLE", True)
+    assert "http://127.0.0.1:9" in content["message"]
 
 
-def test_the_warning_of_a_partial_record_is_in_the_result(service: Service) -> None:
-    content = call(
-        service.url, "photoapp-post-v4", {"url": PhotoApp().url_of_fault("embed-forbidden")}
-    ).structured_content
-    assert content["success"] is True
-    assert content["status"]["message"].startswith("Completed without: ")
-    assert content["status"]["message"].removeprefix("Completed without: ").rstrip(".") in content["partial"]
+def test_the_missing_parts_of_a_record_are_in_the_result(service: Service) -> None:
+    arguments = {"url": PhotoApp().url_of_fault("embed-forbidden")}
+    content = call(service.url, "photoapp-post-v4", arguments).structured_content
+    assert content["message"].removeprefix("Completed without: ").rstrip(".") in content["partial"]
     assert "code=" in content["partial"]
     whole = call(service.url, "photoapp-post-v4", SCRAPERS["photoapp-post-v4"].example).structured_content
     assert whole["partial"] is None
+
+
+def test_the_options_of_a_job_reach_the_endpoint(service: Service) -> None:
+    arguments = {"targets": ["https://x.com/quiet_harbor"], "max_pages": 2, "since": "2020-01-01"}
+    made = call(service.url, "collect", arguments).structured_content
+    job = made["job"]["job_id"]
+    read = call(service.url, "records", {"job_id": job, "max_kb": 1_000, "wait": 60}).structured_content
+    assert read["job"]["arguments"] == {"max_pages": "2", "since": "2020-01-01"}
+
+
+# Waiting and cancelling
+
+
+@dataclass
+class Endpoint:
+    """A stub of the endpoint. The test completes its calls."""
+
+    body: bytes = b""
+    """The response. b"": an envelope."""
+    completed: threading.Event = field(default_factory=threading.Event)
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Method, path and ``Prefer`` of each request."""
+    waiting: threading.Event = field(default_factory=threading.Event)
+    """Set when a client waits for a response."""
+    disconnected: threading.Event = field(default_factory=threading.Event)
+    """Set when the client of a call has closed its connection."""
+
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        self.requests.append((request.command, request.path, request.headers["Prefer"]))
+        self.waiting.set()
+        # The client sends nothing more: its connection becomes readable when it is closed.
+        while not self.completed.is_set() and not select.select([request.connection], [], [], 0.02)[0]:
+            pass
+        if not self.completed.is_set():
+            self.disconnected.set()
+            return
+        envelope = {"request_id": "req_1", "data": {"name": "a shop"}, "status": {"message": "Complete."}}
+        body = self.body or json.dumps(envelope).encode()
+        headers = {"Content-Length": str(len(body))} | ({} if self.body else {"X-Request-Id": "req_1"})
+        request.send_response(200)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(body)
+
+
+@contextmanager
+def serving(endpoint: Endpoint) -> Iterator[str]:
+    """Serve the endpoint in a thread, and yield its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            endpoint.respond(self)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            endpoint.completed.set()
+            server.shutdown()
+            thread.join()
+
+
+async def scrape(client: Client, on_progress: Callable[[str | None], None]) -> CallToolResult:
+    async def report(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001  # by keyword
+        on_progress(message)
+
+    return await client.call_tool(SEARCH, {"query": "x"}, progress_callback=report)
+
+
+def test_a_call_waits_for_the_longest_timeout_and_reports_progress() -> None:
+    endpoint = Endpoint()
+    with serving(endpoint) as url:
+        answer = in_process(url, lambda client: scrape(client, lambda _: endpoint.completed.set()))
+    assert answer.structured_content["data"] == {"name": "a shop"}
+    assert endpoint.requests == [("POST", f"/v1/scrapers/{SEARCH}", "wait=120")]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_cancelling_a_tool_cancels_its_call(mode: str) -> None:
+    endpoint = Endpoint()
+
+    async def cancel(client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(scrape, client, lambda _: None)
+            assert await anyio.to_thread.run_sync(endpoint.waiting.wait, TIMEOUT)
+            group.cancel_scope.cancel()
+        # The connection to the server is still open: only the call has ended.
+        assert await anyio.to_thread.run_sync(endpoint.disconnected.wait, TIMEOUT)
+
+    with serving(endpoint) as url:
+        in_process(url, cancel, mode=mode)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"status": "ok"}', b"{}"])
+def test_a_response_of_another_service_is_an_error(body: bytes) -> None:
+    endpoint = Endpoint(body)
+    endpoint.completed.set()
+    with serving(endpoint) as url:
+        content = call(url, SEARCH, {"query": "x"}).structured_content
+    assert (content["code"], content["retryable"]) == ("ENDPOINT_ERROR", False)
+    assert "is not an endpoint" in content["message"]
+
+
+# The size of results
+
+ROWS = [{"number": number, "text": f'"ä{number}\n' * 20} for number in range(4_000)]
+LARGE: dict[str, Any] = {"data": {"name": "a shop", "rows": ROWS, "text": "long \u0001 \U0001f600 " * 20_000}}
+
+
+def test_a_large_result_keeps_whole_entries_and_says_what_was_cut() -> None:
+    content = bounded(LARGE, MAX_BYTES)
+    rows = content["data"]["rows"]
+    assert MAX_BYTES * 0.9 < size(content) <= MAX_BYTES
+    assert rows == ROWS[: len(rows)]
+    assert content["data"]["name"] == "a shop"
+    assert content["data"]["text"].endswith("…")
+    assert (content["cut"]["bytes"], content["cut"]["lists"]) == (size(LARGE), {"data.rows": 4_000})
+    assert "Call the tool again with `fields`" in content["cut"]["message"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"message": "x" * 50_000},
+        {"details": [{"loc": [f"key {number}"], "msg": "extra"} for number in range(2_000)]},
+        {"details": {f"{number}{'k' * 900}": "x" * 5_000 for number in range(200)}},
+    ],
+)
+def test_a_long_error_keeps_its_code(more: dict[str, Any]) -> None:
+    error = {"code": "INVALID_REQUEST", "message": "x", "retryable": False, "details": []} | more
+    content = bounded(error, 5_000)
+    assert size(content) <= 5_000
+    assert (content["code"], content["retryable"]) == ("INVALID_REQUEST", False)
+    assert content["cut"]["bytes"] == size(error)
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=300)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=60) | st.dictionaries(st.text(max_size=9), inner))
+
+
+@given(st.dictionaries(st.sampled_from("abc"), VALUES), st.integers(1_500, 20_000))
+def test_any_content_fits(content: dict[str, Any], room: int) -> None:
+    found = bounded(content, room)
+    assert size(found) <= room
+    assert (found == content) == (size(content) <= room)

@@ -27,7 +27,7 @@ from crawler.service.calls.envelope import (
 )
 from crawler.service.clients import quotas
 from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import job_routes, tools_route
+from crawler.service.http import job_routes
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
@@ -193,8 +193,6 @@ class Api(Resource):
         keyed_route = self._keyed_routes.get(path) or self._keyed_folders.get("/".join(path.split("/")[:3]))
         if keyed_route is not None:
             return await keyed_route(request, call, await self._holder(request, call), path)
-        if path == tools_route.PATH:
-            return await self._about_tools(request, call)
         if prefix == "/docs" and prefix in self._public_routes:
             require_method(request, "GET")
             return viewer.bundled_file(name).answer(call)
@@ -228,15 +226,8 @@ class Api(Resource):
         assert outcome.data is not None
         return success(call, outcome.data, outcome.warnings)
 
-    async def _about_tools(self, request: Request, call: Call) -> Answer:
-        key = tools_route.api_key(call)
-        await self._holder(request, call, key, counts=False)
-        return await self.parts.tools.answer(request, call, str(key))
-
-    async def _holder(self, request: Request, call: Call, key: str | None = None, *, counts: bool = True) -> Holder:
-        """Return the client that owns the call's API key. ``key``: the API key, by default from the header.
-
-        ``counts``: whether a POST counts as one call of the key's rate.
+    async def _holder(self, request: Request, call: Call) -> Holder:
+        """Return the client that owns the call's API key. A POST counts as one call of the key's rate.
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
@@ -249,7 +240,7 @@ class Api(Resource):
         sent = call.request_headers
         client = None if peer is None else parts.addresses.find_client(peer, sent.get("x-forwarded-for"))
         try:
-            holder = await parts.keys.holder(key or sent.get("x-api-key"))
+            holder = await parts.keys.holder(sent.get("x-api-key"))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)
@@ -261,7 +252,7 @@ class Api(Resource):
         counted = cast("CappedRequest", request).counted
         if counted is not None:
             call.headers.update(counted)
-        elif counts and call.method == "POST" and (rate_limit := await parts.limits.count(holder)):
+        elif call.method == "POST" and (rate_limit := await parts.limits.count(holder)):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         return holder
