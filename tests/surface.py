@@ -19,7 +19,6 @@ from scrapy.utils.misc import walk_modules_iter
 from crawler.components import COMPONENTS
 from crawler.service import metrics
 from crawler.service.description import openapi
-from crawler.service.http import tools_route
 from crawler.settings import Settings
 from crawler.targets.files import formats as targets_files
 
@@ -60,10 +59,7 @@ def surface() -> Surface:
     return {
         "commands": commands(),
         "settings": sorted(Settings.model_fields),
-        "routes": [
-            *sorted(f"{method.upper()} {path}" for path, methods in paths.items() for method in methods),
-            f"POST {tools_route.PATH}",
-        ],
+        "routes": sorted(f"{method.upper()} {path}" for path, methods in paths.items() for method in methods),
         "formats": [
             *sorted(f"output {name}" for name in COMPONENTS["FEED_EXPORTERS"]),
             *sorted(

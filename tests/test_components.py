@@ -302,7 +302,6 @@ REFUSED = {
         (("probe", "retail-category-v4"), "EXTENSIONS"),
         (("serve", "--sandbox", "--port", "0"), "ITEM_PIPELINES"),
         (("serve", "--sandbox", "--port", "0"), "ADDONS"),
-        (("mcp", "--sandbox"), "ITEM_PIPELINES"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )

@@ -40,7 +40,6 @@ LAYERS = {
     "spiders": 8,
     "registry": 9,
     "items": 4,
-    "mcp": 10,
     "probe": 10,
     "service": 12,
     # The modules that import nothing of the project.
@@ -53,7 +52,8 @@ LAYERS = {
     "outputs.formats": 0,
     "components": 1,
     "addon": 10,
-    "commands": 13,
+    "mcp": 13,
+    "commands": 14,
 }
 SANDBOX = "sandbox"
 MAY_IMPORT_SANDBOX = {"commands", "service"}

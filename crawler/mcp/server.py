@@ -27,10 +27,10 @@ from mcp.shared.message import SessionMessage
 from pydantic import ConfigDict, Field, ValidationError
 
 from crawler.configuration.descriptions import Described
+from crawler.jobs.options import CategoryOptions
 from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
-from crawler.service.description.jobs import JobArguments
 from crawler.service.description.schemas import params_schema
 from crawler.targets.parser import name_unknown
 
@@ -87,7 +87,7 @@ class Selection(Bounded):
         return {"fields": ",".join(self.fields)} if self.fields else {}
 
 
-class Collect(JobArguments, Bounded):
+class Collect(CategoryOptions, Bounded):
     """Makes a job that scrapes many links in the background. Returns its `job_id`, and the invalid links."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -260,7 +260,7 @@ class Tools:
         }
 
     async def _collect(self, wanted: Collect, key: str) -> Json:
-        options = wanted.model_dump(include=set(JobArguments.model_fields), exclude_unset=True)
+        options = wanted.model_dump(include=set(CategoryOptions.model_fields), exclude_unset=True)
         query = {name: orjson.dumps(value).decode().strip('"') for name, value in options.items()}
         links = {"Content-Type": "text/plain; charset=utf-8"}
         text = "\n".join(wanted.targets).encode()

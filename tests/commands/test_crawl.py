@@ -180,7 +180,7 @@ def test_us_11_every_command_checks_the_settings(name: str, tmp_path: Path, caps
     command.settings.set("LOG_FILE", str(tmp_path / "log"))
     parser = Parser()
     command.add_options(parser)
-    required = {"mcp": ["--sandbox"]}.get(name, [])
+    required = {"mcp": ["--url", "http://127.0.0.1:9"]}.get(name, [])
     options, arguments = parser.parse_known_args([*required, "-s", "SANDBOX=ture"])
     with pytest.raises(UsageError, match="SANDBOX: Input should be a valid boolean"):
         command.process_options(arguments, options)

@@ -145,7 +145,7 @@ def test_the_options_of_a_job_reach_the_endpoint(service: Service) -> None:
     made = call(service.url, "collect", arguments).structured_content
     job = made["job"]["job_id"]
     read = call(service.url, "records", {"job_id": job, "max_kb": 1_000, "wait": 60}).structured_content
-    assert read["job"]["arguments"] == {"max_pages": "2", "since": "2020-01-01"}
+    assert read["job"]["arguments"] == {"max_pages": 2, "since": "2020-01-01"}
 
 
 # Waiting and cancelling
