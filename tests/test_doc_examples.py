@@ -49,8 +49,7 @@ BASH = "/bin/bash"
 SECONDS = 120
 PORT = re.compile(r"(127\.0\.0\.1:|--port )(8\d{3})\b")
 PORTS = {80: 2, 89: 6}
-"""First two digits of a documented port -> number of ports needed: the sandbox uses one per platform, the tools one beside the endpoint's.
-"""
+"""First two digits of a documented port -> number of ports needed: the sandbox uses one per platform."""
 REAL_PLATFORMS = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
 """Environment variables that make requests to real platforms fail."""
 
