@@ -163,6 +163,7 @@ def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
         "params": {"query": "x", "page": 1, "sort": "best_match"},
         "fetched_at": "2026-01-02T00:00:00+00:00",
         "warnings": [],
+        "note": "",
         "data": {"page": 1, "note": "ours"},
     }
     assert (type(line), dict(line), line.data) == (scraper.item, expected, record)

@@ -154,7 +154,7 @@ def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platfor
     code, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", *settings(), *sink, spider=platform)
     assert (code, failures) == (0, []), log
     assert {line["id"]: line["warnings"] for line in out} == {name: case.objects for name, case in cases.items()}
-    assert list(out[0]) == ["id", "scraper", "params", "fetched_at", "warnings", "data"]
+    assert list(out[0]) == ["id", "scraper", "params", "fetched_at", "warnings", "note", "data"]
     for line in out:
         assert comparable(line["data"]) == cases[line["id"]].expected_record(), line["id"]
     stored = stored_warnings(database)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
-from crawler.outputs.failures import ERROR_KEYS
 from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.outputs.tables import Table
 from crawler.registry import find_scraper
+from crawler.targets import lines
 
 if TYPE_CHECKING:
     from crawler.jobs.export import Line
@@ -20,18 +20,16 @@ if TYPE_CHECKING:
 
 
 def record_line(line: Line) -> dict[str, Any]:
-    """Return the line of a record, as ``Record.as_line`` does."""
+    """Return the line of a target's record."""
     outcome = line.outcome or {}
-    found = {"fetched_at": outcome["fetched_at"], "warnings": outcome["warnings"], "data": line.record}
-    return {**_identity(line), **found}
+    found = lines.provenance(_identity(line), outcome["fetched_at"], outcome["warnings"], line.work.get("note", ""))
+    return lines.record(found, line.record)
 
 
 def failure_line(line: Line) -> dict[str, Any]:
-    """Return the line of a failed target, as ``outputs.failures.failure_line`` does."""
-    error = (line.outcome or {})["error"]
-    keys = {key: error.get(key) for key in ERROR_KEYS}
+    """Return the line of a failed target."""
     number = line.inputs[0].line if line.inputs else line.work["line"]
-    return {**_identity(line), "parent": line.work.get("parent"), "line": number, **keys}
+    return lines.failure(_identity(line), line.work.get("parent"), number, (line.outcome or {})["error"])
 
 
 def new_entries(line: Line) -> frozenset[str] | None:
@@ -41,14 +39,10 @@ def new_entries(line: Line) -> frozenset[str] | None:
 
 
 def _identity(line: Line) -> dict[str, Any]:
-    """Return the fields that identify the target in a line. A follow-up has the user's columns of its root."""
+    """Return the keys that identify the target. A follow-up has the user's columns of its root."""
     work = line.work
-    root = {} if work.get("root") is None else {"root": work["root"]}
-    own_id, own = work["id"], work.get("columns")
-    if line.inputs:
-        own_id, own = line.inputs[0].id, line.inputs[0].columns
-    columns = {"columns": own} if own else {}
-    return {"id": own_id, **root, "scraper": work["scraper"], "params": work["params"], **columns}
+    own_id, own = (line.inputs[0].id, line.inputs[0].columns) if line.inputs else (work["id"], work.get("columns", {}))
+    return lines.identity(own_id, work.get("root"), work["scraper"], work["params"], own)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +14,7 @@ from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED
 from crawler.targets.reporter import REPEATED, outcomes_by_code, target_completed
-from crawler.targets.target import Outcome
+from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ logger = structlog.get_logger(__name__)
 
 MAX_INCOMPLETE = 5
 """Maximum number of incomplete listings that the summary describes."""
+MAX_NOTES = 5
+"""Maximum number of notes that the summary lists."""
 MAX_UNREAD = 8
 """Maximum number of unread paths that the summary lists."""
 UNREAD_ADVICE = "the platform may have changed its pages: scrapy extract --unread --suggest (docs/repair.md)"
@@ -54,6 +57,8 @@ class Summary:
         """Error code -> the first failed outcome with this code."""
         self.incomplete: list[str] = []
         """The first incomplete listings, with the numbers of rows and the reasons."""
+        self.notes: Counter[str] = Counter()
+        """The note of targets (``Target.note``) -> the number of targets with this note."""
         self.retryable = 0
         """Number of failed targets for which a retry can help."""
         self._files: dict[str, _Files] = {}
@@ -72,8 +77,15 @@ class Summary:
         return cast("PlatformSpider", self.crawler.spider)
 
     def target_completed(self, outcome: Outcome) -> None:
-        """Log a failed target: at the level INFO in a batch, else at the level ERROR. Collect incomplete listings."""
+        """Log a failed target: at the level INFO in a batch, else at the level ERROR. Log each note once.
+
+        Collect notes and incomplete listings.
+        """
         if outcome.error is None:
+            if isinstance(outcome.target, Target) and (note := outcome.target.note):
+                self.notes[note] += 1
+                if self.notes[note] == 1:
+                    logger.info("note", id=outcome.target.id, note=note)
             for each in outcome.warnings:
                 if each.coverage is not None and len(self.incomplete) < MAX_INCOMPLETE:
                     self.incomplete.append(f"{each.coverage} ({outcome.target.label})")
@@ -116,6 +128,7 @@ class Summary:
             if key.startswith(FAILED_SOURCES):
                 source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
                 yield _row("warnings", f"{count:,} without {source} ({reason})")
+        yield from (_row("note", f"{count:,} with: {note}") for note, count in self.notes.most_common(MAX_NOTES))
         yield from (_row("incomplete", text) for text in self.incomplete)
         yield from _unread(stats)
         if stats.get("finish_reason") != "finished":

@@ -9,11 +9,8 @@ from scrapy.extensions.feedexport import ItemFilter
 from scrapy.utils.misc import load_object
 
 from crawler.outputs.formats import scheme_format
+from crawler.targets import lines
 from crawler.targets.target import InvalidTarget, Outcome
-
-ERROR_KEYS = ("code", "message", "retryable", "details", "upstream")
-FAILURE_KEYS = ("id", "root", "scraper", "params", "parent", "line", *ERROR_KEYS)
-"""The keys of a failure's line. ``root`` occurs only in exhaustive crawls."""
 
 AUTO = "auto"
 """Value of ``FAILURES_FEED``: a file in the folder ``failures``, except for single targets."""
@@ -54,13 +51,9 @@ class WithoutFailures(ItemFilter):
 
 
 def failure_line(outcome: Outcome) -> dict[str, Any]:
-    """Return the line of a failed target, with its error and with the id and params that are needed to repeat it."""
+    """Return the line of the failed target of an outcome."""
     target, error = outcome.target, outcome.error
     assert error is not None
+    parent = None if isinstance(target, InvalidTarget) else target.parent
     found = error.as_dict() | {"retryable": error.retryable}
-    return {
-        **target.as_dict(),
-        "parent": None if isinstance(target, InvalidTarget) else target.parent,
-        "line": target.line,
-        **{key: found[key] for key in ERROR_KEYS},
-    }
+    return lines.failure(target.as_dict(), parent, target.line, found)

@@ -18,18 +18,11 @@ from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
 from crawler.outputs.csv_exporter import UnusableFileError
 from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.failures import (
-    AUTO,
-    AUTO_URI,
-    FAILURE_KEYS,
-    Failure,
-    WithoutFailures,
-    failure_line,
-    is_for_failures,
-)
+from crawler.outputs.failures import AUTO, AUTO_URI, Failure, WithoutFailures, failure_line, is_for_failures
 from crawler.outputs.feed_files import absolute_path, holds_lines, kind_of, repair_last_line
 from crawler.outputs.formats import NAMES
 from crawler.outputs.sql_feed import SqlStorage
+from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of

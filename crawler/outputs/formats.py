@@ -99,7 +99,7 @@ NAMES = {name: each for each in FORMATS.values() for name in (each.name, *each.a
 """Name, alias or suffix -> its format."""
 SERVED = {name: each for name, each in FORMATS.items() if each.media_type}
 """The formats that the endpoint sends."""
-OF_FAILURES = {name: each for name, each in SERVED.items() if each.kind in {"lines", "table"}}
+OF_FAILURES = {name: each for name, each in SERVED.items() if each.kind != "book"}
 """The formats in which the endpoint sends the failures of a job."""
 
 

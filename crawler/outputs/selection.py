@@ -50,6 +50,7 @@ def provenance_columns(
             **({"columns": Struct(dict.fromkeys(own, "text"))} if own else {}),
             "fetched_at": "text",
             "warnings": WARNINGS,
+            "note": "text",
             **({row_path.position_column: "integer"} if row_path else {}),
         }
     )

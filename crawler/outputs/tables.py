@@ -10,8 +10,8 @@ from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.columns import Struct, column_type_of_models
-from crawler.outputs.failures import FAILURE_KEYS
 from crawler.outputs.selection import flat_columns, flat_row, table_columns, table_row
+from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:

@@ -10,7 +10,16 @@ from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
-from pydantic import ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -98,6 +107,20 @@ class Selects:
     """Why nothing proves the param, as the end of a sentence for callers."""
 
 
+def at_most(limit: int) -> AfterValidator:
+    """Return the validator of a number in params that is reduced to a limit.
+
+    The context of the validation is a list, to which the validator adds a sentence for the note of the target.
+    """
+
+    def reduced(value: int, info: ValidationInfo) -> int:
+        if value > limit and info.context is not None:
+            info.context.append(f"{info.field_name}={limit} was used instead of {value}: it is the limit.")
+        return min(value, limit)
+
+    return AfterValidator(reduced)
+
+
 class Params(Described):
     """Base class of all params models. A model refuses unknown keys, and does not convert values.
 
@@ -118,6 +141,8 @@ class Params(Described):
     """The platform's links, by which the param ``url`` is read. None: the model does not have this param."""
     further: ClassVar[frozenset[str]] = frozenset()
     """The params that select nothing, but add to the record what further requests return."""
+    _reduced: list[str] = PrivateAttr(default_factory=list)
+    """A sentence for each number that a validator (``at_most``) has reduced."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -132,13 +157,18 @@ class Params(Described):
         found = ((name, each) for name, info in cls.model_fields.items() for each in info.metadata)
         return {name: each for name, each in found if isinstance(each, Selects)}
 
-    def unproven(self) -> list[str]:
-        """Return a sentence for each given param that nothing in a response proves."""
-        return [
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep the sentences of validators. ``context``: the list to which ``at_most`` has added them, or None."""
+        self._reduced = list(context or ())
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each param that nothing in a response proves, and for each that was reduced."""
+        unproven = [
             f"The platform does not confirm {name}: {each.reason}."
             for name, each in self.selects().items()
             if each.proof is None and name in self.model_fields_set
         ]
+        return unproven + self._reduced
 
     def identity(self) -> dict[str, Any]:
         """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""

@@ -34,23 +34,19 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
+    reductions: list[str] = []
     try:
         if text:
-            return scraper.params.model_validate_strings(params)
-        return scraper.params.model_validate(params)
+            return scraper.params.model_validate_strings(params, context=reductions)
+        return scraper.params.model_validate(params, context=reductions)
     except ValidationError as error:
         message = f"{scraper.name}: {first_problem(error, 'params')}"
         raise InvalidRequest(message, details=validation_details(error)) from error
 
 
-def notes(given: Mapping[str, Any], params: BaseModel) -> str:
-    """Return a sentence for each number in a request that was replaced by its limit, and for each unproven param."""
-    sentences = params.unproven() if isinstance(params, Params) else []
-    for name, value in given.items():
-        used = getattr(params, name)
-        if used != value and isinstance(used, int):
-            sentences.append(f"{name}={used} was used instead of {value}: it is the limit.")
-    return " ".join(sentences)
+def note_of(params: BaseModel) -> str:
+    """Return the note of a target with these params. "": there is nothing to say."""
+    return " ".join(params.notes()) if isinstance(params, Params) else ""
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,8 @@ class TargetParser:
             named = name if isinstance(name, str) else None
             return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
         root = target_id if self.sliced else None
-        return Target(target_id, scraper, model, line=line, row=row, batch=batch or self.sliced, root=root)
+        place: dict[str, Any] = {"line": line, "row": row, "batch": batch or self.sliced, "root": root}
+        return Target(target_id, scraper, model, **place, note=note_of(model))
 
     def integers_as_text(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Convert integers to text where the scraper's params are text, because programs write ids as numbers.
@@ -164,7 +161,7 @@ class TargetParser:
         except ScrapeError as error:
             return InvalidTarget(saved.id, error, saved.scraper, saved.params, saved.line, row, saved.columns)
         parents = (saved.parent, saved.hop)
-        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns}
+        place: dict[str, Any] = {"line": saved.line, "row": row, "columns": saved.columns, "note": saved.note}
         return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
 
 

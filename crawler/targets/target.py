@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
 from crawler.platforms.model import Params
+from crawler.targets import lines
 from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
@@ -152,6 +153,8 @@ class Target:
     """Whether the downloads of all other targets have priority over the target's downloads."""
     columns: dict[str, Any] = field(default_factory=dict)
     """The user's own columns of the target's row in a file, which are written to the outputs."""
+    note: str = ""
+    """Sentences about params that were reduced to their limits or that no response proves. "": there are none."""
     release: Release = field(default_factory=Release, init=False, repr=False, compare=False)
 
     def followup(self, **changes: Any) -> Target:
@@ -165,17 +168,13 @@ class Target:
             batch=self.batch,
             root=self.root,
             columns=self.columns,
+            note=self.note,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
-        return {
-            "id": self.id,
-            **({} if self.root is None else {"root": self.root}),
-            "scraper": self.scraper.name,
-            "params": self.params.model_dump(mode="json", exclude_none=True),
-            **({"columns": self.columns} if self.columns else {}),
-        }
+        params = self.params.model_dump(mode="json", exclude_none=True)
+        return lines.identity(self.id, self.root, self.scraper.name, params, self.columns)
 
     @property
     def seconds_left(self) -> float | None:
@@ -204,7 +203,8 @@ class Target:
 
     def dump(self) -> dict[str, Any]:
         """Return the target as JSON data for jobs. ``TargetParser.load`` reads it."""
-        return {**self.as_dict(), "parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
+        place = {"parent": self.parent, "hop": self.depth, "line": self.line, "batch": self.batch}
+        return {**self.as_dict(), **place, "note": self.note}
 
 
 class SavedTarget(BaseModel):
@@ -224,6 +224,7 @@ class SavedTarget(BaseModel):
     batch: bool = True
     root: str | None = None
     columns: dict[str, Any] = {}
+    note: str = ""
 
 
 class Record(dict[str, Any]):
@@ -258,16 +259,16 @@ class Record(dict[str, Any]):
         return data
 
     def provenance(self) -> dict[str, Any]:
-        """Return the fields that precede the data in feeds, as a dict: the target's, ``fetched_at`` and ``warnings``.
+        """Return the keys that precede the data in the line of a batch.
 
         ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
         """
         warnings = [each.as_dict() for each in self.warnings]
-        return {**self.target.as_dict(), "fetched_at": self.fetched_at.isoformat(), "warnings": warnings}
+        return lines.provenance(self.target.as_dict(), self.fetched_at.isoformat(), warnings, self.target.note)
 
     def as_line(self) -> Record:
         """Return the line of a batch feed: the keys of ``provenance()``, and ``data``."""
-        line = {**self.provenance(), "data": dict(self)}
+        line = lines.record(self.provenance(), dict(self))
         return type(self)(line, self.target, self.fetched_at, self.warnings, is_line=True)
 
 
@@ -286,8 +287,7 @@ class InvalidTarget:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
-        own = {"columns": self.columns} if self.columns else {}
-        return {"id": self.id, "scraper": self.scraper, "params": self.raw, **own}
+        return lines.identity(self.id, None, self.scraper, self.raw, self.columns)
 
     @property
     def label(self) -> str:

@@ -93,7 +93,7 @@ def test_one_command_collects_targets_of_several_platforms(commands: Commands) -
         *((name, name) for name in EXAMPLES),
         ("again", SEARCH),
     ]
-    assert [list(line) for line in found] == [["id", "scraper", "params", "fetched_at", "warnings", "data"]] * 4
+    assert [list(line) for line in found] == [["id", "scraper", "params", "fetched_at", "warnings", "note", "data"]] * 4
     assert found[0]["data"] == found[3]["data"], "the same target is scraped once"
     assert [(line["line"], line["code"], line["params"]) for line in lines(commands.failures)] == [
         (5, "INVALID_REQUEST", "rubbish")

@@ -133,7 +133,9 @@ def leaves(value: Any, name: str = "") -> Iterator[str]:
 
 
 def assert_has_all(columns: list[str], line: dict[str, Any]) -> None:
-    provenance = {key: line[key] for key in ("scraper", "params", "columns", "fetched_at", "warnings") if key in line}
+    provenance = {
+        key: line[key] for key in ("scraper", "params", "columns", "fetched_at", "warnings", "note") if key in line
+    }
     needed = {*leaves({"target_id": line["id"], **provenance, **line["data"]})}
     assert needed - set(columns) == set()
 

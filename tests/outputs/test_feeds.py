@@ -57,7 +57,8 @@ def test_exploded_lines_join_to_their_targets(shop: Shop, pages: list[dict[str, 
     found: dict[str, list[Any]] = {"a": [], "b": []}
     for line in lines(tmp_path / "rows.jsonl"):
         joined = {
-            key: line.pop(key) for key in ("target_id", "scraper", "params", "fetched_at", "warnings", "position")
+            key: line.pop(key)
+            for key in ("target_id", "scraper", "params", "fetched_at", "warnings", "note", "position")
         }
         assert joined["warnings"] == []
         assert joined["position"] == len(found[joined["target_id"]])

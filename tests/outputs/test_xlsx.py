@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.outputs.failures import FAILURE_KEYS
 from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
 from crawler.targets.files.workbook import read_sheet
+from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
 from tests.outputs.test_feeds import FIVE

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.platforms.model import Params, Selects
 from crawler.registry import find_scraper, scraper_names
-from crawler.targets.parser import check_params, notes
+from crawler.targets.parser import check_params, note_of
 
 ECHOED = {"url": "echo"}
 PROOFS = {
@@ -68,14 +68,12 @@ def test_a_model_with_an_undeclared_param_cannot_be_defined() -> None:
     ],
 )
 def test_a_proven_param_has_no_note(name: str, given: dict[str, object], sentences: str) -> None:
-    assert notes(given, check_params(find_scraper(name), given)) == sentences
+    assert note_of(check_params(find_scraper(name), given)) == sentences
 
 
 def test_an_unproven_param_has_a_note_if_it_is_given() -> None:
     class Rows(Params):
         cursor: Annotated[str, Selects(None, "a further page does not repeat it")] = ""
 
-    assert notes({}, Rows()) == ""
-    assert notes({"cursor": "7"}, Rows(cursor="7")) == (
-        "The platform does not confirm cursor: a further page does not repeat it."
-    )
+    assert note_of(Rows()) == ""
+    assert note_of(Rows(cursor="7")) == ("The platform does not confirm cursor: a further page does not repeat it.")

@@ -91,7 +91,7 @@ def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -
     found = {line["id"]: "OK" for line in out} | {line["id"]: line["code"] for line in failures if line["line"] != 11}
     assert len(out) + len(failures) == size + 1
     assert {target: code for target, code in found.items() if expected[target] != code} == {}
-    assert set(out[0]) == {"id", "scraper", "params", "fetched_at", "warnings", "data"}
+    assert set(out[0]) == {"id", "scraper", "params", "fetched_at", "warnings", "note", "data"}
 
 
 def products_of(lines: list[Any]) -> list[str]:

@@ -55,7 +55,7 @@ def test_each_row_has_a_line_and_each_target_one_request(shop: Shop, tmp_path: P
         ("e", None),
     ]
     assert a["data"] == b["data"] == e["data"]
-    assert list(a) == list(b) == ["id", "scraper", "params", "columns", "fetched_at", "warnings", "data"]
+    assert list(a) == list(b) == ["id", "scraper", "params", "columns", "fetched_at", "warnings", "note", "data"]
     failed = lines(tmp_path / "failed.jsonl")
     assert [(each["id"], each["code"], each["line"], each["columns"]["sku"]) for each in failed] == [
         ("c", "TARGET_NOT_FOUND", 4, "C-3"),

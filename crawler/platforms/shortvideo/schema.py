@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, refuse_link
 from crawler.platforms.shortvideo.link import LINKS
 
 MAX_ROWS = 30
@@ -34,10 +34,8 @@ class PhotoSearchParams(LinkParams):
     used."""
     cursor: Annotated[str, Selects("here")] = Field(default="0", pattern=r"^[0-9]{1,6}$")
     """The ``cursor`` of the previous record, "0" to start. The cursor is the number of rows in all earlier records."""
-    count: Annotated[int, AfterValidator(lambda count: min(count, MAX_ROWS)), Selects("here")] = Field(
-        default=MAX_ROWS, ge=1
-    )
-    """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note in ``status.message``.
+    count: Annotated[int, at_most(MAX_ROWS), Selects("here")] = Field(default=MAX_ROWS, ge=1)
+    """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note.
 
     A record may have fewer rows even if more follow: see ``has_more``."""
 

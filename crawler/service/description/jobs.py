@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from crawler.errors import (
     ConcurrencyLimited,
@@ -19,7 +19,7 @@ from crawler.errors import (
 from crawler.jobs.options import CategoryOptions
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED, Format, Kind
 from crawler.platforms.model import Model
-from crawler.service.description.contract import Detail, Time
+from crawler.service.description.contract import Detail, Time, Upstream
 from crawler.service.description.headers import JOB_HEADERS, TEXT
 from crawler.service.description.operations import (
     ERRORS,
@@ -204,21 +204,51 @@ class JobRetried(Model):
     """The job after the retry."""
 
 
-class RecordLine(Model):
-    """A line of `format=jsonl` or `json`, without `explode`."""
+class TargetLine(Model):
+    """The keys that identify a target in a line."""
 
     id: str
     """The id of the upload's line; for a further page of a listing, an id of its own."""
-    scraper: str
-    """The scraper's primary name."""
-    params: dict[str, Any]
-    """The params of the target, including defaults."""
+    root: str = ""
+    """The id of the line that requested the target; only in exhaustive listings."""
+    scraper: str | None
+    """The scraper's primary name; null in a failure if the line names none."""
+    params: Any
+    """The params of the target, including defaults; in a failure, also a text that is not a target."""
+    columns: dict[str, Any] = Field({})
+    """Your own keys or columns; absent if there are none."""
+
+
+class RecordLine(TargetLine):
+    """A record of a job, without `explode`: a line of `jsonl`, an element of `json`; in tables, `data` is columns."""
+
     fetched_at: Time
     """When the record was complete."""
     warnings: list[dict[str, Any]]
     """The missing parts of the record."""
+    note: str
+    """Sentences about params that were reduced to their limits or that no response proves; "" if there are none."""
     data: dict[str, Any]
     """The record, or its selected fields."""
+
+
+class FailureLine(TargetLine):
+    """A target of a job that ended with an error, or a line that is not a target."""
+
+    parent: str | None
+    """The id of the target that led to this one; null for lines of the upload."""
+    line: int | None
+    """The line number, starting with 1; null if it is not known."""
+    code: str
+    """The error code."""
+    message: str
+    """Text for people. It may change."""
+    retryable: bool
+    """Whether a retry may succeed."""
+    details: list[Detail]
+    """The invalid values, if they are known."""
+    upstream: Upstream | None
+    """How the platform responded, and the cause of the error; null if neither is known."""
 
 
 def paths(ref: Refs) -> Json:
@@ -299,7 +329,7 @@ def _of_job(ref: Refs) -> Json:
         },
         "/failures": {
             "get": operation(
-                *("job-failures", failed, _streamed(OF_FAILURES, TEXT) | unknown),
+                *("job-failures", failed, _streamed(OF_FAILURES, ref[FailureLine]) | unknown),
                 *(job_id, _format(OF_FAILURES), *outcomes),
             )
         },

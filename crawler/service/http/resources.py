@@ -31,7 +31,7 @@ from crawler.service.http import job_routes
 from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
-from crawler.targets.parser import check_params, notes
+from crawler.targets.parser import check_params, note_of
 from crawler.targets.target import Scraper, Target
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Api(Resource):
         holder = await self._holder(request, call)
         given = read_object(request, call)
         params = check_params(scraper, given)
-        call.note = notes(given, params)
+        call.note = note_of(params)
         if "idempotency-key" in call.request_headers:
             raise InvalidRequest.of("Idempotency-Key", "a call has none; send the target as a job (POST /v1/jobs)")
         call.wait = wait_of(call.request_headers.get("prefer", ""))
