@@ -84,6 +84,17 @@ def test_failures_warnings_and_what_to_do_next() -> None:
     ]
 
 
+def test_notes_are_counted_and_logged_once() -> None:
+    made = summary(OK_STATS)
+    sentence = "count=30 was used instead of 99: it is the limit."
+    with structlog.testing.capture_logs() as logs:
+        for name, note in (("a", sentence), ("b", sentence), ("c", "")):
+            target = Target(name, CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}), note=note)
+            made.target_completed(Outcome(target, None, None, 0))
+    assert f"  note:       2 with: {sentence}" in [*made.lines()]
+    assert logs == [{"event": "note", "id": "a", "note": sentence, "log_level": "info"}]
+
+
 def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
     stats = {f"unread/listing/rows[].key{number}": number for number in range(1, 12)}
     made = summary({**OK_STATS, **stats, "unread/page/a/b": 1_200, "unread_rows/page/a/b": 3_400})
