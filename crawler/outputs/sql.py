@@ -190,7 +190,7 @@ class ScraperTables:
         lists = [each for each in record_paths(fields) if each.is_list]
         own = {each.path for each in lists}
         about = dict.fromkeys(("target_id", "root", "params"), TYPES["text"])
-        about |= {"columns": TYPES["json"], "fetched_at": TIME, "warnings": TYPES["json"]}
+        about |= {"columns": TYPES["json"], "fetched_at": TIME, "warnings": TYPES["json"], "note": TYPES["text"]}
         data = [each for each in columns_of(fields) if each.path not in own]
         key = [identifier(*path) for path in fields.marked(Mark.KEY)] or ["params"]
         self.records = Table(identifier(scraper.name), about, data, key)
@@ -217,6 +217,7 @@ class ScraperTables:
             "columns": _storable(line.get("columns")),
             "fetched_at": datetime.fromisoformat(line["fetched_at"]),
             "warnings": _storable(line["warnings"]),
+            "note": _storable(line["note"]),
         }
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from scrapy.exporters import BaseItemExporter
 
 from crawler.outputs.formats import FORMATS, scheme_format
+from crawler.targets import lines
 from crawler.targets.target import Record
 
 if TYPE_CHECKING:
@@ -129,4 +130,4 @@ class SqlExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         if not isinstance(item, Record):
             raise TypeError(f"{self.database.name}: a database gets only records of this project's scrapers")
-        self.database.write([{**item.provenance(), "data": item.data}])
+        self.database.write([lines.record(item.provenance(), item.data)])

@@ -101,6 +101,7 @@ def line(
         "params": params or {"cat_id": "1"},
         "fetched_at": fetched,
         "warnings": [],
+        "note": "",
     } | {"data": data}
 
 
