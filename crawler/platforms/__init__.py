@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.platforms.platform import Platform
 
+LIMITS = ("concurrency", "delay", "burst", "gap")
+"""The limits of a budget, as in ``Platform``."""
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.settings import BaseSettings
 
 
@@ -37,15 +42,25 @@ def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
 
 
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
-    """Return a platform's ``concurrency``, ``delay`` and ``sources``: its defaults, overridden by ``PLATFORM_BUDGETS``.
+    """Return a platform's budget: its defaults, overridden by ``PLATFORM_BUDGETS``.
 
-    ``sources`` are the sources that have a budget of their own, each with its ``concurrency`` and ``delay`` in seconds.
+    It has the keys ``concurrency``, ``delay``, ``burst``, ``gap``, and ``sources``: the sources that have a budget of
+    their own, each with these limits.
     """
     platform = platforms().get(name)
     defaults: dict[str, Any] = {"sources": {}}
     if platform is not None:
-        defaults = {"concurrency": platform.concurrency, "delay": platform.delay, "sources": dict(platform.sources)}
-    return defaults | (value_for("PLATFORM_BUDGETS", name, settings) or {})
+        defaults = {key: getattr(platform, key) for key in LIMITS} | {"sources": dict(platform.sources)}
+    return overridden(defaults, value_for("PLATFORM_BUDGETS", name, settings) or {})
+
+
+def overridden(budget: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a budget with the keys of another one. A ``delay`` without ``burst`` or ``gap`` has no burst and no gap.
+
+    >>> overridden({"concurrency": 2, "delay": 4.0, "burst": 64, "gap": 1.0}, {"delay": 1.5})
+    {'concurrency': 2, 'delay': 1.5, 'burst': 1, 'gap': 0.0}
+    """
+    return {**budget, **({"burst": 1, "gap": 0.0} if "delay" in own else {}), **own}
 
 
 def value_for(setting: str, name: str, settings: BaseSettings) -> Any:

@@ -18,11 +18,15 @@ class Platform:
     concurrency: int
     """Maximum number of concurrent downloads from one IP address."""
     delay: float
-    """Minimum number of seconds between the starts of two downloads from one IP address."""
+    """Number of seconds per download from one IP address, in the long run."""
     scrapers: tuple[str, ...]
     """The names of the platform's scrapers, including aliases."""
+    burst: int = 1
+    """Maximum number of downloads from one IP address that start at once after a rest."""
+    gap: float = 0.0
+    """Minimum number of seconds between the starts of two downloads from one IP address."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Maps a source to ``concurrency`` and ``delay`` of its own budget, which applies in addition to the platform's."""
+    """Maps a source to the limits of its own budget, which applies in addition to the platform's."""
 
     downloads: int = 1
     """Maximum number of downloads for one target with the default settings, if no download fails."""

@@ -5,12 +5,16 @@ from crawler.platforms.platform import Platform
 PLATFORM = Platform(
     name="microblog",
     origins={"page": "https://x.com", "embed": "https://syndication.twitter.com", "api": "https://api.x.com"},
-    concurrency=1,
+    concurrency=2,
     delay=3.0,
+    burst=18,
     scrapers=("microblog-profile", "microblog-profile-v4"),
     downloads=5,  # page, embed, token, user, timeline
-    # The platform allows 50 requests for timelines in 15 minutes, or one in 18 s. A margin is added, because the actual
-    # intervals vary.
-    sources={"timeline": {"concurrency": 1, "delay": 21.0}},
+    sources={
+        # The platform allows 50 requests for timelines in 15 minutes. The budget allows 7 + 900 / 21 = 49.
+        "timeline": {"concurrency": 1, "delay": 21.0, "burst": 7, "gap": 1.0},
+        # After "a few quick requests" for embeds, the platform responded with status 429, for up to 16 minutes.
+        "embed": {"concurrency": 1, "delay": 20.0, "burst": 3, "gap": 2.5},
+    },
     image_hosts=("*.twimg.com",),
 )

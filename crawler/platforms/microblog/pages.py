@@ -261,7 +261,7 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _linked(self) -> dict[str, Any]:
         """The profile from the page's linked data (JSON-LD), empty if the page has none."""
-        nodes = linked_data(script for attributes, script in self._scripts if _LINKED_TYPE.search(attributes))
+        nodes, _ = linked_data(script for attributes, script in self._scripts if _LINKED_TYPE.search(attributes))
         return next((node for node in nodes if node["@type"] == "ProfilePage"), {})
 
     @cached_property

@@ -51,6 +51,9 @@ _AFTER_POST = b',"extensions":'
 _OG_URL = re.compile(
     rb"""<meta\b(?=[^<>]{0,700}?property=["']og:url["'])[^<>]{0,200}?content=["'](?P<url>[^"'<>]{1,500})"""
 )
+_OG_CAPTION = re.compile(rb'<meta\s+property="og:title"\s+content="[^"<>]{1,9999}&quot;"')
+"""Matches the link-preview title of a post with a caption, which ends with the caption in quotes. The title of a post
+without a caption is the owner's name (capture a6db9bbe1692)."""
 
 # A byte order mark, and a guard that keeps other sites from running the response as a script, may precede the JSON.
 _BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
@@ -155,6 +158,11 @@ def preview_shortcode(body: bytes) -> str | None:
     """Return the shortcode in the page's link-preview tags, or None."""
     found = _OG_URL.search(body)
     return shortcode_in(html.unescape(found["url"].decode(errors="replace"))) if found else None
+
+
+def previews_caption(body: bytes) -> bool:
+    """Whether the page's link-preview tags have a caption."""
+    return _OG_CAPTION.search(body) is not None
 
 
 def raise_for_blocks(response: HttpResponse, payload: Any) -> None:

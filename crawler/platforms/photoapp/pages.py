@@ -17,7 +17,7 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, 
 from crawler.platforms.photoapp import blocks
 from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
 from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_of
-from crawler.platforms.photoapp.payload import Answer, Gated, Post, Reels
+from crawler.platforms.photoapp.payload import Answer, Embedded, Gated, Post, Reels
 from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
 from crawler.reading.json import all_dicts, decode, dig
 from crawler.reading.unread import Unread
@@ -79,7 +79,7 @@ class Found(NamedTuple):
 
     post: Post | None
     path: str
-    """The path of the post's numeric id."""
+    """The path of the post."""
     identity: Identity
     gated: Gated | None = None
     """The object that contains the post on the logged-out page."""
@@ -132,9 +132,21 @@ class PostPage(PhotoPage):
     def post(self) -> dict[str, Any]:
         """The contract's post."""
         assert self._chosen is not None
-        if self._identity.contradicts:
-            self.unread.append(Unread(self._chosen.path, "contradiction"))
+        wrong = [f"{self._chosen.path}.{key}" for key in self._contradictions()]
+        self.unread += [Unread(path, "contradiction") for path in wrong if not self._is_unread(path)]
         return photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
+
+    def _is_unread(self, path: str) -> bool:
+        return any(each.path.startswith(path) for each in self.unread)
+
+    def _contradictions(self) -> Iterator[str]:
+        """Yield the keys of the post that another part of the page contradicts."""
+        post = self._found_post
+        if self._identity.contradicts:
+            yield "id" if isinstance(post, Embedded) else "pk"
+        if not post.caption and blocks.previews_caption(self.response.body):
+            yield "caption"
+        yield from post.contradictions()
 
     @property
     def _identity(self) -> Identity:
@@ -212,11 +224,11 @@ class PostPage(PhotoPage):
 def _posts(answer: Answer) -> Iterator[Found]:
     """Yield the posts in an answer."""
     if (gated := answer.gated) is not None:
-        yield _found(gated.post, "xig_polaris_media.if_not_gated_logged_out.pk", gated)
+        yield _found(gated.post, "xig_polaris_media.if_not_gated_logged_out", gated)
     for item in answer.web_info.items if answer.web_info else []:
-        yield _found(item, "xdt_api__v1__media__shortcode__web_info.items[].pk")
+        yield _found(item, "xdt_api__v1__media__shortcode__web_info.items[]")
     if answer.embedded is not None:
-        yield _found(answer.embedded, "shortcode_media.id")
+        yield _found(answer.embedded, "shortcode_media")
 
 
 def _found(post: Post | None, path: str, gated: Gated | None = None) -> Found:

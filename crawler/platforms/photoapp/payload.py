@@ -14,7 +14,7 @@ which comments, tokens and the streams' manifest were removed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from crawler.platforms.photoapp import payload_parts as part
@@ -22,6 +22,8 @@ from crawler.platforms.photoapp.payload_parts import Id
 from crawler.reading.contract import Contract, Count, NonEmpty, Number, Seconds, always, identity, sometimes
 
 IMAGE, VIDEO, CAROUSEL = 1, 2, 8
+REEL = "clips"
+"""The ``product_type`` of reels."""
 
 
 # Posts
@@ -39,7 +41,6 @@ class Post(Contract):
     """``POLARIS_<pk>`` or ``<pk>_<owner's id>``. The embed page has only ``pk``."""
     taken_at: Seconds | None
     owner: part.Owner
-    caption: str | None
     picture: str | None = None
     """The largest picture. The post's page has ``pictures`` instead."""
     thumbnail: str | None
@@ -51,7 +52,6 @@ class Post(Contract):
     comment_count: Count | None
     comments: Sequence[part.RelayComment] = ()
     coauthors: Sequence[part.Person]
-    tags: Sequence[part.Tag]
     versions: Sequence[part.Version] = ()
     video_url: str | None = None
     """The file of the video. The post's page has ``versions`` instead."""
@@ -59,9 +59,6 @@ class Post(Contract):
     seconds: Number | None = None
     plays: Count | None = None
     views: Count | None = None
-    original: part.OriginalSound | None = None
-    licensed: part.LicensedSound | None = None
-    attributed: part.EmbeddedSound | None = None
     alt: str | None = sometimes("accessibility_caption")
     place: part.Place | None = sometimes("location")
     product_type: str | None = sometimes("product_type")
@@ -78,9 +75,23 @@ class Post(Contract):
         raise NotImplementedError
 
     @property
+    def caption(self) -> str | None:
+        """The text of the caption, None if the post has no caption."""
+        raise NotImplementedError
+
+    @property
+    def tags(self) -> Sequence[part.Tag]:
+        """The tagged accounts."""
+        raise NotImplementedError
+
+    @property
     def sound(self) -> part.OriginalSound | part.LicensedSound | part.EmbeddedSound | None:
         """The sound of a reel, or None."""
-        return self.original or self.licensed or self.attributed
+        raise NotImplementedError
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield the keys that have null, although other values of the post state that they have a value."""
+        yield from ()
 
 
 class Media(Post):
@@ -93,23 +104,43 @@ class Media(Post):
     media_type: Literal[1, 2, 8, "1", "2", "8"] = identity("media_type")
     owner: part.ItemOwner = identity("user")
     product_type: str | None = always("product_type", nulls=False)
-    caption: str | None = always("caption.text")
+    caption_part: part.Caption | None = always("caption")
     alt: str | None = always("accessibility_caption")
     pictures: list[part.Picture] = always("image_versions2.candidates[]", nulls=False)
     thumbnail: str | None = always("display_uri")
     height: Count | None = always("original_height", nulls=False)
     width: Count | None = always("original_width", nulls=False)
-    tags: list[part.Tag] = always("usertags.in[]")
+    tagged: part.Tagged | None = always("usertags")
     likes: Count | None = always("like_count", nulls=False)
     comment_count: Count | None = always("comment_count", nulls=False)
     hides_counts: bool | None = always("like_and_view_counts_disabled", nulls=False)
     place: part.Place | None = always("location")
-    original: part.OriginalSound | None = sometimes("clips_metadata.original_sound_info")
-    licensed: part.LicensedSound | None = sometimes("clips_metadata.music_info")
+    sounds: part.Sounds | None = sometimes("clips_metadata")
 
     @property
     def kind(self) -> int:
         return int(self.media_type)
+
+    @property
+    def caption(self) -> str | None:
+        return self.caption_part.text if self.caption_part else None
+
+    @property
+    def tags(self) -> Sequence[part.Tag]:
+        return self.tagged.tags if self.tagged else ()
+
+    @property
+    def sound(self) -> part.OriginalSound | part.LicensedSound | None:
+        return (self.sounds.original or self.sounds.licensed) if self.sounds else None
+
+    def contradictions(self) -> Iterator[str]:
+        """Yield the keys that have null, although every recorded post of the kind has them (11 reels, 13 videos)."""
+        if self.product_type == REEL and self.sounds is None:
+            yield "clips_metadata"
+        if self.kind == VIDEO and not self.versions:
+            yield "video_versions"
+        if self.kind == VIDEO and self.has_audio is None:
+            yield "has_audio"
 
 
 class Item(Media):
@@ -123,9 +154,14 @@ class Item(Media):
     has_audio: bool | None = always("has_audio")
     versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = always("video_dash_manifest")
+    has_manifest: int | None = sometimes("is_dash_eligible")
     views: Count | None = always("view_count")
-    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
-    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
+    sounds: part.Sounds | None = always("clips_metadata")
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        if self.has_manifest and not self.manifest:
+            yield "video_dash_manifest"
 
 
 class Relay(Media):
@@ -142,11 +178,10 @@ class RelayImage(Relay, tag=("__typename", "XIGPolarisImageMedia")):
 class RelayVideo(Relay, tag=("__typename", "XIGPolarisVideoMedia")):
     """A video or reel."""
 
-    has_audio: bool | None = always("has_audio", nulls=False)
-    versions: list[part.Version] = always("video_versions[]", nulls=False)
+    has_audio: bool | None = always("has_audio")
+    versions: list[part.Version] = always("video_versions[]")
     manifest: str | None = sometimes("video_dash_manifest")
-    original: part.OriginalSound | None = always("clips_metadata.original_sound_info")
-    licensed: part.LicensedSound | None = always("clips_metadata.music_info")
+    sounds: part.Sounds | None = always("clips_metadata")
 
 
 class RelayCarousel(Relay, tag=("__typename", "XIGPolarisCarouselMedia")):
@@ -188,7 +223,7 @@ class Embedded(Post):
     seconds: Number | None = sometimes("video_duration")
     plays: Count | None = sometimes("video_play_count")
     views: Count | None = sometimes("video_view_count")
-    attributed: part.EmbeddedSound | None = sometimes("clips_music_attribution_info")
+    sound: part.EmbeddedSound | None = sometimes("clips_music_attribution_info")
 
     @property
     def kind(self) -> int:

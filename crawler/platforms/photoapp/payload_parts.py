@@ -53,6 +53,12 @@ class TaggedAccount(Person, nulls=False):
     full_name: str | None = always("full_name")
 
 
+class Caption(Contract, nulls=False):
+    """The caption of a post, which has null in its place if it has no caption."""
+
+    text: str | None = filled("text")
+
+
 class Listed(Contract, nulls=False):
     """One of the newest posts of the owner. The post's ids are returned unchanged."""
 
@@ -63,7 +69,7 @@ class Listed(Contract, nulls=False):
     media_type: Count | None = filled("media_type")
     product_type: str | None = filled("product_type")
     alt: str | None = always("accessibility_caption", nulls=True)
-    caption: str | None = always("caption.text", nulls=True)
+    caption: Caption | None = always("caption", nulls=True)
     picture: str | None = filled("display_uri")
     link: str | None = always("seo_canonical_url", nulls=True)
     user_id: str | None = filled("user.id")
@@ -97,8 +103,8 @@ class RelayOwner(ItemOwner):
     """The owner on the logged-out page."""
 
     other_id: Id | None = always("id")
-    small_picture: str | None = always("profile_image_uri", nulls=True)
-    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node", nulls=True)
+    small_picture: str | None = always("profile_image_uri")
+    newest: list[Listed] = always("polaris_ordered_timeline_connection.edges[].node")
 
 
 class EmbeddedOwner(Owner):
@@ -127,6 +133,12 @@ class Tag(Contract, nulls=False):
     user: TaggedAccount | None = always("user")
     x: Number | None = always("position[0]")
     y: Number | None = always("position[1]")
+
+
+class Tagged(Contract, nulls=False):
+    """The tagged accounts of a post. A post without any has null or an empty list."""
+
+    tags: list[Tag] = always("in[]")
 
 
 class EmbeddedTag(Tag):
@@ -180,6 +192,13 @@ class LicensedSound(Contract, nulls=False):
     is_muted: bool | None = always("music_consumption_info.should_mute_audio")
     mute_reason: str | None = always("music_consumption_info.should_mute_audio_reason")
     id: Id | None = always("music_asset_info.audio_cluster_id")
+
+
+class Sounds(Contract):
+    """The sound of a reel: one of the two kinds, or none."""
+
+    original: OriginalSound | None = always("original_sound_info")
+    licensed: LicensedSound | None = always("music_info")
 
 
 class EmbeddedSound(Contract):

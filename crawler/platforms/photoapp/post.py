@@ -201,7 +201,7 @@ def _listed(post: Listed) -> Row:
         "__isXIGPolarisMedia": post.typename or "",
         "__typename": post.typename or "",
         "accessibility_caption": post.alt or "",
-        "caption": {"text": post.caption or ""},
+        "caption": {"text": (post.caption and post.caption.text) or ""},
         "code": post.code,
         "display_uri": _url(post.picture),
         "id": post.id or "",

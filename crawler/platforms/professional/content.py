@@ -34,7 +34,8 @@ class ContentPage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error unless the response is a member's profile, and a link of its articles or posts can be read.
 
-        Unknown tabs of posts are added to ``unread``.
+        Unknown tabs of posts, and a shown number of followers that is shortened in another language than English, are
+        added to ``unread``.
 
         Raises:
             ScrapeError: ``ProfilePage`` raised this error.
@@ -53,6 +54,8 @@ class ContentPage(PlatformPage):
         unknown = sum(kind not in posts.TABS for kind in tabs)
         if unknown:
             self.unread.append(Unread("posts[].content_type", "unknown", unknown, len(tabs)))
+        if self._member.shown_followers and self._member.follower_count is None:
+            self.unread.append(Unread("profile.follower_count", "unknown"))
 
     @field
     def pagination(self) -> Row:

@@ -270,8 +270,8 @@ class Document:
     """The page's text with the number of followers above the activity. "" if the top section shows two counts."""
     nodes: dict[str, Any] = field(default_factory=dict)
     """The nodes of the linked data, by type."""
-    unknown_nodes: list[str] = field(default_factory=list)
-    """The types of the other nodes of the linked data."""
+    unread_nodes: list[Unread] = field(default_factory=list)
+    """The parts of the linked data that could not be read."""
     is_whole: bool = False
     """Whether the response is a whole page, and not a saved part of one."""
 
@@ -283,13 +283,13 @@ def read_document(response: HttpResponse) -> Document:
         ExtractionFailed: parsing the page could take seconds.
     """
     if is_json(response.body):
-        nodes, unknown = nodes_by_type([response.text])
-        return Document(nodes=nodes, unknown_nodes=unknown)
+        nodes, unread = nodes_by_type([response.text])
+        return Document(nodes=nodes, unread_nodes=unread)
     return _read_tree(parse(response))
 
 
 def _read_tree(tree: LexborHTMLParser) -> Document:
-    nodes, unknown = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
+    nodes, unread = nodes_by_type(each.text() for each in tree.css(_LINKED_DATA))
     canonical = tree.css_first(CANONICAL)
     meta: dict[str, str] = {}
     for each in tree.head.css("meta[content]") if tree.head else ():
@@ -305,6 +305,6 @@ def _read_tree(tree: LexborHTMLParser) -> Document:
         sections=read_sections(tree, TABLE),
         above_posts="" if are_counts_clear else line(tree.css_first(_ABOVE_POSTS)),
         nodes=nodes,
-        unknown_nodes=unknown,
+        unread_nodes=unread,
         is_whole=tree.css_first(WHOLE_PAGE) is not None,
     )

@@ -18,7 +18,6 @@ from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
-from crawler.platforms.professional.table import unknown_names
 from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
 
@@ -351,8 +350,7 @@ class ProfilePage(PlatformPage):
         if self._head.exists and not self._head.links and (self._lists["experience"] or self._lists["education"]):
             # The top section of each recorded page with positions or schools shows one of them.
             self.unread.append(Unread("top_card[]", "missing", loses_rows=True))
-        if self._document.unknown_nodes:
-            self.unread.append(unknown_names("linked_data", self._document.unknown_nodes, of=1))
+        self.unread += self._document.unread_nodes
         wrong = sum(card["is_contradiction"] and not card["author"] for card in self.activity_cards)
         if wrong:
             self.unread.append(Unread("activity[].author", "contradiction", wrong, len(self.activity_cards)))

@@ -6,11 +6,14 @@ does not contain the member, and saved pages often lack it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from crawler.reading.contract import Contract, always, filled, identity, often, sometimes
+from crawler.platforms.professional.table import unknown_names
+from crawler.reading.contract import Contract, always, filled, identity, sometimes
 from crawler.reading.json import linked_data
+from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"
@@ -40,6 +43,13 @@ class Employer(Affiliation, tag=("@type", "Organization"), nulls=False):
     location: str | None = sometimes("location")
 
 
+class PastEmployer(Employer):
+    """A past employer."""
+
+    start: int | str | None = always("member.startDate")
+    end: int | str | None = always("member.endDate")
+
+
 class School(Affiliation, tag=("@type", "EducationalOrganization"), nulls=False):
     """A school with years. Schools without years are not in the linked data."""
 
@@ -58,13 +68,14 @@ class Person(Contract, nulls=False):
     name: str = identity("name")
     url: str | None = always("url")
     description: str | None = sometimes("description")
-    image: str | None = sometimes("image.contentUrl")
+    image: str | None = always("image.contentUrl")
+    """The platform's placeholder for a member without a picture."""
     country: str | None = always("address.addressCountry")
-    locality: str | None = sometimes("address.addressLocality")
-    statistics: list[Statistic] = sometimes("interactionStatistic[]")
+    locality: str | None = always("address.addressLocality")
+    statistics: list[Statistic] = always("interactionStatistic[]")
     job_titles: list[str | None] = sometimes("jobTitle[]")
     employers: list[Employer] = always("worksFor[]")
-    past: list[Employer | School] = always("alumniOf[]")
+    past: list[PastEmployer | School] = always("alumniOf[]")
     awards: list[str] = sometimes("awards[]")
     languages: list[Language] = always("knowsLanguage[]")
 
@@ -75,7 +86,7 @@ class Article(Contract, nulls=False):
     url: str = identity("url")
     title: str | None = filled("headline", "name")
     image: str | None = sometimes("image.url")
-    published: str | None = often("datePublished")
+    published: str | None = sometimes("datePublished")
     statistics: list[Statistic] = sometimes("interactionStatistic[]")
 
 
@@ -102,14 +113,22 @@ _LISTS = ("interactionStatistic", "worksFor", "alumniOf", "jobTitle", "awards", 
 """Keys whose value is a list, or a single object without a list around it."""
 
 
-def nodes_by_type(blocks: Iterable[str | bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return the nodes in the page's linked data in the structure of ``LinkedData``, and the other nodes' types.
+_TOGETHER = {"Person": {"awards", "jobTitle", "memberOf"}, "Article[]": {"datePublished", "headline"}}
+"""Path of nodes -> keys of which each recorded node has all or, in a form without them, none (14 members, 44
+articles)."""
 
-    Broken blocks are skipped, and a description of the page itself, which all recorded pages have.
+
+def nodes_by_type(blocks: Iterable[str | bytes]) -> tuple[dict[str, Any], list[Unread]]:
+    """Return the nodes in the page's linked data in the structure of ``LinkedData``, and what could not be read.
+
+    Unread are broken blocks, nodes of an unknown type, and keys that a node lacks although it has a key that stands
+    together with them. A description of the page itself, which all recorded pages have, is left out.
     """
     found: dict[str, Any] = {"Article": [], "DiscussionForumPosting": []}
     unknown = []
-    for node in linked_data(blocks):
+    nodes, broken = linked_data(blocks)
+    unread = [Unread("linked_data[]", "type", broken, loses_rows=True)] if broken else []
+    for node in nodes:
         kind = node["@type"]
         if kind == "Person":
             found.setdefault("Person", _with_lists(node))
@@ -117,7 +136,13 @@ def nodes_by_type(blocks: Iterable[str | bytes]) -> tuple[dict[str, Any], list[s
             found[kind].append(_with_lists(node))
         elif kind != "WebPage":
             unknown.append(text(kind))
-    return found, unknown
+    if unknown:
+        unread.append(unknown_names("linked_data", unknown, of=1))
+    for path, keys in _TOGETHER.items():
+        of_kind = [node.keys() for node in nodes if node["@type"] == path.removesuffix("[]")]
+        lacking = Counter(key for node in of_kind if not keys.isdisjoint(node) for key in keys - node)
+        unread += (Unread(f"{path}.{key}", "missing", number, len(of_kind)) for key, number in sorted(lacking.items()))
+    return found, unread
 
 
 def _with_lists(node: dict[str, Any]) -> dict[str, Any]:

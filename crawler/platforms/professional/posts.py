@@ -105,8 +105,8 @@ def _owner(link: str) -> str:
     >>> _owner("https://www.linkedin.com/posts/hello-activity-7400000000000000001-Xq_9")
     ''
     """
-    found = _POST.search(link)
-    return unquote(found["owner"] or "") if found else ""
+    found = _POST.search(unquote(link))
+    return (found["owner"] or "") if found else ""
 
 
 # Articles
@@ -114,7 +114,11 @@ def _owner(link: str) -> str:
 
 def linked_article(found: Article) -> Row:
     """Return the cells for an article that is only in the linked data."""
-    return {"image": picture(found.image) or "", "link": clean_url(found.url), "title": plain(found.title)}
+    return {
+        "image": picture(found.image) or "",
+        "link": clean_url(found.url),
+        "title": plain(found.title),
+    }
 
 
 def articles(cells: Iterable[Row], nodes: Iterable[Article], own: Row) -> list[Row]:
@@ -172,12 +176,14 @@ def content_id(link: str) -> str:
     '7400000000000000001'
     >>> content_id("https://www.linkedin.com/posts/jane_activity-7400000000000000001-Xq_9")
     '7400000000000000001'
+    >>> content_id("https://www.linkedin.com/feed/update/urn%3Ali%3Aactivity%3A7400000000000000001")
+    '7400000000000000001'
     >>> content_id("https://www.linkedin.com/pulse/na%C3%AFve-questions-jane-doe/")
     'naïve-questions-jane-doe'
     >>> content_id("https://www.linkedin.com/posts/jane_hello-Xq_9")
     ''
     """
-    found = _POST.search(link) or _ARTICLE.search(link)
+    found = _POST.search(unquote(link)) or _ARTICLE.search(link)
     return unquote(found["id"]) if found else ""
 
 

@@ -243,7 +243,8 @@ class MemberProfile(Model):
     external_links: list[str]
     """URLs of the websites at the top of the profile, without the platform's redirect."""
     follower_count: int | None
-    """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden."""
+    """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden, or
+    if it is shortened in another language than English."""
     is_family_safe: bool | None
     """Whether the platform marks the profile as safe for families, null if unknown."""
     keywords: str

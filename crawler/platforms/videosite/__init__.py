@@ -6,7 +6,10 @@ PLATFORM = Platform(
     name="videosite",
     origins={"page": "https://www.youtube.com"},
     concurrency=2,
-    delay=1.5,
+    # The best-known client advises visitors to send at most about 1,000 requests an hour. The budget allows
+    # 64 + 3600 / 4 = 964.
+    delay=4.0,
+    burst=64,
     downloads=32,  # the channel's page, the feed or a continuation page, and the metadata of each of a page's 30 items
     scrapers=("videosite-profile-v3", "videosite-profile"),
     image_hosts=("*.ytimg.com", "*.ggpht.com", "*.googleusercontent.com"),

@@ -126,7 +126,8 @@ class ChannelPage(ListPage):
     @cached_property
     def _person(self) -> Any:
         """The channel in the page's linked data, or None."""
-        nodes = [] if self._block is self._body else linked_data(scripts_with(self._body, b'"ProfilePage"'))
+        scripts = () if self._block is self._body else scripts_with(self._body, b'"ProfilePage"')
+        nodes, _ = linked_data(scripts)
         return next((node.get("mainEntity") for node in nodes if node["@type"] == "ProfilePage"), None)
 
     @cached_property
