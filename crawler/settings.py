@@ -276,8 +276,8 @@ class Settings(Described):
     KEYS_FILE: Optional[setting_types.Text] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
     MCP_API_KEY: Optional[setting_types.Text] = None
-    """API key that ``scrapy mcp --url`` sends to the endpoint (docs/mcp.md). Set the key in the environment, as
-    ``CRAWLER_MCP_API_KEY``."""
+    """API key that ``scrapy mcp`` sends to the endpoint (docs/mcp.md); with ``--http``, callers send their own. Set the
+    key in the environment, as ``CRAWLER_MCP_API_KEY``."""
 
     # Operation
 

@@ -14,7 +14,7 @@ from crawler.outputs.sql import Database
 from tests.crawls import ROOT
 from tests.forks.server import import_installed
 
-OPTIONAL = {"sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "xlsxwriter"}
+OPTIONAL = {"sqlalchemy", "psycopg", "spidermon", "jinja2", "boto3", "duckdb", "httpx2", "mcp", "uvicorn", "xlsxwriter"}
 
 
 def test_components_of_every_crawl_import_no_optional_library() -> None:

@@ -50,6 +50,10 @@ TIMEOUT = httpx2.Timeout(130.0, connect=10.0)
 """Maximum seconds to wait for a response (more than the longest timeout of a call), and to open a connection."""
 LONGEST = {"Prefer": "wait=120"}
 """The longest timeout of a call."""
+CONNECTIONS = 1_000
+"""Maximum number of connections over HTTP. Further ones get the status 503."""
+END_SECONDS = 130
+"""Seconds that calls over HTTP have to end after SIGTERM. Streams of notifications would never end."""
 PROGRESS_SECONDS = 5.0
 """Seconds between progress notifications, without which many clients give up after a minute."""
 KILOBYTE = 1_000
@@ -188,7 +192,10 @@ async def serve_http(url: str, listener: socket.socket) -> None:
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     async with connection(url) as endpoint:
         app = Tools(endpoint).server().streamable_http_app(stateless_http=True, transport_security=security)
-        await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve([listener])
+        config = uvicorn.Config(
+            app, log_config=None, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=END_SECONDS
+        )
+        await uvicorn.Server(config).serve([listener])
 
 
 class Tools:
@@ -231,11 +238,19 @@ class Tools:
         return types.CallToolResult(content=[text], structured_content=result, is_error=failure is not None)
 
     def _key(self, context: ServerRequestContext[Any, Any]) -> str:
-        """Return the API key of the HTTP request, or of the command."""
+        """Return the API key of the HTTP request, or of the command.
+
+        Raises:
+            ToolError: the key cannot be a header of a request.
+        """
         if context.request is None:
             return self._api_key
-        scheme, _, token = context.request.headers.get("authorization", "").partition(" ")
-        return str(token.strip() if scheme.lower() == "bearer" else context.request.headers.get("x-api-key", ""))
+        sent = context.request.headers
+        scheme, _, token = sent.get("authorization", "").partition(" ")
+        key = str(token.strip() if scheme.lower() == "bearer" else sent.get("x-api-key", ""))
+        if not key.isascii():
+            raise ToolError("INVALID_API_KEY", "The API key has characters that are not ASCII.")
+        return key
 
     async def _content(self, tool: str, arguments: Json, key: str) -> Json:
         """Return the content of a tool's result.

@@ -50,7 +50,9 @@ def over_http(url: str, use: Use[T], *, headers: dict[str, str], mode: str = "au
 
     async def run() -> T:
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, trust_env=False) as http,
+            httpx2.AsyncClient(
+                headers=httpx2.Headers(headers, encoding="latin-1"), timeout=TIMEOUT, trust_env=False
+            ) as http,
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
             return await use(client)

@@ -136,7 +136,12 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("headers", "code"), [({}, "MISSING_API_KEY"), ({"Authorization": "Bearer nonsense"}, "INVALID_API_KEY")]
+    ("headers", "code"),
+    [
+        ({}, "MISSING_API_KEY"),
+        ({"Authorization": "Bearer nonsense"}, "INVALID_API_KEY"),
+        ({"Authorization": "Bearer schl\u00fcssel"}, "INVALID_API_KEY"),
+    ],
 )
 def test_a_call_without_a_valid_key_is_an_error(
     clients: tuple[str, dict[str, str]], headers: dict[str, str], code: str

@@ -106,3 +106,4 @@ async def receiving(
         for task in receiver.tasks:
             task.cancel()
         await asyncio.gather(*receiver.tasks, return_exceptions=True)
+        await asyncio.sleep(0.05)  # closed transports free their sockets in the next rounds of the loop
