@@ -286,7 +286,7 @@ class Tools:
         """Return the state of a job and its next outcomes. If there are none, wait for the end of the job."""
         path = f"/v1/jobs/{wanted.job_id}"
         begin = wanted.after or f"{wanted.job_id}.0"
-        for wait in (0, wanted.wait):
+        for wait in dict.fromkeys((0, wanted.wait)):
             headers = {"Prefer": f"wait={wait}"} if wait else {}
             job = (await self._request("GET", path, key, headers=headers)).json()
             rows, following = await self._rows(f"{path}/{wanted.kind}", wanted, begin, key)
