@@ -6,8 +6,10 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from benchmarks.figures import Figure, Ratio, Table
@@ -32,8 +34,25 @@ CONDITIONS = f"""\
 The seconds of a call of the endpoint, divided by those before each response of the sandbox ({LATENCY:g} s): the round
 trips that follow one another. Requests that are in flight together count as one. The budget is 8 downloads at once
 without a delay. A first call of each scraper, which opens the connections and gets the guest token, is a line of its
-own. "Default budget" is one call, the first, with the budgets of the platforms' pages: it is shown without a goal,
-because it consists of the delays between the requests. Requests are those of one call."""
+own. Requests are those of one call."""
+
+AT_REST: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("photoapp-post-v4", {"url": "https://www.instagram.com/p/DaSandbox01/"}),
+    ("microblog-profile", {"username": "quiet_harbor"}),
+    ("videosite-profile-v3", {"username": "@harborlights"}),
+    ("videosite-profile", {"username": "@harborlights"}),
+    ("professional-profile", {"url": "https://www.linkedin.com/in/mara-lindqvist"}),
+    ("retail-category-v4", {"cat_id": "976759"}),
+    ("retail-search-v4", {"query": "mustard"}),
+)
+"""The scraper, and its params. Those of one platform are called one after the other on endpoints of their own."""
+SHOWN = (1, 2, 3, 10)
+GOALS = {1: 3.0, 2: 5.0, 3: 5.0, 10: 17.0}
+"""Number of a call -> the goal in seconds."""
+AT_REST_CONDITIONS = f"""\
+Ten calls of each scraper, one after the other, on an endpoint that has sent nothing before: the seconds of the calls
+{", ".join(map(str, SHOWN))}, with the budgets of the platforms' pages and {LATENCY:g} s before each response of the
+sandbox. "Refused" is the answer `OVERLOADED` with its `Retry-After`."""
 
 
 class Caller:
@@ -77,16 +96,46 @@ def measure(names: Iterable[str], calls: int, budgets: dict[str, Any]) -> dict[s
     return measured
 
 
-def run(rounds: int) -> Table:
-    """Measure the calls with generous budgets, and each of them once with the default budgets."""
+def calls_at_rest(scraper: str, params: dict[str, Any]) -> list[tuple[float, str]]:
+    """Return the seconds of ten calls of a fresh endpoint, and what each returned: "" or the error with its wait."""
+    with stack("--latency", str(LATENCY), light=False) as running:
+        port, _ = running.endpoint()
+        found = []
+        for _ in range(max(SHOWN)):
+            url = f"http://127.0.0.1:{port}/v1/scrapers/{scraper}"
+            request = Request(url, json.dumps(params).encode(), running.headers)
+            start = time.perf_counter()
+            try:
+                with urlopen(request) as response:
+                    body = json.loads(response.read())
+            except HTTPError as error:
+                body = json.loads(error.read())
+            seconds = time.perf_counter() - start
+            failed = body.get("error")
+            found.append((seconds, f"{failed['code']}, retry after {failed['retry_after']} s" if failed else ""))
+        return found
+
+
+def at_rest() -> Table:
+    """Measure the calls of an endpoint at rest with the default budgets, all scrapers at the same time."""
+    table = Table("Calls of an endpoint at rest", AT_REST_CONDITIONS)
+    with ThreadPoolExecutor(len(AT_REST)) as pool:
+        measured = list(pool.map(calls_at_rest, *zip(*AT_REST, strict=True)))
+    for (scraper, _), calls in zip(AT_REST, measured, strict=True):
+        for number in SHOWN:
+            seconds, failed = calls[number - 1]
+            name = f"{scraper}, call {number}{f': {failed}' if failed else ''}"
+            table.ratios.append(Ratio(name, "s", [seconds], at_most=GOALS[number]))
+    return table
+
+
+def run(rounds: int) -> list[Table]:
+    """Measure the calls with generous budgets, and those of an endpoint at rest once with the default budgets."""
     generous = measure(CALLS, rounds + 1, {"microblog": GENEROUS, "videosite": GENEROUS})
-    default = measure((MICROBLOG, VIDEOSITE), 1, {})
     table = Table("Round trips of a call", CONDITIONS)
     for name, (_, _, goal) in CALLS.items():
         first, *others = generous[name]
         table.figures.append(Figure(f"{name}, requests", "requests", [requests for _, requests in others]))
         table.figures.append(Figure(f"{name}, first call", "round trips", [first[0]]))
-        if name in default:
-            table.figures.append(Figure(f"{name}, default budget", "round trips", [default[name][0][0]]))
         table.ratios.append(Ratio(f"{name}: call to round trip", "", [trips for trips, _ in others], at_most=goal))
-    return table
+    return [table, at_rest()]

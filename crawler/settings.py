@@ -54,9 +54,10 @@ class Settings(Described):
     ``crawler/platforms/<platform>/``, which have the role ``page`` and, for ``microblog``, also ``embed`` and ``api``.
     A role without an origin here has the origin of ``page``."""
     PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
-    """Platform -> ``concurrency`` (downloads at once) and ``delay`` (seconds between their starts). Each egress has a
-    budget of its own. ``sources`` maps sources to budgets within the platform's (docs/settings.md#budgets-of-sources).
-    Platforms and keys that are not listed here keep their defaults (docs/platforms)."""
+    """Platform -> ``concurrency`` (downloads at once), ``delay`` (seconds per download in the long run), ``burst``
+    (downloads at once after a rest), ``gap`` (seconds between two starts) and ``sources`` (budgets of sources): see
+    docs/settings.md#budgets. Each egress has a budget of its own. Platforms and keys that are not listed here keep
+    their defaults (docs/platforms), but a ``delay`` without ``burst`` means a burst of 1."""
     EGRESSES: setting_types.Egresses = []
     """Connections to the internet through which requests are sent: a list of objects with ``name``, ``proxy``,
     ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only

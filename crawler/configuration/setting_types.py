@@ -168,6 +168,8 @@ class SourceBudget(TypedDict):
 
     concurrency: Positive
     delay: NotRequired[Seconds]
+    burst: NotRequired[Positive]
+    gap: NotRequired[Seconds]
 
 
 class Budget(TypedDict, total=False):
@@ -177,6 +179,8 @@ class Budget(TypedDict, total=False):
 
     concurrency: Positive
     delay: Seconds
+    burst: Positive
+    gap: Seconds
     sources: dict[str, SourceBudget]
 
 

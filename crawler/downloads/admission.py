@@ -215,7 +215,11 @@ class Admission:
                 if wait := lane.suspension(source):
                     waits.append((wait, lane))
                     continue
-                seconds = BACKGROUND_SECONDS if pending.background and self.lanes.waiting else lane.free_in(source)
+                seconds = (
+                    BACKGROUND_SECONDS
+                    if pending.background and self.lanes.waiting
+                    else lane.free_in(source, background=pending.background)
+                )
                 if seconds > 0:
                     free_in.append(seconds)
                     continue

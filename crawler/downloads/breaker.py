@@ -233,26 +233,30 @@ class CircuitBreaker:
         # After a block, the breaker may be open in the store although it is closed in this process.
         return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
-    async def record(self, error: ScrapeError | None, status: int | None = None) -> None:
+    async def record(self, error: ScrapeError | None, status: int | None = None) -> bool:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
+
+        Return whether the result is a block or rate limit, or the breaker was open.
 
         An ``ExtractionFailed`` with a status in ``THROTTLING_STATUSES`` counts as a block. The ``retry_after`` of a
         block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
         """
         if isinstance(error, CircuitOpen):
-            return  # no request was sent
+            return False  # no request was sent
         if error is not None and error.retry_after and is_block(error):
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
         if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
             error = UpstreamBlocked(error.message)
+        is_careful = is_block(error) or self._blocks.opened is not None
         if not self.policy.threshold:
-            return
+            return is_careful
         if error is not None and is_block(error):
             retry_after, reason = self.policy.retry_after(error), refusal_reason(error)
             block = partial(Blocks.block, policy=self.policy, retry_after=retry_after, reason=reason)
             await self.facts.change(Blocks, self.name, block)
         elif self._blocks.number or self._blocks.opened is not None:
             await self.facts.change(Blocks, self.name, Blocks.answer if is_answer(error) else Blocks.failure)
+        return is_careful
 
 
 class Breakers(dict[str, CircuitBreaker]):

@@ -113,8 +113,8 @@ class Egress(_Strict):
         return not self.platforms or platform in self.platforms
 
     def budget(self, platform: str, settings: BaseSettings) -> dict[str, Any]:
-        """Return a platform's budget through this egress: ``concurrency``, ``delay`` and ``sources``."""
-        return platforms.budget(platform, settings) | dict(self.budgets.get(platform, {}))
+        """Return a platform's budget through this egress. Its keys: see ``platforms.budget``."""
+        return platforms.overridden(platforms.budget(platform, settings), self.budgets.get(platform, {}))
 
 
 DIRECT = Egress(name=DIRECT_NAME)
@@ -216,7 +216,7 @@ def _check_platforms(egress: Egress) -> None:
 def platform_capacity(name: str, budget: Mapping[str, Any]) -> float:
     """Return the targets per hour that the budget of the platform ``name`` for one egress allows.
 
-    ``budget``: ``concurrency``, ``delay`` and ``sources``. The estimate assumes ``Platform.downloads`` downloads per
+    ``budget``: see ``platforms.budget``. The estimate assumes ``Platform.downloads`` downloads per
     target, and one of them from each source that has its own budget.
     """
     platform = platforms.platforms()[name]

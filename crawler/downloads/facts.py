@@ -8,12 +8,15 @@ returns no time, only a delay.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -62,12 +65,14 @@ class Facts:
     shared = False
     """Whether other processes share the facts."""
 
-    def __init__(self, processes: int = 1) -> None:
+    def __init__(self, processes: int = 1, folder: Path | None = None) -> None:
+        """``folder``: where times of ``keep`` are kept. None: nowhere."""
         self.processes = processes
         """Number of processes that currently divide the limits among them."""
         self.owner = process_name()
         """The name of this process as an owner of slots."""
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
+        self._folder = folder
 
     def now(self) -> float:
         """Return the current time in seconds, by the clock that all facts use."""
@@ -100,6 +105,26 @@ class Facts:
         Return whether any process has used the fact with this name.
         """
         return True
+
+    def keep(self, name: str, at: float) -> None:
+        """Keep a time for later processes, as the time of modification of a file. Facts in the store need no file."""
+        if self._folder is not None:
+            path, seconds = self._path(name), time.time() + at - self.now()
+            with suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                os.utime(path, (seconds, seconds))
+
+    def kept(self, name: str) -> float:
+        """Return the time that this or an earlier process kept last, ``-inf`` if there is none."""
+        with suppress(OSError):
+            if self._folder is not None:
+                return self.now() + self._path(name).stat().st_mtime - time.time()
+        return -math.inf
+
+    def _path(self, name: str) -> Path:
+        assert self._folder is not None
+        return self._folder / name.replace(":", ".")
 
     async def change(self, kind: type[F], name: str, decision: Decision[F, T]) -> T:
         """Make a decision about a fact. Return the decision's result."""

@@ -43,7 +43,7 @@ class Lane:
     targets_per_hour: float = 0.0
     """The number of targets per hour that the budget allows. 0: not known, or the sandbox, which has no budget."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """The budget as configured, for all processes together: ``concurrency``, ``delay`` and ``sources``."""
+    """The budget as configured, for all processes together (``platforms.budget``)."""
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the platform's last response or the last suspension."""
 
@@ -65,27 +65,30 @@ class Lane:
             passed.append(breaker)
         return 0.0
 
-    async def acquire(self, source: str | None, deadline: float | None, *, background: bool) -> ReleaseSlot:
+    async def acquire(
+        self, source: str | None, deadline: float | None, *, background: bool, first: bool = False
+    ) -> ReleaseSlot:
         """Wait for a slot of the platform, and for a slot of the source if it has its own budget.
 
         Return the function that releases these slots. The other arguments, and the exceptions, are those of
         ``Throttle.acquire``.
         """
-        own = self.sources.get(source)
-        if own is None:
-            return await self.budget.acquire(deadline, background=background)
         with ExitStack() as slots:
-            for throttle in (own, self.budget):
-                slots.callback(await throttle.acquire(deadline, background=background))
+            for throttle in self._throttles(source):
+                slots.callback(await throttle.acquire(deadline, background=background, first=first))
             return slots.pop_all().close
 
-    def free_in(self, source: str | None) -> float:
+    def _throttles(self, source: str | None) -> tuple[Throttle, ...]:
+        """Return the throttles of a source's requests. The platform's own is the last."""
+        own = self.sources.get(source)
+        return (self.budget,) if own is None else (own, self.budget)
+
+    def free_in(self, source: str | None, *, background: bool = False) -> float:
         """Return the seconds until a download from a source can start, as far as this process knows.
 
         0: now. ``inf``: this process must release a slot first.
         """
-        own = self.sources.get(source)
-        return max(self.budget.free_in(), 0.0 if own is None else own.free_in())
+        return max(throttle.free_in(background=background) for throttle in self._throttles(source))
 
     def suspension(self, source: str) -> float:
         """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
@@ -118,13 +121,17 @@ class Lane:
     async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
 
+        After a block or rate limit, and after a trial, no burst is left, so that the source is not refused again.
+
         ``error``: None if the request succeeded. ``status``: the response's HTTP status.
         """
         if isinstance(error, EgressFailed):
             self.failures += not self.connection.cooldown_left  # during the cooldown, its cause is already counted
             await self.connection.record(error)
             return
-        await self.breakers[source].record(error, status)
+        if await self.breakers[source].record(error, status):
+            for throttle in self._throttles(source):
+                await throttle.drain()
         if not self.egress.proxy:
             return
         if is_response(error):

@@ -130,14 +130,15 @@ class Lanes:
     def idle_at(self) -> float:
         """Return the earliest time (of the event loop) at which a lane can have started all of its waiting downloads.
 
-        At this time, a further download can start through the lane without a delay.
+        At this time, a further download can start through the lane without a delay, and without using its burst.
 
         Raises:
             CircuitOpen: all egresses are suspended.
         """
         self.earliest()
         return min(
-            max(throttle.earliest() for throttle in (lane.budget, *lane.sources.values())) for lane in self.in_use
+            max(throttle.earliest(background=True) for throttle in (lane.budget, *lane.sources.values()))
+            for lane in self.in_use
         )
 
     @property
@@ -230,7 +231,8 @@ def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
     if len(lanes) == 1:
         return lanes[0].budget.earliest(ahead)
     rate = sum(1 / shortest if (shortest := lane.budget.shortest_delay) else math.inf for lane in lanes)
-    return min(lane.budget.earliest() for lane in lanes) + max(0, ahead + 1 - len(lanes)) / rate
+    at_once = sum(lane.budget.burst_left for lane in lanes)
+    return min(lane.budget.earliest() for lane in lanes) + max(0, ahead + 1 - at_once) / rate
 
 
 class Suspension(NamedTuple):

@@ -7,9 +7,12 @@ would not know that the platform has just blocked requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from crawler import platforms
@@ -28,6 +31,7 @@ from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.refusals import Refusals
 from crawler.downloads.throttle import Throttle
+from crawler.jobs.location import prepare, store_location
 
 T = TypeVar("T")
 
@@ -82,14 +86,26 @@ def platform_facts(shared: SharedState, settings: BaseSettings) -> Facts:
 
 def _facts(settings: BaseSettings) -> Facts:
     processes = settings.getint("PROCESSES")
-    if not settings.getbool("SHARED_LIMITS") or settings.getbool("SANDBOX"):
+    if settings.getbool("SANDBOX"):
         return Facts(processes)
-    from crawler.jobs.location import prepare, store_location  # noqa: PLC0415  # most crawls share nothing
+    if not settings.getbool("SHARED_LIMITS"):
+        return Facts(processes, _budgets_folder(settings))
     from crawler.jobs.shared_facts import SharedFacts  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     location = store_location(settings)
     prepare(location)
     return SharedFacts(location, processes)
+
+
+def _budgets_folder(settings: BaseSettings) -> Path | None:
+    """Return the folder beside the store's file in which the next starts of budgets are kept, or None without a file.
+
+    There is no such file on Scrapy Cloud and outside of a project.
+    """
+    with suppress(UsageError):
+        location = store_location(settings)
+        return None if "://" in location else Path(location).with_name("budgets")
+    return None
 
 
 def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import orjson
@@ -111,16 +110,21 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
     return None if block is None else block.encode()
 
 
-def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
-    """Return the outermost objects with ``@type`` in a page's ``application/ld+json`` blocks, without broken blocks.
+def linked_data(blocks: Iterable[str | bytes]) -> tuple[list[dict[str, Any]], int]:
+    """Return the outermost objects with ``@type`` in a page's ``application/ld+json`` blocks.
 
-    >>> [node["@type"] for node in linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])]
-    ['A']
+    Linked data is a secondary source, so that broken blocks are no error. Their number is returned, too.
+
+    >>> linked_data(['{"@graph": [{"@type": "A", "b": {"@type": "B"}}]}', "{"])
+    ([{'@type': 'A', 'b': {'@type': 'B'}}], 1)
     """
     waiting: deque[Any] = deque()
+    broken = 0
     for block in blocks:
-        with suppress(ExtractionFailed):  # linked data is a secondary source: the page can be read without it
+        try:
             waiting.append(decode(block, what="linked data"))
+        except ExtractionFailed:
+            broken += 1
     nodes = []
     while waiting:
         each = waiting.popleft()
@@ -128,7 +132,7 @@ def linked_data(blocks: Iterable[str | bytes]) -> list[dict[str, Any]]:
             nodes.append(each)
         elif isinstance(each, dict | list):
             waiting.extend(each.values() if isinstance(each, dict) else each)
-    return nodes
+    return nodes, broken
 
 
 _ASSIGNS = re.compile(rb"(?:[\"']\])?\s*=\s*(?=[\[{])")

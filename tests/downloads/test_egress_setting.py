@@ -42,7 +42,7 @@ def test_a_budget_replaces_only_its_keys() -> None:
     (egress,) = parsed([{"name": "a", "proxy": PROXY, "budgets": {"microblog": {"delay": 9}}}])
     settings = Settings({"PLATFORM_BUDGETS": {"microblog": {"concurrency": 4}}})
     budget = egress.budget("microblog", settings)
-    assert (budget["concurrency"], budget["delay"], list(budget["sources"])) == (4, 9, ["timeline"])
+    assert (budget["concurrency"], budget["delay"], list(budget["sources"])) == (4, 9, ["timeline", "embed"])
 
 
 @pytest.mark.parametrize(

@@ -165,14 +165,16 @@ def _video(post: Post) -> dict[str, Any]:
         '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" '
         f'mediaPresentationDuration="PT{int(hours)}H{int(minutes)}M{seconds:.3f}S"><Period id="0"/></MPD>'
     )
-    is_exact = post.timing == "manifest"
-    return fill("video", post=post, url=video_url(post), manifest=manifest if is_exact else ABSENT)
+    if post.timing != "manifest":
+        return fill("video", post=post, url=video_url(post), dash=None, manifest=ABSENT)
+    return fill("video", post=post, url=video_url(post), dash=1, manifest=manifest)
 
 
 def _clips(post: Post) -> dict[str, Any] | None:
+    """Return the sound of a video. Every recorded reel has the object, also without the name of its sound."""
     sound = post.sound
     if sound is None:
-        return None
+        return fill("clips", kind="licensed_music", music=None, own=None) if post.product == "clips" else None
     if sound.original:
         return fill("clips", kind="original_sounds", music=None, own=fill("original sound", post=post, sound=sound))
     return fill("clips", kind="licensed_music", music=fill("licensed music", sound=sound), own=None)

@@ -76,7 +76,8 @@ def preview(post: Post) -> str:
     """Render the link-preview tags, which contain rounded counts and a cropped picture."""
     likes = f"{post.likes // 1000}K" if post.likes > 10_000 else str(post.likes)
     picture = post.image("c0.0.1_e35_s640x640")
-    return render("preview", post=post, likes=likes, caption=post.caption or "", picture=picture)
+    quoted = f': "{post.caption}"' if post.caption else ""
+    return render("preview", post=post, likes=likes, quoted=quoted, picture=picture)
 
 
 def prefetched(query: str, data: dict[str, Any]) -> bytes:

@@ -168,6 +168,9 @@ def _withheld(member: Member, experience: list[Row], education: list[Row]) -> li
     return sorted(always + names)
 
 
+UNREAD_NOTE = "Parts of the page could not be read, and the warnings name them: the fields with these parts lack data."
+
+
 def _note(member: Member, experience: list[Row], education: list[Row]) -> str:
     if member.masked:
         number = len(experience)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from crawler.sandbox.professional.figures import figures
+from crawler.sandbox.professional.markup import DEFAULT_PHOTO
 from crawler.sandbox.professional.section import masked
 from crawler.sandbox.skeletons import ABSENT, Skeletons
 
@@ -50,10 +51,9 @@ def _person(member: Member) -> Node:
     return fill(
         "person",
         member=member,
-        location=member.location or ABSENT,
         former=[*former, *(_school(study) for study in member.studies if study.start)],
         awards=[row["title"] for row in member.rows["awards"]],
-        photo=member.photo or ABSENT,
+        photo=member.photo or DEFAULT_PHOTO,
         titles=[masked(each.title) if member.masked else each.title for each in present],
         languages=[{"@type": "Language", "name": row["name"]} for row in member.rows["languages"]],
         employers=[_employer(member, position) for position in present],
@@ -69,16 +69,19 @@ def _employer(member: Member, position: Position) -> Node:
     if member.masked:
         known["description"] = masked(position.description) or ABSENT
     if member.masked and position is not member.positions[0]:
-        return fill("organization", name=masked(position.at.name), url=ABSENT, start=ABSENT, **known)
-    start: Any = int(position.start) if position.start.isdecimal() else "2021-07"
-    is_dated = position.start and not member.masked
+        return fill("organization", name=masked(position.at.name), url=ABSENT, start=ABSENT, end=ABSENT, **known)
     return fill(
         "organization",
         name=f"{position.at.name} ",
         url=position.at.shown_url or ABSENT,
-        start=start if is_dated else ABSENT,
+        start=ABSENT if member.masked else _date(position.start),
+        end=ABSENT if member.masked or position.end == "Present" else _date(position.end),
         **known,
     )
+
+
+def _date(shown: str) -> int | str:
+    return int(shown) if shown.isdecimal() else "2021-07"
 
 
 def _school(study: Study) -> Node:

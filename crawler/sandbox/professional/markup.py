@@ -8,6 +8,7 @@ from urllib.parse import quote
 from crawler.sandbox.skeletons import Fragments
 
 STATIC = "https://static.licdn.com/aero-v1/sc/h"
+DEFAULT_PHOTO = f"{STATIC}/9c8pery4andzj6ohjkjp54ma2"
 GHOST = f"{STATIC}/cs8pjfgyw96g44ln9r7tct85f"
 
 fill = Fragments(__file__)

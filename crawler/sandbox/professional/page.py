@@ -8,7 +8,7 @@ import orjson
 
 from crawler.sandbox.professional import activity, section
 from crawler.sandbox.professional.linked import linked_data
-from crawler.sandbox.professional.markup import STATIC, Markup, full_link, redirected, show_more, tracked
+from crawler.sandbox.professional.markup import DEFAULT_PHOTO, STATIC, Markup, full_link, redirected, show_more, tracked
 from crawler.sandbox.professional.markup import section as titled_section
 from crawler.sandbox.professional.words import PUBLIC, followers_text
 from crawler.sandbox.skeletons import Fragments
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MODALS = ("follow", "nav", "browse", "activity", "experience", "bottom", "base", "upsell", "report")
 DEFAULT_COVER = f"{STATIC}/5q92mjc5c51bjlwaj3rs9aa82"
-DEFAULT_PHOTO = f"{STATIC}/9c8pery4andzj6ohjkjp54ma2"
 LANGUAGES = 27
 FOOTER = ("about", "accessibility", "user agreement", "privacy policy", "cookie policy", "brand policy")
 

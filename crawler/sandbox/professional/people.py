@@ -143,7 +143,7 @@ class MemberFactory(Lists):
             last=traits["last"],
             headline="" if masked else f"{self.random.choice(INVENTED.titles)} at {self.company().name}",
             about=self.text(3, breaks=True) if has_about else "",
-            location="" if thin else self._location(country),
+            location=country if thin else self._location(country),
             country=code,
             edition=edition,
             photo=self.picture("profile-displayphoto-shrink_200_200") if traits.get("photo", True) else None,

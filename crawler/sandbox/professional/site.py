@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from crawler.sandbox.faults import described, target, unnumbered
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
-from crawler.sandbox.professional.expected import content_record, record
-from crawler.sandbox.professional.faults import FAULTS
+from crawler.sandbox.professional.expected import UNREAD_NOTE, content_record, record
+from crawler.sandbox.professional.faults import BROKEN_LINKED_DATA, FAULTS
 from crawler.sandbox.professional.people import RENAMED, MemberFactory
 
 if TYPE_CHECKING:
@@ -138,7 +138,11 @@ class Site:
         if "username" in params:
             name = str(params["username"])
             return content_record(self.member(_slug(name) or unquote(name)))
-        return record(self.member(_slug(str(params["url"]))))
+        slug = _slug(str(params["url"]))
+        expected = record(self.member(slug))
+        if slug in BROKEN_LINKED_DATA:
+            expected["data_availability"]["note"] = UNREAD_NOTE
+        return expected
 
 
 def _slug(path: str) -> str:

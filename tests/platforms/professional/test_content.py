@@ -24,6 +24,7 @@ from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS
 
 SITE = "https://www.linkedin.com"
 HEAD = f'<link rel="canonical" href="{SITE}/in/x"><h1 class="top-card-layout__title">Jo</h1>'
+SUBHEADER = "profile-info-subheader"
 # Fields of specification 2.4 that no profile page shows. They are always empty.
 NEVER_SHOWN_IN_POSTS = {
     *("age_restriction_status", "author_id", "content_language", "first_comment", "mentions"),
@@ -258,3 +259,25 @@ def test_both_scrapers_read_the_author_of_a_card_alike() -> None:
     assert [(row["author"], row["author_url"]) for row in flat] == expected
     posts = [(post["author_name"], post["author_username"]) for post in read(body)["posts"]]
     assert posts == [("Jo", "x"), ("Ana", "ana"), ("", "z")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "followers", "unread"),
+    [
+        ("12.345 Follower:innen", 12_345, []),
+        ("41M followers", 41_000_000, []),
+        ("10 k abonnés", None, ["profile.follower_count: unknown"]),
+        ("12 B takipçi", None, ["profile.follower_count: unknown"]),
+    ],
+)
+def test_a_number_of_followers_that_cannot_be_read_is_a_warning(
+    shown: str, followers: int | None, unread: list[str]
+) -> None:
+    group = f'<div class="not-first-middot"><span>{shown}</span><span>500+ relations</span></div>'
+    top = f'<section class="top-card-layout"><h1 class="top-card-layout__title">Jo</h1><div class="{SUBHEADER}">{group}'
+    body = f'<link rel="canonical" href="{SITE}/in/x">{top}</div></section>'.encode()
+    response = HttpResponse(f"{SITE}/in/x", body, headers={"Content-Type": "text/html; charset=utf-8"})
+    found = ContentPage(response=response, page_params=PageParams({"slug": "x"}))
+    profile = asyncio.run(found.to_item())["profile"]
+    assert (profile["subscriber_count_text"], profile["follower_count"]) == (shown, followers)
+    assert [str(each) for each in found.unread if each.path.startswith("profile.")] == unread

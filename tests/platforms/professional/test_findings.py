@@ -38,7 +38,12 @@ MEMBER_NODE: dict[str, Any] = {
     "@type": "Person",
     "name": "X",
     "url": f"{SITE}/in/x",
-    "address": {"addressCountry": "NL"},
+    "address": {"addressCountry": "NL", "addressLocality": "Delft"},
+    "image": {"contentUrl": GHOST},
+    "interactionStatistic": [],
+    "memberOf": [],
+    "jobTitle": [],
+    "awards": [],
     "worksFor": [],
     "alumniOf": [],
     "knowsLanguage": [],
@@ -469,6 +474,21 @@ def test_a_section_that_no_other_source_fills_is_reported() -> None:
     page = masked_page("Acme|***|", {}, about=section)
     item = asyncio.run(page.to_item())
     assert (item["about"], [str(each) for each in page.unread]) == ("", ["about[]: missing, not collected"])
+    assert "could not be read" in item["data_availability"]["note"]
+
+
+def test_broken_linked_data_of_a_masked_page_is_reported() -> None:
+    """The masked list has only the first positions: the others, and all places, are in the linked data."""
+    employers = [employer(f"Firm {number}", location="Delft") for number in range(10)]
+    titles = ["***"] * len(employers)
+    whole = masked_page("Firm 0|***|", {"worksFor": employers, "jobTitle": titles})
+    assert len(asyncio.run(whole.to_item())["experience"]) == 10
+    assert whole.unread == []
+    body = whole.response.text
+    end = body.index("</script>")
+    page = page_of(body[: end - 20] + body[end:])
+    item = asyncio.run(page.to_item())
+    assert (len(item["experience"]), [str(each) for each in page.unread]) == (1, ["linked_data[]: type, not collected"])
     assert "could not be read" in item["data_availability"]["note"]
 
 
