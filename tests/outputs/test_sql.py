@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from crawler.outputs.columns import column_type_of_models, record_paths
-from crawler.outputs.sql import Database, DatabaseError, ScraperTables
+from crawler.outputs.sql import BEGIN, Database, DatabaseError, ScraperTables
 from crawler.outputs.sql_feed import split_password, without_passwords
 from crawler.platforms.model import Mark, Model, Rows
 from crawler.platforms.retail.schema import CategoryParams
@@ -336,6 +336,31 @@ def test_concurrent_writers(url: str) -> None:
     assert errors == []
     db = Content(url)
     assert db.rows("shop_shelf_v1_goods", "id", "likes") == [(key, 4) for key in sorted(str(n) for n in range(60))]
+    db.close()
+
+
+def test_a_write_waits_for_other_processes_for_a_bounded_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.outputs.sql.WAIT_SECONDS", 0.1)
+    monkeypatch.setitem(BEGIN, "postgresql", BEGIN["postgresql"].replace("60s", "100ms"))
+    db = Content(url)
+    lock = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7403811)"}[db.engine.name]
+    with db.engine.connect() as other:
+        other.exec_driver_sql(lock)
+        with pytest.raises(DatabaseError, match="lock"):
+            db.write(things({"id": "a"}))
+    db.write(things({"id": "b"}))
+    assert db.rows("shop_shelf_v1_goods", "id") == [("b",)]
+    db.close()
+
+
+def test_a_lost_connection_is_opened_again(postgresql_store: str) -> None:
+    db = Content(postgresql_store)
+    db.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND"
+        " pid <> pg_backend_pid()"
+    )
+    db.write(things({"id": "a"}))
+    assert db.rows("shop_shelf_v1_goods", "id") == [("a",)]
     db.close()
 
 
