@@ -57,21 +57,24 @@ Alarm = Literal["layout", "shell", ""]
 neither.
 """
 
-UNSTATED_REASONS = frozenset(
+READABLE_REASONS = frozenset(
     {
+        "filter_ignored",
         "null_post",
         "null_rows",
         "null_user",
     }
 )
-"""Reasons of an ``ExtractionFailed``: the result of the platform's query is null, and nothing says why.
+"""Reasons of an ``ExtractionFailed``: the result of the platform's query is null, and nothing says why; or the platform
+ignored a filter.
 
-The page is downloaded once more. A second null says nothing about the layout, nor about the target.
+Nothing in the response is unread: it says nothing about the layout, nor about the target.
 """
 OTHER_FORM_REASONS = frozenset(
     {
         "bad_request",
         "incomplete",
+        "null_post",
         "stub",
         "unknown_alert",
         "unknown_form",
@@ -80,6 +83,7 @@ OTHER_FORM_REASONS = frozenset(
 """Reasons of an ``ExtractionFailed``: the response is readable, but is not the form of answer that has the data.
 
 A second download would return the same: a message without a recorded meaning, a thin page, a refused form of request.
+Instead of a null post, the post's embed page is requested.
 """
 SHELL = "throttled_shell"
 """Reason of an ``UpstreamRateLimited``: the right page without the result of any query.
@@ -350,7 +354,7 @@ class ExtractionFailed(UpstreamError):
 
     @property
     def alarm(self) -> Alarm:
-        return "" if self.reason in UNSTATED_REASONS | OTHER_FORM_REASONS else "layout"
+        return "" if self.reason in READABLE_REASONS | OTHER_FORM_REASONS else "layout"
 
 
 class UpstreamRateLimited(UpstreamError):

@@ -9,7 +9,7 @@ import pytest
 
 import crawler.settings
 from crawler.components import ESSENTIAL
-from crawler.errors import OTHER_FORM_REASONS, UNSTATED_REASONS, ExtractionFailed, ScrapeError
+from crawler.errors import OTHER_FORM_REASONS, READABLE_REASONS, ExtractionFailed, ScrapeError
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
 from crawler.sandbox.server import PLATFORMS
@@ -50,9 +50,9 @@ def test_the_table_of_reasons_matches_their_consequences() -> None:
         documented |= dict.fromkeys(re.findall(r"\w+", cell) if cell != "any other" else [cell], consequences)
     for reason, (repeated, kept, counted) in documented.items():
         assert (repeated == "yes") is (reason not in OTHER_FORM_REASONS), reason
-        assert kept.startswith("yes") is (reason not in UNSTATED_REASONS | {"incomplete"}), reason
+        assert kept.startswith("yes") is (reason not in READABLE_REASONS | {"incomplete"}), reason
         assert (counted == "yes") is (ExtractionFailed("", reason=reason).alarm == "layout"), reason
-    assert documented.keys() - {"any other"} == UNSTATED_REASONS | OTHER_FORM_REASONS
+    assert documented.keys() - {"any other"} == READABLE_REASONS | OTHER_FORM_REASONS
 
 
 def test_the_readme_names_scrapers_that_exist() -> None:

@@ -17,7 +17,7 @@ from crawler.downloads.platform_lanes import Lanes
 from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
     OTHER_FORM_REASONS,
-    UNSTATED_REASONS,
+    READABLE_REASONS,
     EgressFailed,
     ExtractionFailed,
     ScrapeError,
@@ -174,7 +174,7 @@ class PageSpider(Spider):
             if again is None:
                 counted = UpstreamError("") if error.reason in page.token_reasons else error
                 await self.lanes.count(target, source, counted, page.response.status)
-                if isinstance(error, ExtractionFailed) and error.reason not in UNSTATED_REASONS:
+                if isinstance(error, ExtractionFailed) and error.reason not in READABLE_REASONS:
                     self.keep(page, request, error)
                 raise
         else:

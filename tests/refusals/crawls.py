@@ -15,6 +15,7 @@ from crawler.registry import scrapers, spiders
 from crawler.targets.parser import TargetParser
 from scripts import captures
 from tests import crawls, forks
+from tests.microblog_pages import timeline_of
 from tests.refusals.log import ENABLED
 from tests.refusals.server import Page, Replay, replaying
 
@@ -93,16 +94,29 @@ MAIN = {
 """The source of the first request of a target."""
 
 
-MADE = {("microblog", "null-user"): ("user", b'{"data": {"user": {"result": null}}}')}
+_NULL_ROW = {"itemType": "TimelineTweet", "tweet_results": {"result": None}}
+_NULL_ROWS = [{"entryId": "tweet-9", "content": {"entryType": "TimelineTimelineItem", "itemContent": _NULL_ROW}}]
+MADE = {
+    ("microblog", "null-user"): ("user", b'{"data": {"user": {"result": null}}}'),
+    ("microblog", "null-rows"): ("timeline", timeline_of({"type": "TimelineAddEntries", "entries": _NULL_ROWS})),
+}
 """Platform and name of pages that neither were recorded nor are faults of the simulated platform: source and body."""
 
 
+TARGETS: dict[tuple[str, str], dict[str, Any]] = {
+    ("retail", "filter-ignored"): {"cat_id": "880006", "min_price": 20, "max_price": 30},
+}
+"""Platform and name of targets of the simulated platform that are refused although no fault is named after them."""
+
+
 def simulated(platform: str, fault: str) -> Refusal:
-    """Return the refusal of a fault of the simulated platform, or of a page in ``MADE``."""
+    """Return the refusal of a fault of the simulated platform, of a target, or of a page in ``MADE``."""
     if (platform, fault) in MADE:
         source, body = MADE[platform, fault]
         params, others = PARAMS[platform](body.decode(), source, fault.replace("-", "_"))
         return Refusal(fault, platform, params, Page(source, body, others=others))
+    if (platform, fault) in TARGETS:
+        return Refusal(fault, platform, TARGETS[platform, fault])
     site = import_module(f"crawler.sandbox.{platform}.site").Site()
     return Refusal(fault, platform, site.catalogue()["faults"][fault]["params"])
 

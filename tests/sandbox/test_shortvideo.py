@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from crawler.sandbox.protocol import FakeRequest
-from crawler.sandbox.shortvideo.page import SCRIPT, signature
-from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, RESULTS, Site
+from crawler.sandbox.shortvideo.page import RESULTS, SCRIPT, signature
+from crawler.sandbox.shortvideo.site import FAULTS, PAGE_SIZE, Site
 
 AGENT = "Browser/1.0"
 

@@ -37,15 +37,15 @@ CHALLENGE_MARKS = (
     "cf-browser-verification",
     "<title>Attention Required! | Cloudflare</title>",
 )
-RATE_LIMIT_PREFIXES = ("Rate limit exceeded", "429 Too Many Requests")
-"""The beginnings of the platform's plain-text messages about a rate limit."""
+RATE_LIMIT_PREFIXES = ("rate limit exceeded", "429 too many requests")
+"""The beginnings of the platform's messages about a rate limit, in lower case and with blanks between the words."""
 
 _LOGIN_TITLE = re.compile(r"<title[^>]{0,200}+>\s*Log in to X")
 
 
 def is_rate_limit_text(body: str) -> bool:
-    """Whether a response body is one of the platform's plain-text messages for a rate limit."""
-    return body.strip().startswith(RATE_LIMIT_PREFIXES)
+    """Whether a response body, or the message of an error, is one of the platform's messages about a rate limit."""
+    return body[:100].strip().casefold().replace("_", " ").startswith(RATE_LIMIT_PREFIXES)
 
 
 @attrs.define(slots=False)
@@ -305,7 +305,7 @@ class ApiPage(MicroblogPage):
         message = text(error.get("message"))[:200]
         if code == 34 and status == 404:
             return self._stale_error()
-        if code == 88:
+        if code == 88 or is_rate_limit_text(message):
             return rate_limited(self)
         if code == 336:
             flags = [["features", name] for name in dict.fromkeys(_FLAG.findall(text(error.get("message"))))]

@@ -65,17 +65,17 @@ GATING_REASONS: dict[int | None, str] = {2: "region_gate", 3: "age_gate"}
 MAX_MESSAGE_BYTES = 500
 """Only a response with fewer bytes can be one of the platform's plain-text messages."""
 
-# Words and error codes in the platform's refusals, with the error class and the reason that they mean. The codes are
-# known from other projects, such as gallery-dl.
+# Words and error codes in the platform's refusals, with the error class and the reason that they mean. Between words,
+# the platform writes blanks or underscores. The codes are known from other projects, such as gallery-dl.
 _MESSAGES: tuple[tuple[tuple[str, ...], type[ScrapeError], str], ...] = (
     (("wait a few minutes", "rate limit", "1675004"), UpstreamRateLimited, "rate_limited"),
-    (("checkpoint_required", "challenge_required", "feedback_required"), UpstreamBlocked, "challenge"),
+    (("checkpoint required", "challenge required", "feedback required"), UpstreamBlocked, "challenge"),
     (("age-restricted",), TargetRestricted, "age_gate"),
     (("in your region", "in your country"), TargetRestricted, "region_gate"),
     (("available to everyone", "restricted"), TargetRestricted, "sensitive"),
     (("logged out query",), ExtractionFailed, "gated_query"),
     (("secfetch policy", "useragent mismatch", "1357004"), UpstreamBlocked, "bad_client"),
-    (("login_required", "1357001"), UpstreamBlocked, "login_wall"),
+    (("login required", "1357001"), UpstreamBlocked, "login_wall"),
     (("media not found", "does not exist", "4630001"), TargetNotFound, "not_found"),
 )
 
@@ -143,6 +143,16 @@ def holds_data(data: Any) -> bool:
     return any(value not in (None, [], {}) for value in data.values()) if isinstance(data, dict) else bool(data)
 
 
+def keys_of(result: dict[str, Any]) -> set[str]:
+    """Return the keys in the ``data`` of a query's result, and those that the paths of its errors begin with."""
+    paths = (each.get("path") for each in dicts(result.get("errors")))
+    data = result.get("data")
+    return {
+        *(data if isinstance(data, dict) else ()),
+        *(text(path[0]) for path in paths if isinstance(path, list) and path),
+    }
+
+
 def route_of(body: bytes) -> str:
     """Return the page's route name, or the name of its trace policy, or ""."""
     found = _ROUTE.search(body) or _POLICY.search(body)
@@ -205,7 +215,13 @@ def raise_for_login(mark: list[Detail]) -> NoReturn:
 
 def is_refusal(body: str) -> bool:
     """Whether a response that is neither HTML nor JSON is one of the platform's plain-text messages."""
-    return len(body) < MAX_MESSAGE_BYTES and any(word in body.casefold() for words, _, _ in _MESSAGES for word in words)
+    return len(body) < MAX_MESSAGE_BYTES and _meaning(body) is not None
+
+
+def _meaning(message: str) -> tuple[type[ScrapeError], str] | None:
+    """Return the error class and the reason that a message means, or None for any other message."""
+    folded = message.casefold().replace("_", " ")
+    return next(((error, reason) for words, error, reason in _MESSAGES if any(map(folded.__contains__, words))), None)
 
 
 def _raise_for_message(payload: dict[str, Any]) -> None:
@@ -230,11 +246,10 @@ def raise_for_rate_limit(mark: list[Detail]) -> NoReturn:
 
 
 def _raise_for_words(message: str, about: str, *loc: str | int) -> None:
-    folded = message.casefold()
-    for words, error, reason in _MESSAGES:
-        if any(word in folded for word in words):
-            stated = f"The platform refused the request: {(about or message)[:300]}"
-            raise error(stated, reason=reason, details=quoted(message, *loc, "message"))
+    if found := _meaning(message):
+        error, reason = found
+        stated = f"The platform refused the request: {(about or message)[:300]}"
+        raise error(stated, reason=reason, details=quoted(message, *loc, "message"))
 
 
 def raise_for_ruling(ruling: Ruling | None) -> None:

@@ -18,7 +18,9 @@ _SIZE = re.compile(r"(?P<url>\S{1,4000}) (?P<width>[0-9]{1,5})w")
 
 
 def raise_for_broken(body: bytes) -> None:
-    """Raise an error if the embed page states that it is broken. Three such pages are known from other projects.
+    """Raise an error if the embed page states that it is broken.
+
+    Another project has recorded such a page, in 2026-09, for a shortcode that does not exist (status 200).
 
     Raises:
         TargetNotFound: the post does not exist, or is private.

@@ -16,7 +16,7 @@ from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
 from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
-from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_of
+from crawler.platforms.photoapp.link import HOSTS, link_of_path
 from crawler.platforms.photoapp.payload import Answer, Embedded, Gated, Post, Reels
 from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
 from crawler.reading.json import all_dicts, decode, dig
@@ -55,13 +55,13 @@ class PhotoPage(PlatformPage):
         """Raise the error for a response without data. ``keys``: the keys under which the data was expected."""
         body: bytes = self.response.body
         results = blocks.query_results(body, self.document)
+        # If another result has data, a result without data may be of another query: the post may have another key.
+        is_empty = not any(blocks.holds_data(each.get("data")) for each in results)
         for each in results:
-            data = each.get("data")
-            if not data or not isinstance(data, dict) or any(key in data for key in keys):
+            if is_empty or not blocks.keys_of(each).isdisjoint(keys):
                 blocks.raise_for_query_errors(each)
         found = [each for key in keys for each in self.objects(key)]
-        stated = [each["data"] for each in results if "data" in each]
-        if found or None in stated or (stated and not any(map(blocks.holds_data, stated))):
+        if found or (is_empty and any("data" in each for each in results)):
             blocks.raise_for_null(keys[0])
         has_results = self.document is None and (bool(results) or blocks.QUERY in body)
         blocks.raise_for_shell(self.response, shortcode, keys[0], has_results=has_results)
@@ -83,11 +83,6 @@ class Found(NamedTuple):
     identity: Identity
     gated: Gated | None = None
     """The object that contains the post on the logged-out page."""
-
-    @property
-    def code(self) -> str:
-        """The shortcode, "" if it is unknown."""
-        return shortcode_of(self.identity.code)
 
 
 @attrs.define(slots=False)
@@ -185,8 +180,11 @@ class PostPage(PhotoPage):
         requested, other, withheld = self._requested_code, "", None
         for answer in self._answers():
             for each in _posts(answer):
-                if requested and each.code not in {"", requested}:  # a post without a code may be the requested one
-                    other = other or each.code
+                if requested and each.identity.code not in {
+                    "",
+                    requested,
+                }:  # without a code, it may be the requested one
+                    other = other or each.identity.code
                 elif each.post is not None:
                     return each
                 else:

@@ -48,9 +48,11 @@ def identity_of(codes: Sequence[str | None], ids: Iterable[Id | None]) -> Identi
     True
     >>> identity_of([None], ["3999310043081137024_787132"])
     Identity(code='DeAZ0uAgNuA', pk='3999310043081137024', contradicts=False)
+    >>> identity_of(["DeAZ0uAgNuA" + 28 * "x"], ["3999310043081137024"]).code
+    'DeAZ0uAgNuA'
     """
     numbers = [str(each).removeprefix("POLARIS_").partition("_")[0] for each in ids if each is not None]
-    coded = {each: id_of_code(shortcode_of(each)) for each in codes if each}
+    coded = {code: id_of_code(code) for code in (shortcode_of(each) for each in codes if each)}
     code, pk = next((stated for stated in coded.items() if stated[1]), ("", ""))
     if not code:
         code = next(filter(None, map(code_of_id, numbers)), "")

@@ -25,7 +25,7 @@ from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.payload import Failure
 from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
-from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
+from crawler.platforms.videosite.schema import TABS
 from crawler.reading.contract import C
 from crawler.reading.json import assigned_block, is_json
 from crawler.reading.reader import read
@@ -87,12 +87,11 @@ class VideositePage(PlatformPage):
     def validate_input(self) -> None:
         """Raise an error for a failed or blocked response, or for an error that the platform reports in it.
 
-        Raises: TargetNotFound: the status is 404 or 410, or 400 for a malformed id; or the error code in the body is
-        404, or the body is a 404 page. UpstreamBlocked: the status or the error code means a block, the body is empty,
-        or the response is the cookie consent page. UpstreamRateLimited: the status or the error code is 429, or the
-        response is the CAPTCHA page for unusual traffic. UpstreamError: any other status that is not a success, or any
-        other error code. ExtractionFailed: any other status 400; or the body begins like a JSON error, but is not valid
-        JSON.
+        Raises: TargetNotFound: the status is 404 or 410, the error code in the body is 404, or the body is a 404 page.
+        UpstreamBlocked: the status or the error code means a block, the body is empty, or the response is the cookie
+        consent page. UpstreamRateLimited: the status or the error code is 429, or the response is the CAPTCHA page for
+        unusual traffic. UpstreamError: any other status that is not a success, or any other error code.
+        ExtractionFailed: status 400; or the body begins like a JSON error, but is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
             raise self._bad_request_error()
@@ -101,11 +100,7 @@ class VideositePage(PlatformPage):
         self._raise_for_reported_errors()
 
     def _bad_request_error(self) -> ScrapeError:
-        """Return the error for a response with status 400. Only if the requested id is malformed, the id is wrong."""
-        channel = text(self.page_params.get("channel"))
-        if channel and not re.fullmatch(CHANNEL_ID, channel):
-            details = quoted(("channel",), channel)
-            return TargetNotFound("The platform rejected the channel id.", details=details, reason="invalid_id")
+        """Return the error for a response with status 400."""
         message = "The platform rejected the request as invalid (400)."
         return ExtractionFailed(message, details=quoted(("error", "code"), "400"), reason="bad_request")
 

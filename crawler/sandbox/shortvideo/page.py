@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 fill = Fragments(__file__)
 
 SCRIPT = "/static/search.js"
+RESULTS, OTHER_RESULTS = "/api/search/photo/full/", "/api/search/photo/v2/"
+"""The paths of the API call for results: the usual one, and that of the fault ``unknown-path``."""
 
 SEARCH_SCRIPT = Path(__file__).with_name("search.js").read_bytes()
 """The search page's script. It fetches the results, signs each call, and shows the dialogs."""
@@ -57,6 +59,7 @@ def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeReque
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
     origin = "" if keyword == "no-script" else f"{request.scheme}://localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
+    context["path"] = OTHER_RESULTS if keyword == "unknown-path" else RESULTS
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
     state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
     block = orjson.dumps(state).replace(b"</", b"<\\/").decode()

@@ -69,7 +69,7 @@
       "X-Bogus": sign([context.nonce, keyword, offset, navigator.userAgent].join("|")),
     });
     try {
-      const call = fetch(`/api/search/photo/full/?${query}`);
+      const call = fetch(`${context.path}?${query}`);
       if (inFlight) showOverlay();
       const answer = await (await call).json();
       answers += 1;

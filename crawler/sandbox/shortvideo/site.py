@@ -14,6 +14,7 @@ from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo import record as shortvideo_record
 from crawler.sandbox.shortvideo import web as shortvideo_web
 from crawler.sandbox.shortvideo.faults import FAULTS, OVERLAYS
+from crawler.sandbox.shortvideo.page import OTHER_RESULTS, RESULTS
 from crawler.sandbox.shortvideo.world import LONG, Posts
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAULTS", "Site"]
 
-RESULTS = "/api/search/photo/full/"
+CALLS = (RESULTS, OTHER_RESULTS)
 PAGE_SIZE = 12
 """The number of new rows in a response to the page's API call. The last response may have fewer."""
 
@@ -55,7 +56,7 @@ class Site(Posts):
         """Return the fault that the search's keywords select for this kind of request (the page or its API call)."""
         if request.path == "/search/photo":
             return shortvideo_faults.page_fault(request.args.get("q", ""))
-        if request.path == RESULTS and self._is_signed(request):
+        if request.path in CALLS and self._is_signed(request):
             return shortvideo_faults.call_fault(request.args.get("keyword", ""), int(request.args["offset"]))
         return None
 
@@ -68,7 +69,7 @@ class Site(Posts):
             keyword = request.args.get("q", "")
             overlay = OVERLAYS.get(unnumbered(keyword, FAULTS))
             return 200, {}, shortvideo_page.search(keyword, self.nonce(keyword), overlay, request, self.light)
-        if request.path == RESULTS:
+        if request.path in CALLS:
             return self._results(request)
         if request.path == "/clicked":
             self.clicks[f"{request.args['q']}: {request.args['kind']}"] += 1

@@ -134,6 +134,9 @@ def test_the_shortcode_of_the_preview_tags(tag: bytes, code: str | None) -> None
         (b'{"error":1357004}', 200, "UPSTREAM_BLOCKED", "bad_client"),
         (b'{"data":null,"errors":[{"code":1357004,"message":"x"}]}', 200, "UPSTREAM_BLOCKED", "bad_client"),
         (b'{"errors":[{"message":"Rate limit exceeded"}]}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"data":null,"errors":[{"message":"rate_limit_exceeded"}]}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b'{"errors":[{"code":"RATE_LIMIT_EXCEEDED"}]}', 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
+        (b"rate_limit_exceeded", 200, "UPSTREAM_RATE_LIMITED", "rate_limited"),
         (
             b'{"data":{"xig_polaris_media":{"if_not_gated_v2":{"code":"x"}}}}',
             200,

@@ -97,6 +97,28 @@ def test_a_result_under_an_unknown_key_is_not_a_throttled_page(post: dict[str, A
     assert (error.reason, error.details[0]["loc"]) == ("blind", ["xig_polaris_media"])
 
 
+@pytest.mark.parametrize(
+    ("other", "code", "reason"),
+    [
+        ({"data": None}, "EXTRACTION_FAILED", "blind"),
+        ({"data": {"viewer": None}}, "EXTRACTION_FAILED", "blind"),
+        ({"data": None, "errors": [{"message": "field_exception"}]}, "EXTRACTION_FAILED", "blind"),
+        (
+            {"data": None, "errors": [{"message": "field_exception", "path": ["xig_polaris_media"]}]},
+            "TARGET_NOT_FOUND",
+            "missing_or_private",
+        ),
+        ({"data": {"xig_polaris_media": None}}, "EXTRACTION_FAILED", "null_post"),
+    ],
+)
+def test_a_null_result_of_another_query_says_nothing_about_the_post(
+    other: dict[str, Any], code: str, reason: str
+) -> None:
+    post = {"result": {"data": {"new_root": {"code": EXAMPLE}}}}
+    error = error_of(page_of(html({"require": [post, {"result": other}]})))
+    assert (error.code, error.reason) == (code, reason)
+
+
 @pytest.mark.parametrize("cut", [None, [], {"other": 1}])
 def test_a_page_that_names_a_query_without_its_result_is_not_a_throttled_page(cut: Any) -> None:
     """The result is null or has moved: pages for throttled visitors name no query."""
