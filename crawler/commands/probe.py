@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +16,7 @@ from crawler.commands.crawl import check_arguments
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values, named_values, scraper_named
 from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
 from crawler.probe import every
 from crawler.probe.nulls import EmptyField, empty_fields
@@ -25,13 +27,11 @@ from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
     from crawler.spiders.base import PlatformSpider
 
 
 class Command(CheckedCommand):
-    """Fetch one live target: report sources, times and empty fields; save responses as fixtures.
+    """Fetch one live target through each egress: report sources, times and empty fields; save responses as fixtures.
 
     Exit codes: 0 if the target has data, 4 for a typed error, 2 for wrong use, 1 if the run itself failed. With --all:
     0 if all targets have all of their data, 4 if a target or a source failed, or a part of a page was unread.
@@ -68,39 +68,51 @@ class Command(CheckedCommand):
             raise UsageError("Expected one scraper: scrapy probe <scraper>")
         scraper = scraper_named(args[0])
         params = named_values(opts.params, "Params") or _as_arguments(scraper.example)
-        crawler, recorder = self._crawl(scraper, params)
+        recorders = self._crawl(scraper, params)
         self.crawler_process.start()
-        if recorder.outcome is None:
-            self.fail("The run failed before the target had an outcome; see the log.")
-            return
-        print("\n".join(report(recorder, params)))
-        if opts.save:
-            origins = cast("PlatformSpider", crawler.spider).allowed_origins
-            scrubber = Scrubber(keep=opts.keep, origins=dict.fromkeys(origins, platforms()[scraper.platform].origin))
-            for path, note in recorder.save(opts.save, scrubber):
-                print(f"saved      {path}{f' ({note})' if note else ''}")
-            print("Review the fixtures before you share them: they still contain names and texts of people.")
-        self.exitcode = SOME_FAILED if recorder.outcome.error else ALL_HAVE_DATA
+        self.exitcode = ALL_HAVE_DATA
+        for recorder in recorders:
+            if recorder.outcome is None:
+                self.fail("The run failed before the target had an outcome; see the log.")
+                return
+            print("\n".join(report(recorder, params)))
+            if opts.save:
+                self._save(recorder, opts)
+            if recorder.outcome.error:
+                self.exitcode = SOME_FAILED
 
-    def _crawl(self, scraper: Scraper, params: dict[str, str]) -> tuple[Crawler, Recorder]:
-        """Prepare the crawl of one target. The crawl runs when ``crawler_process`` is started.
+    def _save(self, recorder: Recorder, opts: argparse.Namespace) -> None:
+        origins = cast("PlatformSpider", recorder.crawler.spider).allowed_origins
+        public = platforms()[recorder.scraper.platform].origin
+        for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep, origins=dict.fromkeys(origins, public))):
+            print(f"saved      {path}{f' ({note})' if note else ''}")
+        print("Review the fixtures before you share them: they still contain names and texts of people.")
+
+    def _crawl(self, scraper: Scraper, params: dict[str, str]) -> list[Recorder]:
+        """Prepare the crawls of one target, one through each egress of its platform.
+
+        The crawls run when ``crawler_process`` is started.
 
         Raises:
             UsageError: the params are not valid for the scraper.
         """
         with wrong_use(ValueError, WrongTargetsError):
             check_arguments(spider_for(scraper), {"scraper": scraper.name, **params}, self.settings)
-        crawler = self.crawler_process.create_crawler(spider_for(scraper))
-        recorder = Recorder(crawler, scraper)
-        self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
-        return crawler, recorder
+        recorders = []
+        for egress in egresses_of(scraper.platform, self.settings):
+            crawler = self.crawler_process.create_crawler(spider_for(scraper))
+            use_only(egress, crawler.settings)
+            recorders.append(Recorder(crawler, scraper, egress))
+            self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
+        return recorders
 
     def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
         with wrong_use(OSError, ValueError):
             targets = every.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
-        recorders = [self._crawl(find_scraper(name), _as_arguments(params))[1] for name, params in targets.items()]
+        each = (self._crawl(find_scraper(name), _as_arguments(params)) for name, params in targets.items())
+        recorders = list(chain.from_iterable(each))
         self.crawler_process.start()
         for recorder in recorders:
             print("\n".join(every.table(recorder)))
@@ -119,7 +131,8 @@ def report(recorder: Recorder, params: dict[str, Any]) -> list[str]:
     outcome, scraper = recorder.outcome, recorder.scraper
     assert outcome is not None
     arguments = " ".join(f"{name}={value}" for name, value in params.items())
-    lines = [f"{scraper.name}  {arguments}", f"outcome    {outcome.code} after {outcome.duration_ms / 1000:.2f} s"]
+    lines = [f"{scraper.name}  {arguments}", f"egress     {recorder.egress}"]
+    lines.append(f"outcome    {outcome.code} after {outcome.duration_ms / 1000:.2f} s")
     sources = [download.page.source for download in recorder.downloads if download.page]
     lines.append(f"sources    {', '.join(sources) or 'none'}")
     lines += [f"request {n}  {_line(download)}" for n, download in enumerate(recorder.downloads, 1)]

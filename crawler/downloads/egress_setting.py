@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from scrapy.settings import BaseSettings
 
 from crawler import platforms
+from crawler.components import ABOVE_COMMAND_LINE
 from crawler.configuration.setting_types import Budget
 from crawler.platforms.model import first_problem, validation_details
 
@@ -103,6 +104,10 @@ class Egress(_Strict):
     budgets: dict[str, Budget] = Field(default_factory=dict)
     """Platform -> the keys of its budget that differ for this egress from ``PLATFORM_BUDGETS`` and the defaults."""
 
+    def __str__(self) -> str:
+        """The name and the address of the proxy, without credentials."""
+        return f"{self.name} ({self.proxy.url})" if self.proxy else self.name
+
     @property
     def key(self) -> str:
         """The egress's suffix in the keys of shared limits: ``@`` and its name, or "" for the direct connection."""
@@ -134,6 +139,14 @@ def egresses(settings: BaseSettings) -> tuple[Egress, ...]:
     if not value:
         return (DIRECT,)
     return _parse(value if isinstance(value, str) else orjson.dumps(value).decode())
+
+
+def use_only(egress: Egress, settings: BaseSettings) -> None:
+    """Remove all other egresses from the setting, so that a crawl uses this one or fails."""
+    if value := settings.get(SETTING):
+        entries = _decoded(value) if isinstance(value, str) else value
+        only = [each for each in entries if each["name"] == egress.name]
+        settings.set(SETTING, only, priority=ABOVE_COMMAND_LINE)  # Scrapy sets options again when the crawl starts
 
 
 def check_egresses(settings: BaseSettings) -> None:

@@ -30,7 +30,7 @@ from twisted.internet.interfaces import IStreamClientEndpoint
 from crawler.downloads.connection_limits import LimitedEndpoint
 from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.tunnel import ProxyError, check
+from crawler.downloads.tunnel import ProxyError, problem_of
 from crawler.errors import EgressFailed
 from crawler.targets.shutdown import Closing
 
@@ -115,8 +115,8 @@ class HttpHandler(HTTP11DownloadHandler):
             return egress_failed(egress.name, str(error) if isinstance(error, ProxyError) else why)
         url = urlsplit(request.url)
         origin = f"{url.scheme}://{url.netloc}"
-        result = await check(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
-        return egress_failed(egress.name, result.problem) if result.problem else None
+        problem = await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
+        return egress_failed(egress.name, problem) if problem else None
 
 
 def _through(egress: Egress, request: Request) -> Request:

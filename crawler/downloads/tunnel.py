@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from crawler.downloads.egress_setting import Egress, Proxy
@@ -14,8 +13,6 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[str, int], Awaitable[Connection]]
 """A function that opens a TCP connection. Arguments: a host name or an address, and a port."""
 
-CHECK_SECONDS = 10.0
-"""Maximum duration in seconds of a check of one egress for one platform by ``scrapy egress check``."""
 PORTS = {"http": 80, "https": 443}
 """Scheme of a URL -> its default port."""
 
@@ -71,46 +68,31 @@ def through(egress: Egress) -> Connect:
     return asyncio.open_connection
 
 
-@dataclass(frozen=True)
-class Check:
-    """The result of a check of an egress: why the connection failed, or how long it took."""
+async def problem_of(egress: Egress, origin: str, *, verify: bool, seconds: float) -> str:
+    """Return why no connection to an origin can be opened through an egress, with TLS for ``https``; "" if it can.
 
-    problem: str
-    """Why the connection failed; empty if it succeeded."""
-    seconds: float = 0.0
-    """How long the successful connection took; 0 if it failed."""
-    tls: str = ""
-    """The version of TLS, such as ``TLSv1.3``; empty for an origin without TLS."""
-
-
-async def check(egress: Egress, origin: str, *, verify: bool = True, seconds: float = CHECK_SECONDS) -> Check:
-    """Open a connection to an origin through an egress, with TLS for ``https``, and close it. Send no request.
-
-    ``verify``: whether an invalid certificate is a failure. ``seconds``: the timeout.
+    No request is sent. ``verify``: whether an invalid certificate is a failure. ``seconds``: the timeout.
     """
-    loop = asyncio.get_running_loop()
     url = urlsplit(origin)
-    started = loop.time()
     try:
         async with asyncio.timeout(seconds):
             _, writer = await through(egress)(url.hostname or "", url.port or PORTS[url.scheme])
             try:
-                version = await _start_tls(writer, url.hostname, verify=verify) if url.scheme == "https" else ""
+                if url.scheme == "https":
+                    await _start_tls(writer, url.hostname, verify=verify)
             finally:
                 writer.close()
     except TimeoutError:
-        return Check(f"no connection within {seconds:g} s")
+        return f"no connection within {seconds:g} s"
     except ssl.SSLError as error:
-        return Check(f"TLS failed: {error.reason or type(error).__name__}")
+        return f"TLS failed: {error.reason or type(error).__name__}"
     except OSError as error:
-        return Check(str(error) if isinstance(error, ProxyError) else f"cannot connect: {_os_message(error)}")
-    return Check("", loop.time() - started, version)
+        return str(error) if isinstance(error, ProxyError) else f"cannot connect: {_os_message(error)}"
+    return ""
 
 
-async def _start_tls(writer: asyncio.StreamWriter, host: str | None, *, verify: bool) -> str:
+async def _start_tls(writer: asyncio.StreamWriter, host: str | None, *, verify: bool) -> None:
     context = ssl.create_default_context()
     if not verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     await writer.start_tls(context, server_hostname=host)
-    version: str = writer.get_extra_info("ssl_object").version()
-    return version

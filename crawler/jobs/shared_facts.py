@@ -299,27 +299,6 @@ class SharedFacts(Facts):
         self._owed = [*self._owed, pending][-MAX_OWED:]
 
 
-def stored_facts(location: str, kind: type[F], groups: Iterable[str]) -> tuple[dict[str, F], float]:
-    """Return the stored facts of a kind by their names, and the time of the database.
-
-    ``groups``: the parts of the names before the first colon.
-
-    Raises:
-        StoreUnavailable: the store is unavailable.
-    """
-
-    def read(session: Session) -> tuple[dict[str, F], float]:
-        rows = [row for each in groups for row in session.rows(OF_SCOPE, scope=scope_of(kind, each))]
-        facts = {key.removeprefix(f"{kind.kind}:"): msgspec.json.decode(data, type=kind) for key, data in rows}
-        return facts, session.now()
-
-    store = Store(location)
-    try:
-        return store.transact_sync(read, write=False)
-    finally:
-        asyncio.run(store.close())
-
-
 def decide(session: Session, batch: Iterable[_Pending], scopes: Iterable[str]) -> _Decided:
     """Make decisions in their order. Also read the facts of ``scopes``, such as breakers opened by other processes."""
     kinds = {each.key: (each.kind, each.name) for each in batch}

@@ -31,7 +31,7 @@ class Platform:
     downloads: int = 1
     """Maximum number of downloads for one target with the default settings, if no download fails."""
     seconds: float = 1.0
-    """Usual duration of a download in seconds, from which ``scrapy egress check`` estimates the targets per hour."""
+    """Usual duration of a download in seconds, from which ``scrapy targets check`` estimates the targets per hour."""
     image_hosts: tuple[str, ...] = ()
     """Hosts of the images in recorded pages; ``*.`` means all subdomains. The console loads images of no other host."""
 

@@ -68,7 +68,8 @@ def table(recorder: Recorder) -> Iterator[str]:
     """Yield the lines about one target: its sources, and each field's null rate."""
     platform, name, outcome = recorder.scraper.platform, recorder.scraper.name, recorder.outcome
     code = outcome.code if outcome else "NO OUTCOME"
-    yield from (f"{platform:13}{name:28}{source}  {code}" for source in _sources(recorder.downloads))
+    through = f"{name} {recorder.egress.key}".rstrip()
+    yield from (f"{platform:13}{through:28}{source}  {code}" for source in _sources(recorder.downloads))
     if outcome is None:
         return
     yield from (f"  STALE ID {name}: {reason}" for name, reason in recorder.stale_ids.items())

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawler.downloads.egress_setting import Egress
     from crawler.spiders.base import PlatformSpider
     from crawler.storage.scrub import Scrubber
     from crawler.targets.target import Scraper
@@ -45,9 +46,11 @@ class Download:
 class Recorder:
     """Records the downloads of a crawler and its first outcome, from the crawler's signals."""
 
-    def __init__(self, crawler: Crawler, scraper: Scraper) -> None:
+    def __init__(self, crawler: Crawler, scraper: Scraper, egress: Egress) -> None:
+        """``egress``: the only egress of the crawler."""
         self.crawler = crawler
         self.scraper = scraper
+        self.egress = egress
         self.downloads: list[Download] = []
         self.outcome: Outcome | None = None
         crawler.signals.connect(self.request_reached_downloader, signals.request_reached_downloader)

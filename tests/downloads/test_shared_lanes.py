@@ -11,9 +11,9 @@ from crawler.errors import (
     Overloaded,
     ScrapeError,
 )
-from crawler.jobs.shared_facts import stored_facts
 from tests.downloads.processes import UNREACHABLE
 from tests.downloads.sending import BLOCK, FAILED, Sending, made, target
+from tests.stored_facts import stored_facts
 
 
 async def test_processes_share_rests_budgets_and_refusals(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
