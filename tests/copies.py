@@ -1,4 +1,4 @@
-"""A copy of the project, whose code a test may change."""
+"""Copies of the project, whose code a test may change."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ from pathlib import Path
 
 from tests.crawls import ROOT
 
+CACHES = shutil.ignore_patterns("__pycache__", "captures")
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    for package in ("benchmarks", "crawler", "docs", "scripts", "tests"):
+        shutil.copytree(ROOT / package, folder / package, ignore=CACHES)
+    for file in (
+        "LICENSE",
+        "README.md",
+        "pyproject.toml",
+        "requirements.txt",
+        "scrapy.cfg",
+        "social_retail_crawler.py",
+    ):
+        shutil.copy(ROOT / file, folder)
+    return folder
+
 
 class ProjectCopy:
     """Runs commands in a copy of the project. The folder of the tests is a link to this project's folder."""
@@ -19,7 +36,7 @@ class ProjectCopy:
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
         self.env = {**os.environ, **env, "PYTHONPATH": str(folder)}
-        shutil.copytree(ROOT / "crawler", folder / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "crawler", folder / "crawler", ignore=CACHES)
         shutil.copy(ROOT / "scrapy.cfg", folder)
         (folder / "tests").symlink_to(ROOT / "tests")
 

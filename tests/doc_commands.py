@@ -35,11 +35,10 @@ def check_block(text: str) -> list[str]:
     Raises:
         AssertionError: a program, an option, a setting, an argument or a file does not exist.
     """
-    new: set[str] = set()
     found = commands(text)
     for program, *arguments in found:
         if program == "scrapy":
-            _check_scrapy(arguments, new)
+            _check_scrapy(arguments)
         elif program.startswith("scripts/"):
             _check_script(program, arguments)
         elif program in {"pip", "python"}:
@@ -73,8 +72,8 @@ def commands(text: str) -> list[list[str]]:
     return found
 
 
-def _check_scrapy(arguments: list[str], new: set[str]) -> None:
-    """Parse a command of Scrapy with its own parser. ``new``: the spiders that the block itself creates."""
+def _check_scrapy(arguments: list[str]) -> None:
+    """Parse a command of Scrapy with its own parser."""
     name, *rest = arguments
     module = f"crawler.commands.{name}"
     command: ScrapyCommand = import_module(module if find_spec(module) else f"scrapy.commands.{name}").Command()
@@ -88,9 +87,7 @@ def _check_scrapy(arguments: list[str], new: set[str]) -> None:
     assert not [each for each in names if each.startswith("-")], f"unknown options: {names}"
     unknown = [key for key in arglist_to_dict(options.set) if key not in settings]
     assert not unknown, f"unknown settings: {unknown}"
-    if name == "newplatform":
-        new.update(names)
-    elif name == "crawl" and not new.issuperset(names):
+    if name == "crawl":
         problems = argument_problems(spiders()[names[0]], arglist_to_dict(options.spargs))
         assert not problems, problems
 

@@ -43,11 +43,13 @@ MARKS = {
     "dlt": "needs dlt, which the extra dev installs",
 }
 PARSED = ("internet", "setup", "host")
+IN_A_COPY = "docs/extending.md"
+"""The page whose blocks change the project, so that they run in a copy of it: ``test_extending.py``."""
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\s*(\S+=\S+ )*(scrapy|scripts/|curl|pip|duckdb|psql|docker|kubectl|export|cd) ?", re.MULTILINE)
 BASH = "/bin/bash"
 SECONDS = 120
-PORT = re.compile(r"(127\.0\.0\.1:|--port )(8\d{3})\b")
+PORT = re.compile(r"(127\.0\.0\.1:|--port |http\.server )(8\d{3})\b")
 PORTS = {80: 2, 89: 6}
 """First two digits of a documented port -> number of ports needed: the sandbox uses one per platform."""
 REAL_PLATFORMS = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
@@ -85,16 +87,18 @@ def free_ports(number: int) -> int:
 class Shell:
     """Runs the blocks of a page in one shell, in a folder that looks like the project folder after the demo was run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, project: Path = ROOT) -> None:
+        """``project``: the folder from which the package is imported."""
+        self.folder, self.project = folder, project
         self.ports = {digits: free_ports(number) for digits, number in PORTS.items()}
         self.servers: list[subprocess.Popen[bytes]] = []
-        shutil.copy(ROOT / "scrapy.cfg", folder)
+        if not (folder / "scrapy.cfg").exists():
+            shutil.copy(ROOT / "scrapy.cfg", folder)
         self._make_environment(folder / ".venv" / "bin")
         path = f"{folder}/.venv/bin{os.pathsep}{os.environ['PATH']}"
         unset = {name for name in os.environ if name.startswith("CRAWLER_")}
         inherited = {name: value for name, value in os.environ.items() if name not in unset}
-        self.env = {**inherited, **REAL_PLATFORMS, "PATH": path, "PYTHONPATH": str(ROOT)}
+        self.env = {**inherited, **REAL_PLATFORMS, "PATH": path, "PYTHONPATH": str(project)}
         self.bash = subprocess.Popen(
             [BASH], cwd=folder, env=self.env, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -102,14 +106,18 @@ class Shell:
         self._blocks = itertools.count(1)
 
     def _make_environment(self, programs: Path) -> None:
-        """Make a virtual environment of links to the real one. Its ``scrapy`` runs in a fork, so it starts fast."""
+        """Make a virtual environment of links to the real one. Its ``scrapy`` runs in a fork, so it starts fast.
+
+        A fork has this project's modules, so the commands of another project do not run in one.
+        """
+        command = forks.client_command() if self.project == ROOT else [sys.executable, "-m", "scrapy"]
         programs.mkdir(parents=True)
         shutil.copy(Path(sys.prefix, "pyvenv.cfg"), programs.parent)
         (programs.parent / "lib").symlink_to(Path(sys.prefix, "lib"))
         for each in Path(sys.executable).parent.iterdir():
             (programs / each.name).symlink_to(each)
         for name, text in {
-            "scrapy": f'#!/bin/sh\nexec {shlex.join(forks.client_command())} "$@"\n',
+            "scrapy": f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n',
             "activate": f'export PATH="{programs}:$PATH"\n',
         }.items():
             (programs / name).unlink()
@@ -191,8 +199,15 @@ def test_blocks_are_marked(page: str) -> None:
             assert not COMMAND.search(block.text), f"mark the commands as bash:\n{block.text}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(b.language == "bash" for b in blocks(page))])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != IN_A_COPY and any(b.language == "bash" for b in blocks(page))]
+)
 def test_us3_14_commands_run_as_pasted(page: str, shell: Shell) -> None:
+    follow(page, shell)
+
+
+def follow(page: str, shell: Shell) -> None:
+    """Run the blocks of a page in their order."""
     for block in blocks(page):
         match block:
             case Block("bash", ""):

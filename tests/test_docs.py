@@ -108,5 +108,5 @@ def test_fi3_6_the_decisions_name_errors_settings_and_params_that_exist() -> Non
 
 
 def test_the_components_that_cannot_be_disabled_are_documented() -> None:
-    documented = {tuple(row) for row in table("docs/extending.md", "setting")}
+    documented = {tuple(row) for row in table("docs/components.md", "setting")}
     assert documented == {(name, path, why) for name, paths in ESSENTIAL.items() for path, why in paths.items()}
