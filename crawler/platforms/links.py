@@ -8,23 +8,31 @@ known formats are taken from it, so a link cannot determine which host or URL is
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
+from unicodedata import normalize
 from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 from crawler.platforms import platforms
+from crawler.platforms.pasted import cleaned, link_in
 from crawler.platforms.platform import Platform
 
 MAX_LENGTH = 2_000
 """Maximum length of a link in characters."""
+MAX_REDIRECTS = 3
+"""Maximum number of redirects that are one in another."""
 SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _OTHER_SCHEME = re.compile(r"(?!https?://)[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _START_OF_LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^\s/]|https?(?::|%3a)|www\.", re.IGNORECASE)
 _HOST_AND_PATH = re.compile(r"(?!@)[^\s/?#]+\.[a-z]{2,}(?::\d+)?[/?#]\S*", re.IGNORECASE)
-_DEFAULT_PORT = re.compile(r"(http(?=://[^/?#]*:80\b)|https(?=://[^/?#]*:443\b))(://[^/?#:@]+):\d+", re.IGNORECASE)
+_DEFAULT_PORTS = {80, 443}
+_DOT_SEGMENTS = {".", ".."}
+_WITHOUT_JOINERS = {ord(each): None for each in "\u200c\u200d"}
+_SLASH = re.compile(r"[/\\]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -39,9 +47,21 @@ class Url(NamedTuple):
     """The parts of a link. Percent escapes are not decoded."""
 
     host: str
-    """The host in lower case, with a port if the link has one."""
+    """The host in lower case, with its port if this is another one than that of websites."""
     path: str
     query: str
+    fragment: str = ""
+
+    def segments(self) -> list[str]:
+        """Return the path's segments, decoded, without empty ones.
+
+        Raises:
+            LinkError: a segment is not text, or the path leads to another one, such as ``/a/../b``.
+        """
+        segments = [decoded(each) for each in self.path.split("/") if each]
+        if not all(each and each not in _DOT_SEGMENTS and not _SLASH.search(each) for each in segments):
+            raise LinkError("this is not the address of a page")
+        return [each for each in segments if each]
 
     def arguments(self) -> dict[str, str]:
         """Return the first value of each query parameter, decoded. Values with control characters are skipped."""
@@ -94,13 +114,20 @@ class PlatformLinks:
     messages."""
     short_hosts: frozenset[str] = frozenset()
     """Hosts of short links. Short links are refused, because only a request would show where they lead."""
+    redirects: re.Pattern[str] = re.compile(r"(?!)")
+    """Matches the host and the path of pages that lead to the page in one of their query parameters: logins, consent,
+    links in messages."""
+    redirect_hosts: frozenset[str] = frozenset()
+    """The hosts that have only such pages."""
+    destinations: tuple[str, ...] = ()
+    """The query parameters of such pages that contain the address of the other page."""
 
     def owns(self, host: str) -> bool:
         """Whether a host belongs to the platform. ``host`` is in lower case."""
-        return host in self.short_hosts or self.hosts.fullmatch(host) is not None
+        return host in self.short_hosts or host in self.redirect_hosts or self.hosts.fullmatch(host) is not None
 
     def read(self, text: str, *kinds: str) -> Link:
-        """Read a link to a target of this platform, with or without ``https://``.
+        """Read a link to a target of this platform, as people paste it: see ``read_link``.
 
         ``kinds``: the kinds of pages that the link may lead to; without ``kinds``, any.
 
@@ -109,7 +136,7 @@ class PlatformLinks:
         """
         url = split_link(text, self.expected)
         try:
-            link = _owner(url).read_url(url)
+            link = _owner(url).read_url(url)  # another platform's, for the message
         except LinkError as error:
             raise LinkError(f"{error}; {self.expected}") from None
         if link.platform != self.platform.name or (kinds and link.kind not in kinds):
@@ -127,12 +154,33 @@ class PlatformLinks:
                 f"{url.host} has short links, whose destination is unknown: open the link in a browser, and copy "
                 "the address of the page"
             )
+        url = self._destination(url)
         found = self.target_of(url)
         if found is None:
             page = next((page for page, paths in self.other_pages.items() if paths.match(url.path)), "another page")
             raise LinkError(f"this is {page} on the platform {self.platform.name}, which no scraper can read")
         kind, params = found
         return Link(self.platform.name, kind, self.scrapers[kind], params)
+
+    def _destination(self, url: Url) -> Url:
+        """Return the URL to which a redirect of the platform leads, or the URL itself if it is none.
+
+        Raises:
+            LinkError: it leads to another site, to no page, or through too many redirects.
+        """
+        for _ in range(MAX_REDIRECTS):
+            if self.redirects.match(url.host + url.path) is None:
+                return url
+            arguments = url.arguments()
+            stated = next((arguments[name] for name in self.destinations if arguments.get(name)), None)
+            if stated is None:
+                if url.host in self.redirect_hosts:
+                    raise LinkError("this is a redirect that does not name the page to which it leads")
+                return url
+            url = split_link(_address(stated, self.platform.origin), self.expected)
+            if not self.owns(url.host):
+                raise LinkError(f"this is a redirect to {url.host[:100]!r}, which is another site")
+        raise LinkError("this is a redirect through other redirects")
 
 
 @cache
@@ -144,8 +192,8 @@ def all_links() -> tuple[PlatformLinks, ...]:
 def read_link(text: str) -> Link:
     """Read a pasted link to a target of any platform.
 
-    Differences that arise when links are copied are accepted: spaces around the link, ``//`` or nothing before the
-    host, the default port.
+    Differences that arise when links are copied are accepted: what a sentence puts around the link, ``//`` or nothing
+    before the host, the default port, doubled slashes. Redirects of the platforms' own hosts are read, too.
 
     >>> link = read_link(" www.walmart.com/browse/food/976759?povid=x&page=2")
     >>> link.platform, link.kind, link.scrapers, link.params
@@ -154,8 +202,6 @@ def read_link(text: str) -> Link:
     Raises: LinkError: the text is not a link, or no scraper reads the page that it leads to. The message starts with a
     lower-case letter and has no full stop, so that it can follow a prefix.
     """
-    text = text.strip()
-    text = _DEFAULT_PORT.sub(r"\1\2", f"https:{text}" if text.startswith("//") else text)
     url = split_link(text, f"expected a link to a page of {', '.join(platforms())}")
     return _owner(url).read(text)
 
@@ -168,21 +214,23 @@ def is_link(text: str) -> bool:
     >>> [is_link(text) for text in ("a.example", "AC/DC", "1.5/2 inch", "@a.b", "node.js and/or x", "//", "a // b")]
     [False, False, False, False, False, False, False]
     """
-    text = text.strip()
+    text = cleaned(text).lstrip("<([")
     return "://" in text or _START_OF_LINK.match(text) is not None or _HOST_AND_PATH.fullmatch(text) is not None
 
 
 def is_host(text: str) -> bool:
     """Whether a text is a host of a platform, without a path: ``x.com``."""
-    host = text.strip().lower()
+    host = cleaned(text).lower()
     return any(links.owns(host) for links in all_links())
 
 
 def split_link(text: str, expected: str) -> Url:
-    """Split an HTTP or HTTPS URL into its parts. The scheme is optional, as in a browser's address bar.
+    """Split an HTTP or HTTPS URL into its parts, without what a sentence puts around it.
+
+    The scheme is optional, as in a browser's address bar.
 
     >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
-    Url(host='shop.example', path='/a/b', query='c=d')
+    Url(host='shop.example', path='/a/b', query='c=d', fragment='e')
     >>> split_link("shop.example/a/b", "expected a product").path
     '/a/b'
 
@@ -191,30 +239,49 @@ def split_link(text: str, expected: str) -> Url:
             password, or has a space or an unprintable character, which ``urlsplit`` would accept. The message ends with
             ``expected``.
     """
-    page, _, query = text.partition("?")
-    if len(text) > MAX_LENGTH:
+    if len(text := cleaned(text)) > MAX_LENGTH:
         raise LinkError(f"a link has at most {MAX_LENGTH} characters; {expected}")
+    text = link_in(text)
+    page, _, query = text.partition("?")
     # urlsplit would silently drop line breaks and tabs. Words in a query may have spaces and joined emoji.
-    if not page.isprintable() or " " in page or _CONTROL.search(query):
+    if not _is_printable(page) or " " in page or _CONTROL.search(query):
         raise LinkError(f"this is not a link alone: it contains spaces or unprintable characters; {expected}")
     if (scheme := _OTHER_SCHEME.match(text)) is not None:
         raise LinkError(f"this begins with {scheme[0]!r} and not with https://; {expected}")
     try:
-        parts = urlsplit(text if SCHEME.match(text) else f"https://{text}")
+        parts = urlsplit(text if SCHEME.match(text) else f"https://{text.removeprefix('//')}")
+        host = parts.hostname or ""
+        port = parts.port
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise LinkError(f"this is not a URL; {expected}") from None
     if "@" in parts.netloc:  # the message must not quote the part before "@", which may contain a password
         raise LinkError(f"this link contains a user name or a password; {expected}")
-    return Url(parts.netloc.lower(), parts.path, parts.query)
+    is_usual = port is None or port in _DEFAULT_PORTS
+    return Url(host.removesuffix(".") if is_usual else f"{host}:{port}", parts.path, parts.query, parts.fragment)
 
 
 def decoded(path: str) -> str | None:
     """Decode the percent escapes in a path or in a segment of it. Return None if the result is not printable text."""
     try:
-        text = unquote_to_bytes(path).decode()
+        text = normalize("NFC", unquote_to_bytes(path).decode())
     except UnicodeError:
         return None
-    return text if text.isprintable() else None
+    return text if _is_printable(text) else None
+
+
+def _is_printable(text: str) -> bool:
+    """Whether a text is printable. Joiners, which belong to words of some scripts, are."""
+    return text.translate(_WITHOUT_JOINERS).isprintable()
+
+
+def _address(stated: str, origin: str) -> str:
+    """Return the address in a redirect's parameter: a URL or a path, which may be in base 64."""
+    if not is_link(stated) and not stated.startswith("/"):
+        try:
+            stated = b64decode(stated, validate=True).decode()
+        except ValueError:  # it is the address of something else
+            return stated
+    return f"{origin}{stated}" if stated.startswith("/") and not stated.startswith("//") else stated
 
 
 def _owner(url: Url) -> PlatformLinks:

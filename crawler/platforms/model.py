@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema
 from crawler.configuration.descriptions import Described
 from crawler.errors import Detail
 from crawler.platforms.links import LinkError, PlatformLinks, is_link
+from crawler.platforms.pasted import cleaned, unquoted
 
 PLATFORM_MODULE = re.compile(r"crawler\.platforms\.(?P<platform>\w+)\.")
 
@@ -141,8 +142,20 @@ class Params(Described):
     """The platform's links, by which the param ``url`` is read. None: the model does not have this param."""
     further: ClassVar[frozenset[str]] = frozenset()
     """The params that select nothing, but add to the record what further requests return."""
+    phrases: ClassVar[frozenset[str]] = frozenset()
+    """The params that are words to search for. Quotation marks around them mean something to a search, and stay."""
     _reduced: list[str] = PrivateAttr(default_factory=list)
     """A sentence for each number that a validator (``at_most``) has reduced."""
+
+    @classmethod
+    def clean(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return params without what copying adds to texts: white space and quotation marks around them, invisible
+        characters.
+        """
+        return {
+            name: value if not isinstance(value, str) else cleaned(value) if name in cls.phrases else unquoted(value)
+            for name, value in given.items()
+        }
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

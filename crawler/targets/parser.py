@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -12,8 +14,10 @@ from pydantic import BaseModel, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
+from crawler.platforms.pasted import cleaned
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
 
+_SEPARATORS = re.compile(r"[\s_-]+")
 MAX_NAMED = 5
 """Maximum number of unknown names that a message or its details list."""
 
@@ -21,8 +25,8 @@ MAX_NAMED = 5
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
     """Validate params with the scraper's model, and return the model's instance.
 
-    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Params
-    that the link in ``url`` contains, such as a listing's page, are added.
+    ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Texts
+    are cleaned (``Params.clean``). Params that the link in ``url`` contains, such as a listing's page, are added.
 
     Raises:
         InvalidRequest: the params are invalid. ``details`` has one entry for each invalid field.
@@ -32,6 +36,8 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         nulls = [key for key, value in params.items() if value is None]
         details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
         raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
+    if issubclass(scraper.params, Params):
+        params = scraper.params.clean(params)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
     reductions: list[str] = []
@@ -64,6 +70,7 @@ class TargetParser:
         """Return the scraper with the given name or alias. Without a name, return the scraper that accepts the params.
 
         If several scrapers of one spider accept the params, return the first of them: it is the spider's default.
+        Params of other scrapers that do not identify a target may be among them.
 
         A link in ``url`` identifies the scraper by the page that it leads to.
 
@@ -82,23 +89,36 @@ class TargetParser:
             return self.scrapers[0]
         if isinstance(url := params.get("url"), str):
             return self._scraper_of_link(url)
-        keys = set(params)
-        fitting = [s for s in self.scrapers if keys <= set(s.params.model_fields)]
-        needed = [s for s in fitting if keys >= _required(s)]
-        if len({each.platform for each in needed}) != 1:
-            forms = "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
-            fields = {field for s in self.scrapers for field in s.params.model_fields}
-            if unknown := [key for key in params if key not in fields]:
-                raise InvalidRequest(
-                    f"Unknown params: {name_unknown(unknown, fields)}. Known are {forms}.",
-                    details=[
-                        {"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown[:MAX_NAMED]
-                    ],
-                )
+        fields = {s.name: s.params.model_fields.keys() for s in self.scrapers}
+        if unknown := [key for key in params if not any(key in each for each in fields.values())]:
+            names = {name for each in fields.values() for name in each}
             raise InvalidRequest(
-                f"The params do not identify a scraper. Name it with 'scraper', or give the params of one of: {forms}."
+                f"Unknown params: {name_unknown(unknown, names)}. Known are {self._forms()}.",
+                details=[
+                    {"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown[:MAX_NAMED]
+                ],
+            )
+        stated = self._identifying.intersection(params)
+        needed = [
+            s
+            for s in self.scrapers
+            if stated <= fields[s.name] and any(way <= params.keys() for way in required_params(s.params))
+        ]
+        needed = [s for s in needed if params.keys() <= fields[s.name]] or needed
+        if len({each.platform for each in needed}) != 1:
+            raise InvalidRequest(
+                "The params do not identify a scraper. Name it with 'scraper', or give the params of one of: "
+                f"{self._forms()}."
             )
         return needed[0]
+
+    @cached_property
+    def _identifying(self) -> frozenset[str]:
+        """The params of which some identify a target of one of the scrapers."""
+        return frozenset(name for s in self.scrapers for way in required_params(s.params) for name in way)
+
+    def _forms(self) -> str:
+        return "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
 
     def _scraper_of_link(self, url: str) -> Scraper:
         try:
@@ -112,6 +132,35 @@ class TargetParser:
         if len({each.platform for each in self.scrapers}) == 1:
             return self.scrapers[0]  # the validation of its params lists the valid links
         raise InvalidRequest.of("url", problem)
+
+    @cached_property
+    def by_heading(self) -> dict[str, str]:
+        """The names of all params, and of the keys ``id`` and ``scraper``, by their headings."""
+        names = (*OWN_KEYS, *(name for each in self.scrapers for name in each.params.model_fields))
+        return {heading(name): name for name in names}
+
+    def split(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a row's params with ``id`` and ``scraper``, and the user's own values, under the user's names.
+
+        A value is a param only if the row's scraper has this param. If the row has no scraper, all values are returned
+        as params, and ``parse`` reports the error.
+        """
+        meant = {self.by_heading.get(heading(name), name): value for name, value in row.items()}
+        named = meant.get("scraper")
+        known = set(self.by_heading.values())
+        try:
+            scraper = self.scraper(named, {name: meant[name] for name in meant if name in known.difference(OWN_KEYS)})
+        except ScrapeError:
+            return meant, {}
+        params = {*OWN_KEYS, *scraper.params.model_fields}
+        own = {name: value for name, value in row.items() if self.by_heading.get(heading(name)) not in params}
+        return {name: value for name, value in meant.items() if name in params}, own
+
+    def own_names(self, names: Iterable[str]) -> list[str]:
+        """Return the names of columns or keys that may be the user's own, because not each scraper has the param."""
+        scrapers = (self.scraper(self.default, {}),) if self.default else self.scrapers
+        params = [{*OWN_KEYS, *each.params.model_fields} for each in scrapers]
+        return [name for name in names if not all(self.by_heading.get(heading(name)) in each for each in params)]
 
     def parse(
         self,
@@ -165,6 +214,16 @@ class TargetParser:
         return Target(saved.id, scraper, params, *parents, batch=saved.batch, root=saved.root, **place)
 
 
+@lru_cache(10_000)
+def heading(name: str) -> str:
+    r"""Return what decides whether two names of columns or keys mean the same.
+
+    >>> heading("Cat ID") == heading("cat_id") == heading("\ufeffcat-id ")
+    True
+    """
+    return _SEPARATORS.sub("", cleaned(name)).casefold()
+
+
 def name_unknown(names: Sequence[str], known: Iterable[str]) -> str:
     """Quote the first unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
     known = list(known)
@@ -182,10 +241,13 @@ def first_of(texts: Sequence[str], total: int) -> str:
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether a field's type is ``str`` or ``str | None``."""
-    return annotation is str or str in get_args(annotation)
+    """Whether a field's type is ``str``, also ``str | None`` or ``Annotated[str, ...]``."""
+    return annotation is str or any(map(_is_text, get_args(annotation)))
 
 
-def _required(scraper: Scraper) -> set[str]:
-    """Return the names of the params that a scraper requires."""
-    return {name for name, info in scraper.params.model_fields.items() if info.is_required()}
+@cache
+def required_params(params: type[BaseModel]) -> list[set[str]]:
+    """Return sets of params, such as ``{"cat_id"}`` and ``{"url"}``. A target must have all params of one of them."""
+    always = {name for name, field in params.model_fields.items() if field.is_required()}
+    alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
+    return [always | {name} for name in alternatives] or [always]

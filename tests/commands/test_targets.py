@@ -59,8 +59,8 @@ def test_the_exit_code_of_a_check(tmp_path: Path, name: str, content: str, code:
 
 
 def test_a_check_refuses_what_a_crawl_refuses(tmp_path: Path) -> None:
-    with pytest.raises(WrongTargetsError, match=r"t\.csv, line 1: unknown column 'Cat_ID'"):
-        check(tmp_path / "t.csv", "Cat_ID\n976759\n")
+    with pytest.raises(WrongTargetsError, match=r"t\.csv, line 1: unknown column 'Cat_IDs'"):
+        check(tmp_path / "t.csv", "Cat_IDs\n976759\n")
 
 
 @pytest.mark.parametrize(

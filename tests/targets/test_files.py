@@ -170,17 +170,19 @@ TABLES = {
         "t.csv", "cat_id,,query\n976759,,\n,x,a\n", [FOOD, Broken("has a value in column 2")]
     ),
     "a misspelt column": Case(
-        "t.csv", "id,Cat_ID\na,976759\n", Refused("line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)")
+        "t.csv", "id,Cat_IDs\na,976759\n", Refused("line 1: unknown column 'Cat_IDs' (did you mean 'cat_id'?)")
+    ),
+    "other spaces and letters in the columns' names": Case("t.csv", "CAT ID,Query\n976759,\n,Müsli\n", [*TWO]),
+    "a column twice, written differently": Case(
+        "t.csv", "query,Query\nmustard,ketchup\n", Refused("line 1: several columns have the name 'query'")
     ),
     "columns in another language": Case(
         "t.csv", "kategorie;seite\n976759;2\n", Refused("line 1: unknown columns 'kategorie'")
     ),
     "a column of the user's own": Case("t.csv", "cat_id,notes\n976759,x\n", [FOOD]),
-    "a column that is hardly the user's own": Case(
-        "t.csv", "cat_id,Pages\n976759,2\n", Refused("unknown column 'Pages' (did you mean 'page'?)")
-    ),
+    "a column that is hardly the user's own": Case("t.csv", "cat_id,Pages\n976759,2\n", [FOOD]),
     "a misspelt column after the separator": Case(
-        "t.csv", "sep=;\ncat;query\n1;2\n", Refused("line 2: unknown column 'cat'")
+        "t.csv", "sep=;\ncat;quer\n1;2\n", Refused("line 2: unknown columns 'cat'")
     ),
     "a column of another scraper": Case(
         "t.csv", "cat_id\n976759\n", Refused("unknown column 'cat_id'"), scraper=SEARCH
@@ -275,7 +277,7 @@ LISTS = {
     "searches without the scraper": Case("t.txt", "976759\nmustard\n", [FOOD, Broken(f"scraper={SEARCH}")]),
     "a list with a header": Case("t.txt", "cat_id\n976759\n", [FOOD]),
     "a table with a misspelt column": Case(
-        "t.txt", "Cat_ID;sort\n976759;price_low\n", Refused("line 1: unknown column 'Cat_ID'")
+        "t.txt", "Cat_Idd;sort\n976759;price_low\n", Refused("line 1: unknown column 'Cat_Idd'")
     ),
     "a table without a known column": Case(
         "t.txt", "kategorie\tseite\n", [Broken("a table needs a header")], scraper=SEARCH
@@ -403,8 +405,7 @@ def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> N
     [
         ("id;kat_id\na;976759\n", "line 1: unknown column 'kat_id' (did you mean 'cat_id'?)"),
         ("category,seite\n976759,2\n", "line 1: unknown columns 'category', 'seite'. Known columns: id,"),
-        ("Cat_ID\n976759\n", "line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)"),
-        ("id,cat_id,queri\na,976759,1\n", "line 1: unknown column 'queri' (did you mean 'query'?)"),
+        ("Cat_IDs\n976759\n", "line 1: unknown column 'Cat_IDs' (did you mean 'cat_id'?)"),
     ],
 )
 def test_us_10_a_header_that_fits_nothing_ends_the_run(tmp_path: Path, content: str, problem: str) -> None:

@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.platforms.links import is_link
+from crawler.platforms.pasted import cleaned
 from crawler.registry import spiders
 from crawler.targets.files.delimited import _APOSTROPHE, _FORMULA
 from crawler.targets.files.rows import damage, replaced_value
@@ -31,15 +33,17 @@ BOMS = {
     "utf-16-be": codecs.BOM_UTF16_BE,
 }
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
-    lambda text: bool(text.strip()) and damage([text]) is None and replaced_value([text]) is None
+TEXTS = (
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+    .map(cleaned)
+    .filter(lambda text: bool(text) and damage([text]) is None and replaced_value([text]) is None)
 )
 # Python's csv.writer does not quote a carriage return if its line terminator is a line feed.
 CELLS = TEXTS.filter(lambda text: "\r" not in text and not _APOSTROPHE.fullmatch(text) and not _FORMULA.fullmatch(text))
-LIST_ENTRIES = TEXTS.map(str.strip).filter(
+LIST_ENTRIES = TEXTS.filter(
     lambda text: (
-        damage([text]) is None
-        and not set(text) & set("\t\r\n")
+        not set(text) & set("\t\r\n")
+        and not re.match(r"#(\s|#|$)", text)  # a comment
         and not text.startswith(("{", "[", "<"))
         and not is_link(text)  # tests/targets/test_links.py has the lines that are links, such as "//"
     )

@@ -209,7 +209,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "XML that ends": (raw_sheet(b"<worksheet><sheetData><row>"), DAMAGED),
     "not XML": (raw_sheet(b"\x00\x01"), DAMAGED),
     "no such text": (with_parts(sheet=HEADER + b'<row r="2"><c r="A2" t="s"><v>9</v></c></row>'), DAMAGED),
-    "an unknown column": (workbook(["Cat_ID"], [1]), "line 1: unknown column 'Cat_ID' (did you mean 'cat_id'?)"),
+    "an unknown column": (workbook(["Cat_IDs"], [1]), "line 1: unknown column 'Cat_IDs' (did you mean 'cat_id'?)"),
     "an index": (workbook([None, "cat_id"], [0, 976759]), "line 2: the row has a value in column A, which has no name"),
     "a formula in the header": (workbook(["=A1"], [1]), f"line 1: the header {NO_RESULT}"),
 }

@@ -7,14 +7,13 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms import cursors
-from crawler.platforms.microblog.link import LINKS
+from crawler.platforms.microblog.link import HANDLE, LINKS
 from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
 MAX_SEEN = 400
 """Maximum number of post ids in a cursor, which limits its length. The sources return about 105 posts at most."""
-HANDLE = r"^@?[A-Za-z0-9_]{1,15}$"
 
 
 class ProfileParams(LinkParams):
@@ -25,7 +24,7 @@ class ProfileParams(LinkParams):
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=HANDLE)
+    username: Annotated[Annotated[str, HANDLE] | None, Selects("echo")] = None
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of the profile or of one of its tabs, also without ``https://``. Only the handle is used."""

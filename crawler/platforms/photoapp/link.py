@@ -8,20 +8,19 @@ from binascii import a2b_base64
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from crawler.platforms.links import Found, PlatformLinks, Url, split_link
+from crawler.platforms.links import Found, LinkError, PlatformLinks, Url, split_link
 from crawler.platforms.photoapp import PLATFORM
 
 _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", f"m.{_HOST}", "instagr.am", "www.instagr.am"})
 
-_CODE = r"[A-Za-z0-9_-]{1,64}"
+POST_SEGMENTS = frozenset({"p", "reel", "reels", "tv"})
+"""The path segments before the shortcode of a post. A user name may stand in front of them."""
+_CODE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_USER = re.compile(r"[A-Za-z0-9._]{1,30}")
+# The beginnings of other pages' paths, which are therefore not user names.
+_RESERVED = frozenset({"accounts", "direct", "explore", "share", "stories"})
 _STANDARD_BASE64 = str.maketrans("-_", "+/")
-# A post's path may begin with a user name. The excluded names are the beginnings of other pages' paths.
-_NAME = r"(?!(?:accounts|direct|explore|share|stories)/)[A-Za-z0-9._]{1,30}/"
-POST_PATH = re.compile(
-    rf"/(?:{_NAME})?(?:p|reel|reels|tv)/(?!audio(?:/|$))(?P<code>{_CODE})(?:/embed(?:/captioned)?|/c/\d+)?/?"
-)
-SHARE_PATH = re.compile(rf"/share/(?:(?P<kind>p|reel|reels|tv)/)?(?!(?:p|reel|reels|tv)/?$)(?P<token>{_CODE})/?")
 
 CODE_LENGTH = 11
 """Number of characters in a shortcode. Older shortcodes are shorter."""
@@ -54,14 +53,30 @@ def shortcode_of(code: str) -> str:
 
 
 def link_of_path(path: str) -> PostLink | None:
-    """Parse the path of one of the platform's URLs. Return None if it is neither a post's nor a share link's."""
-    post = POST_PATH.fullmatch(path)
-    if post:
-        return PostLink(shortcode=shortcode_of(post["code"]))
-    share = SHARE_PATH.fullmatch(path)
-    if share:
-        return PostLink(share="/".join(part for part in ("share", share["kind"], share["token"]) if part))
-    return None
+    """Parse the path of one of the platform's URLs. Return None if it is neither a post's nor a share link's.
+
+    Segments after the shortcode or token are ignored: comments, players, embedded pages.
+
+    >>> link_of_path("/natgeo/p/DeAZ0uAgNuA/c/17846368219941196/r/17846368219941197/").shortcode
+    'DeAZ0uAgNuA'
+    """
+    try:
+        segments = Url("", path, "").segments()
+    except LinkError:
+        return None
+    match segments:
+        case ["share", kind, token, *_] if kind in POST_SEGMENTS and _CODE.fullmatch(token):
+            return PostLink(share=f"share/{kind}/{token}")
+        case ["share", token, *_] if token not in POST_SEGMENTS and _CODE.fullmatch(token):
+            return PostLink(share=f"share/{token}")
+        case [kind, code, *_] if kind in POST_SEGMENTS:
+            pass
+        case [user, kind, code, *_] if kind in POST_SEGMENTS and user not in _RESERVED and _USER.fullmatch(user):
+            pass
+        case _:
+            return None
+    is_code = code != "audio" and _CODE.fullmatch(code)  # /reels/audio/ is a sound
+    return PostLink(shortcode=shortcode_of(code)) if is_code else None
 
 
 def shortcode_in(url: str) -> str | None:
@@ -124,6 +139,9 @@ LINKS = PlatformLinks(
         "a profile": re.compile(r"/[A-Za-z0-9._]{1,30}(/(reels|tagged))?/?$"),
     },
     short_hosts=frozenset({"ig.me"}),
+    redirects=re.compile(rf"l\.{re.escape(_HOST)}/|[^/]+/(accounts/login|challenge|consent)(/|$)"),
+    redirect_hosts=frozenset({f"l.{_HOST}"}),
+    destinations=("u", "next"),
 )
 
 

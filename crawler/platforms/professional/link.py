@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
+from crawler.platforms.grammar import Grammar
 from crawler.platforms.links import Found, PlatformLinks, Url, decoded
 from crawler.platforms.professional import PLATFORM
 
 DOMAIN = PLATFORM.domain
 # The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
 HOSTS = re.compile(rf"(?:(?:www|m|[a-z]{{2}})\.)?{re.escape(DOMAIN)}")
-# After the name, the path may contain a language ("/de", "/en-us", "/zh_CN") or a part of the profile
-# ("/details/skills"). "/mwlite" is the beginning of paths on the mobile site.
-PROFILE_PATH = re.compile(
-    r"(?:/mwlite)?/in/(?P<slug>[^/]+)"
-    r"(?:/[a-zA-Z]{2}(?:[-_][a-zA-Z]{2})?|/(?:details|recent-activity|overlay)(?:/[\w%:~-]+){0,4})?/?"
+SLUG = Grammar(
+    r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}", "a member's name is the part after /in/ in the URL of the profile"
 )
-SLUG = re.compile(r"(?!\.{1,2}$)[^\s/\\?#%&=<>\"|*]{1,150}")
-"""Matches a member's decoded name from a URL: mostly letters of any script and hyphens, no special URL characters."""
+"""A member's decoded name from a URL: mostly letters of any script and hyphens, no special URL characters."""
 
 _EXPECTED = (
     f"expected a member's profile: https://www.{DOMAIN}/in/<name> (not a company, school, post or directory page)"
@@ -60,14 +57,18 @@ def slug_of_username(username: str) -> str:
 def _slug_of(segment: str) -> str | None:
     """Return the member's name in a path segment, decoded. None if the segment is not a name."""
     slug = decoded(segment)
-    return slug if slug and SLUG.fullmatch(slug) else None
+    return slug if slug and SLUG.matches(slug) else None
 
 
 def target_of(url: Url) -> Found | None:
-    """Return the profile to which a URL leads, also the URL of a part or a translation of the profile; else None."""
-    profile = PROFILE_PATH.fullmatch(url.path)
-    slug = _slug_of(profile["slug"]) if profile else None
-    return None if slug is None else ("profile", {"url": f"{PLATFORM.origin}/in/{quote(slug, safe='')}"})
+    """Return the profile to which a URL leads, also the URL of a part or a translation of the profile; else None.
+
+    ``/mwlite`` begins paths on the mobile site, ``/comm`` those in mails.
+    """
+    match url.segments():
+        case ["in", slug, *_] | ["mwlite" | "comm", "in", slug, *_] if SLUG.matches(slug):
+            return "profile", {"url": f"{PLATFORM.origin}/in/{quote(slug, safe='')}"}
+    return None
 
 
 LINKS = PlatformLinks(
@@ -84,9 +85,12 @@ LINKS = PlatformLinks(
         "an article": re.compile(r"/pulse/"),
         "a search": re.compile(r"/search/"),
         "a directory of names": re.compile(r"/pub/dir/"),
+        "a profile's address of before 2015": re.compile(r"/pub/"),
         "a login page": re.compile(r"/(authwall|login|uas)"),
         "a profile without a name": re.compile(r"/in/?$"),
         "the home page": re.compile(r"/?$"),
     },
     short_hosts=frozenset({"lnkd.in"}),
+    redirects=re.compile(r"[^/]+/(authwall|login|uas/login|checkpoint|signup|redir|safety)(/|$)"),
+    destinations=("sessionRedirect", "session_redirect", "url"),
 )

@@ -16,9 +16,9 @@ from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, UpstreamErro
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
+from crawler.platforms.retail.link import CATEGORY_ID
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
-from crawler.platforms.retail.schema import CATEGORY_ID
 from crawler.reading.json import is_json, script_block
 from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
@@ -455,4 +455,4 @@ def _crumb_id(crumb: Crumb) -> str:
 def _id_in(url: str) -> str:
     """Return the category id at the end of a URL, "" if the URL does not end in a category id."""
     last = url.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return last if re.fullmatch(CATEGORY_ID, last) else ""
+    return last if CATEGORY_ID.matches(last) else ""

@@ -9,8 +9,6 @@ from pydantic import Field, field_validator, model_validator
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.retail import link
 
-CATEGORY_ID = rf"^{link.CATEGORY_ID}$"
-
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 """The platform's names for its sort orders, the default first."""
@@ -47,7 +45,7 @@ class CategoryParams(_ListingParams):
     exactly_one_of: ClassVar = ("cat_id", "url")
     _no_link = field_validator("cat_id", mode="before")(refuse_link)
 
-    cat_id: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=CATEGORY_ID)
+    cat_id: Annotated[Annotated[str, link.CATEGORY_ID] | None, Selects("echo")] = None
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a category page, also without ``https://``. The id at its end is used, and ``page``, ``sort``,
@@ -64,9 +62,10 @@ class SearchParams(_ListingParams):
 
     kinds: ClassVar = ("search",)
     exactly_one_of: ClassVar = ("query", "url")
+    phrases: ClassVar = frozenset({"query"})
     _no_link = field_validator("query", mode="before")(refuse_link)
 
-    query: Annotated[str | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200, pattern=r"\S")
+    query: Annotated[str | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200)
     """Words to search for."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 
 from crawler.platforms.links import Found, PlatformLinks, Url
+from crawler.platforms.pasted import cleaned
 from crawler.platforms.shortvideo import PLATFORM
 
 HOSTS = re.compile(rf"(?:(?:www|m)\.)?{re.escape(PLATFORM.domain)}")
-SEARCH_PATH = re.compile(r"/search(?:/photo)?/?")
 
 
 def target_of(url: Url) -> Found | None:
     """Return the search that a URL leads to: in the photo tab, or in the tab with results of all kinds; else None."""
-    words = url.arguments().get("q", "") if SEARCH_PATH.fullmatch(url.path) else ""
-    return ("search", {"keywords": words}) if words.strip() else None
+    if url.segments() not in (["search"], ["search", "photo"]):
+        return None
+    words = cleaned(url.arguments().get("q", ""))
+    return ("search", {"keywords": words}) if words else None
 
 
 LINKS = PlatformLinks(
@@ -35,4 +37,6 @@ LINKS = PlatformLinks(
         "the home page": re.compile(r"/?$"),
     },
     short_hosts=frozenset({f"vm.{PLATFORM.domain}", f"vt.{PLATFORM.domain}"}),
+    redirects=re.compile(r"[^/]+/(login|signup|link/v2)(/|$)"),
+    destinations=("redirect_url", "target"),
 )

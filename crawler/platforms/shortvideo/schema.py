@@ -10,9 +10,11 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from crawler.platforms.grammar import Grammar
 from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, refuse_link
 from crawler.platforms.shortvideo.link import LINKS
 
+CURSOR = Grammar(r"[0-9]{1,6}", "a cursor is a number of at most 6 digits: the cursor of the previous record")
 MAX_ROWS = 30
 """The maximum number of rows in a record."""
 
@@ -23,16 +25,15 @@ class PhotoSearchParams(LinkParams):
     links: ClassVar = LINKS
     kinds: ClassVar = ("search",)
     exactly_one_of: ClassVar = ("keywords", "url")
+    phrases: ClassVar = frozenset({"keywords"})
     _no_link = field_validator("keywords", mode="before")(refuse_link)
 
-    keywords: Annotated[str | None, Selects("request")] = Field(
-        default=None, min_length=1, max_length=200, pattern=r"\S"
-    )
-    """The search text, as a visitor would type it. The text is sent unchanged."""
+    keywords: Annotated[str | None, Selects("request")] = Field(default=None, min_length=1, max_length=200)
+    """The search text, as a visitor would type it."""
     url: Annotated[str | None, Selects("request")] = Field(default=None, max_length=2_000)
     """URL of a search, also without ``https://``: that of its photo tab or of its first tab. Only the words are
     used."""
-    cursor: Annotated[str, Selects("here")] = Field(default="0", pattern=r"^[0-9]{1,6}$")
+    cursor: Annotated[str, CURSOR, Selects("here")] = "0"
     """The ``cursor`` of the previous record, "0" to start. The cursor is the number of rows in all earlier records."""
     count: Annotated[int, at_most(MAX_ROWS), Selects("here")] = Field(default=MAX_ROWS, ge=1)
     """The maximum number of rows, at most 30: a larger number is reduced to 30, with a note.

@@ -15,10 +15,10 @@ from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, quoted
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
 from crawler.platforms.videosite.item import Path, first, handle_in, is_video_id, post
+from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
 from crawler.platforms.videosite.profile import about_of, blank, creation
-from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import is_json
 from crawler.reading.unread import MAX_NAMES, Unread
 from crawler.reading.values import count, text, unix_time
@@ -132,7 +132,7 @@ class FeedPage(VideositePage):
         ids += [each.channel for each in self._entries]
         # At the top of the feed, the channel's id lacks the prefix "UC" of all channel ids.
         prefixed = (each if each.startswith("UC") else f"UC{each}" for each in ids if each)
-        return next((each for each in prefixed if re.fullmatch(CHANNEL_ID, each)), "")
+        return next((each for each in prefixed if CHANNEL_ID.matches(each)), "")
 
     @field
     def profile(self) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class ResolvePage(VideositePage):
     @field
     def channel(self) -> str:
         found = (self._endpoint and self._endpoint.channel) or ""
-        return found if re.fullmatch(CHANNEL_ID, found) else ""
+        return found if CHANNEL_ID.matches(found) else ""
 
     @field
     def url(self) -> str:

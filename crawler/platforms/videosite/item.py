@@ -10,8 +10,9 @@ from urllib.parse import unquote
 
 from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
+from crawler.platforms.videosite.link import VIDEO_ID
 from crawler.platforms.videosite.payload_rows import Lockup, Owner, PlaylistVideo, Short
-from crawler.platforms.videosite.schema import VIDEO_ID, ContentItem
+from crawler.platforms.videosite.schema import ContentItem
 from crawler.reading.json import Step
 from crawler.reading.tags import hashtags, mentions
 from crawler.reading.values import clock_seconds, stated_count
@@ -23,7 +24,6 @@ ORIGIN = PLATFORM.origin
 VIEWS = "(?:views?|plays?)"
 """The platform's words for views. "plays" is used on buttons of shorts, and may come into use in lists."""
 
-_ID = re.compile(VIDEO_ID)
 ENGLISH = re.compile(r"\b(?:views?|watching|waiting|ago|streamed|premier\w+|scheduled|play)\b", re.IGNORECASE)
 """Matches the words that accompany numbers on English pages."""
 _ANNOUNCED = re.compile(r"\b(?:watching|waiting|premieres|scheduled)\b", re.IGNORECASE)
@@ -58,7 +58,7 @@ def post(
 
 def is_video_id(value: object) -> bool:
     """Whether a value is a valid item id."""
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
+    return isinstance(value, str) and VIDEO_ID.matches(value)
 
 
 def item_of(shape: Lockup | Short | PlaylistVideo, tab: str) -> Item:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import re
 
-from crawler.platforms.links import Found, LinkError, PlatformLinks, Url, decoded
+from crawler.platforms.grammar import Grammar
+from crawler.platforms.links import Found, LinkError, PlatformLinks, Url
 from crawler.platforms.videosite import PLATFORM
 
 VIDEO_HOST = "youtu.be"
 """The host of short links to videos."""
-HOSTS = re.compile(rf"(?:(?:www|m)\.)?{re.escape(PLATFORM.domain)}|{re.escape(VIDEO_HOST)}")
-CHANNEL_ID = r"UC[A-Za-z0-9_-]{22}"
-NAME = r"[\w\-·][\w.\-·]{0,99}"
-"""Matches a handle without "@", or a legacy name: one path segment in any script, but not "." or ".."."""
+HOSTS = re.compile(rf"(?:(?:www|m|music)\.)?{re.escape(PLATFORM.domain)}|{re.escape(VIDEO_HOST)}")
+CHANNEL_ID = Grammar(r"UC[A-Za-z0-9_-]{22}", "a channel's id is UC and 22 letters, digits, - or _")
+VIDEO_ID = Grammar(r"[A-Za-z0-9_-]{11}", "a video's id has 11 letters, digits, - or _")
+# Not a list of letters, which would have to contain the marks of all scripts: Devanagari, Thai, vocalised Arabic.
+_CHARACTER = r"""[^\s\x00-\x1f\x7f-\x9f/\\?#%&=<>"'|*@,;:!$^`~()\[\]{}+\u2028-\u202e\ufffd]"""
+NAME = Grammar(rf"(?!\.)(?:{_CHARACTER}){{1,100}}", "a channel's name has at most 100 characters, without spaces")
+"""A handle without "@", or a legacy name: one path segment in any script, but not "." or ".."."""
+USERNAME = Grammar(
+    rf"(?:@|c/|user/)?{NAME.expression}",
+    "a channel is named by its handle (@name), its id (UC...) or its old name, also after c/ or user/",
+)
 TABS: dict[str, dict[str, str]] = {
     "about": {"include_about": "true"},
-    "channels": {},
-    "community": {},
-    "courses": {},
-    "featured": {},
-    "playlists": {},
-    "podcasts": {},
-    "posts": {},
-    "releases": {},
     "shorts": {"type": "short"},
     "streams": {"type": "live"},
     "videos": {"type": "video"},
 }
-"""Maps each tab of a channel's page to the params that a link to the tab stands for."""
-CHANNEL_PATH = re.compile(
-    rf"/(?:channel/(?P<id>{CHANNEL_ID})|(?P<name>(?:@|c/|user/)?{NAME}))(?:/(?P<tab>{'|'.join(TABS)}))?/?"
-)
+"""Maps tabs of a channel's page to the params that a link to the tab stands for."""
 RESERVED = frozenset(
     """
     about account ads app attribution_link c channel channels clip creators embed feed gaming hashtag howyoutubeworks
@@ -44,6 +41,8 @@ RESERVED = frozenset(
 def target_of(url: Url) -> Found | None:
     """Return the channel that a URL leads to, and the params that the tab in the URL stands for.
 
+    Other pages of the channel, such as its store or a search in it, stand for the channel.
+
     The prefix of a name (``@``, ``c/``, ``user/`` or none) is kept, because a handle and an equal legacy name
     may belong to different channels.
 
@@ -52,10 +51,16 @@ def target_of(url: Url) -> Found | None:
     """
     if url.host == VIDEO_HOST:
         raise LinkError("this is a short link to a video, which no scraper can read")
-    found = CHANNEL_PATH.fullmatch(decoded(url.path) or "")
-    if found is None or (found["name"] or "").lower() in RESERVED:
-        return None
-    return "channel", {"username": found["id"] or found["name"], **TABS.get(found["tab"], {})}
+    match url.segments():
+        case ["channel", name, *further] if CHANNEL_ID.matches(name):
+            pass
+        case ["c" | "user" as prefix, name, *further] if NAME.matches(name):
+            name = f"{prefix}/{name}"
+        case [name, *further] if NAME.matches(name.removeprefix("@")) and name.lower() not in RESERVED:
+            pass
+        case _:
+            return None
+    return "channel", {"username": name, **TABS.get(further[0] if further else "", {})}
 
 
 LINKS = PlatformLinks(
@@ -71,9 +76,12 @@ LINKS = PlatformLinks(
         "a video": re.compile(r"/(watch|live/|embed/|v/|clip/)"),
         "a short": re.compile(r"/shorts/"),
         "a playlist": re.compile(r"/playlist"),
-        "a search": re.compile(r"/results|/hashtag/|/(@|c/|user/|channel/)[^/]+/search"),
+        "a search": re.compile(r"/results|/hashtag/"),
         "a post": re.compile(r"/post/"),
         "a channel without a valid id": re.compile(r"/channel/"),
         "the home page": re.compile(r"/?$"),
     },
+    redirects=re.compile(rf"consent\.{re.escape(PLATFORM.domain)}/|[^/]+/(signin|redirect|attribution_link)(/|$)"),
+    redirect_hosts=frozenset({f"consent.{PLATFORM.domain}"}),
+    destinations=("continue", "next", "q", "u"),
 )

@@ -13,10 +13,10 @@ from crawler.errors import InvalidRequest, ScrapeError, UpstreamError
 from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import CONTENTS, ListPage, alert_error
 from crawler.platforms.videosite.item import handle_in
+from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Continuation
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import blank
-from crawler.platforms.videosite.schema import CHANNEL_ID
 from crawler.reading.json import is_json
 from crawler.reading.unread import Unread
 from crawler.reading.values import text
@@ -89,7 +89,7 @@ class ContinuationPage(ListPage):
     @field
     def channel(self) -> str:
         found = (self.page.metadata and self.page.metadata.id) or self.page.browse_id
-        return found if re.fullmatch(CHANNEL_ID, found) else text(self.page_params.get("channel"))
+        return found if CHANNEL_ID.matches(found) else text(self.page_params.get("channel"))
 
     @field
     def profile(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class PlaylistPage(ContinuationPage):
     @field
     def channel(self) -> str:
         channel = f"UC{self._playlist[4 if self._playlist[:4] in {'UULF', 'UUSH', 'UULV'} else 2 :]}"
-        return channel if re.fullmatch(CHANNEL_ID, channel) else text(self.page_params.get("channel"))
+        return channel if CHANNEL_ID.matches(channel) else text(self.page_params.get("channel"))
 
     @cached_property
     def _playlist(self) -> str:

@@ -14,11 +14,12 @@ from web_poet import field
 from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, MARKS, ListPage, alert_error
 from crawler.platforms.videosite.item import Path
+from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.payload import METADATA_PATH, Page, Tab
 from crawler.platforms.videosite.payload_rows import Placed, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_ids, has_unread_numbers, profile_of
-from crawler.platforms.videosite.schema import CHANNEL_ID, TABS
+from crawler.platforms.videosite.schema import TABS
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
 from crawler.reading.unread import Unread
 from crawler.reading.values import text
@@ -116,7 +117,7 @@ class ChannelPage(ListPage):
     @field
     def moved_to(self) -> str:
         """The id of the channel that this page redirects to, or "". In some regions a channel has another id."""
-        return next((each for each in self.page.moved_to if re.fullmatch(CHANNEL_ID, each)), "")
+        return next((each for each in self.page.moved_to if CHANNEL_ID.matches(each)), "")
 
     @cached_property
     def page(self) -> Page:

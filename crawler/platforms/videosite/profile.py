@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from crawler.platforms.model import empty
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, handle_in
+from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import ChannelHeader, ChannelMetadata, Game, Header, Page, Topic
 from crawler.platforms.videosite.payload_rows import AgeGate, Link, Panel, flat
-from crawler.platforms.videosite.schema import CHANNEL_ID, Profile
+from crawler.platforms.videosite.schema import Profile
 from crawler.reading.contract import EMPTY
 from crawler.reading.json import dig
 from crawler.reading.values import absolute_url, count, stated_count, stated_day, text
@@ -129,7 +130,7 @@ def channel_ids(page: Page, person: Any) -> list[str]:
     topics = [each.id for each in page.header.topics] if page.header else []
     urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
     stated = (page.metadata and page.metadata.id, urls[0], *topics, urls[1], page.browse_id)
-    return list(dict.fromkeys(each for each in stated if each and re.fullmatch(CHANNEL_ID, each)))
+    return list(dict.fromkeys(each for each in stated if each and CHANNEL_ID.matches(each)))
 
 
 def link_of(handle: str, channel: str) -> str:

@@ -11,11 +11,6 @@ from crawler.platforms import content, cursors
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.videosite import link
 
-CHANNEL_ID = rf"^{link.CHANNEL_ID}$"
-VIDEO_ID = r"^[A-Za-z0-9_-]{11}$"
-USERNAME = rf"^(?:@|c/|user/)?{link.NAME}$"
-"""Matches a handle with or without "@", a channel id, or a legacy name with or without the prefix of its URL."""
-
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 """Maps each content type to the last URL segment of its tab. For the type ``all``, the tabs are read in this order."""
 CURSOR_KIND = "videosite-profile-1"
@@ -46,7 +41,7 @@ def number(value: Any) -> Any:
 class Continuation(Model):
     """The content of a cursor that this scraper issues: the channel, and the position in its lists."""
 
-    channel: str = Field(pattern=CHANNEL_ID)
+    channel: Annotated[str, link.CHANNEL_ID]
     """The channel's id."""
     names: list[str]
     """The names, in lower case, by which the channel may be requested with this cursor."""
@@ -68,7 +63,7 @@ class ChannelParams(LinkParams):
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: Annotated[str | None, Selects("echo")] = Field(default=None, pattern=USERNAME)
+    username: Annotated[Annotated[str, link.USERNAME] | None, Selects("echo")] = None
     """Handle (with or without "@"), channel id, or legacy name. A legacy name may have the prefix of its URL:
     ``c/name``, ``user/name``."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
@@ -155,7 +150,7 @@ class ContentItem(content.ContentItem):
     """Always null: no response that the scraper requests contains the number of comments."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
-    content_id: Annotated[str, Mark.KEY] = Field(pattern=VIDEO_ID)
+    content_id: Annotated[str, link.VIDEO_ID, Mark.KEY]
     """The item's id, 11 characters. Never empty."""
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
@@ -217,7 +212,7 @@ class Profile(Model):
     """English name of the country; "" if unknown, and without ``include_about``."""
     privacy_status: str
     """Always ``public``: channels that are not public have no page."""
-    profile_id: Annotated[str, Mark.KEY] = Field(pattern=CHANNEL_ID)
+    profile_id: Annotated[str, link.CHANNEL_ID, Mark.KEY]
     """The channel's id. Never empty."""
     profile_image: str
     """URL of the avatar."""

@@ -5,20 +5,21 @@ A table whose columns fit no scraper is refused before its first target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import NamedTuple
 
-from pydantic import BaseModel
+import structlog
 
+from crawler.platforms.pasted import cleaned
 from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
-from crawler.targets.parser import TargetParser, first_of, name_unknown
+from crawler.targets.parser import TargetParser, first_of, heading, name_unknown, required_params
 from crawler.targets.target import OWN_KEYS, Scraper
 
-MISSPELT_FROM = 0.66
-"""Minimum similarity (by ``difflib``) to a known column at which an unknown name counts as misspelt."""
-_INVISIBLE = "\u200b\ufeff"
+logger = structlog.get_logger(__name__)
+
+MISSPELT_FROM = 0.84
+"""Minimum similarity (by ``difflib``) to a param at which a column may be misspelt. Above that of country to count."""
 
 
 class TableRow(NamedTuple):
@@ -47,7 +48,7 @@ def read_columns(table: Iterator[TableRow], parser: TargetParser, place: Callabl
         return
     if header.problem:
         raise UnreadableFileError(header.line, f"the header {header.problem}.")
-    names = {number: name for number, cell in header.cells.items() if (name := clean_name(cell))}
+    names = {number: name for number, cell in header.cells.items() if (name := cleaned(cell))}
     columns = list(names.values())
     check_columns(columns, parser, header.line)
     for position, row in enumerate(table):
@@ -64,66 +65,44 @@ def read_columns(table: Iterator[TableRow], parser: TargetParser, place: Callabl
         yield Row(row.line, cells, row.raw, problem, columns=columns)
 
 
-def clean_name(cell: str) -> str:
-    """Return the column's name in a cell of the header, without the spaces around it, also non-breaking ones."""
-    return cell.strip().strip(_INVISIBLE).strip()
-
-
 def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
     """Return the scrapers to which a row without a scraper's name may belong: the default one, or else all of them."""
     return (parser.scraper(parser.default, {}),) if parser.default else parser.scrapers
 
 
-def known_names(names: Iterable[str], parser: TargetParser) -> tuple[str, ...]:
-    """Return the names of columns or keys that are not the user's own. ``names``: those in the row."""
-    scrapers = parser.scrapers if "scraper" in names else candidates(parser)
-    return tuple(dict.fromkeys([*OWN_KEYS, *(name for each in scrapers for name in each.params.model_fields)]))
-
-
-@lru_cache(1_000)
-def is_misspelt(name: str, known: tuple[str, ...]) -> bool:
-    """Whether an unknown name is probably a misspelt known name, and not a column of the user.
-
-    >>> is_misspelt("Cat_ID", ("cat_id",)), is_misspelt("sku", ("cat_id",))
-    (True, False)
-    """
-    return bool(get_close_matches(name.casefold(), known, 1, MISSPELT_FROM))
-
-
 def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -> None:
     """Check that the columns of a table are distinct, and that a scraper can be identified by them.
 
-    Columns that are neither known nor similar to a known one are the user's own. ``columns``: the names, "" for columns
-    without one. ``line``: the line of the header.
+    A column that is similar to a param, but is none, is logged as a warning: it may be misspelt.
+
+    ``columns``: the names, "" for columns without one. ``line``: the line of the header.
 
     Raises:
         UnreadableFileError: the check failed. For unknown columns, the message names the most similar known ones.
     """
     names = [name for name in columns if name]
-    known = known_names(names, parser)
-    scrapers = parser.scrapers if "scraper" in names else candidates(parser)
-    identified = any(needed <= set(names) for each in scrapers for needed in required_params(each.params))
-    unknown = [name for name in names if name not in known and (not identified or is_misspelt(name, known))]
-    if unknown:
-        column = "column" if len(unknown) == 1 else "columns"
-        raise UnreadableFileError(
-            line, f"unknown {column} {name_unknown(unknown, known)}. Known columns: {', '.join(known)}."
-        )
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise UnreadableFileError(line, f"several columns have the name {twice[0]!r}.")
-    if not identified:
-        forms = "; ".join(
+    headings = [heading(name) for name in names]
+    scrapers = parser.scrapers if "scraper" in headings else candidates(parser)
+    forms = {heading(name): name for each in scrapers for name in each.params.model_fields}
+    params = [parser.by_heading.get(each) for each in headings]
+    if not any(needed.issubset(params) for each in scrapers for needed in required_params(each.params)):
+        valid = (*OWN_KEYS, *forms.values())
+        unknown = [name for name, param in zip(names, params, strict=True) if param not in valid]
+        if unknown:
+            column = "column" if len(unknown) == 1 else "columns"
+            raise UnreadableFileError(
+                line, f"unknown {column} {name_unknown(unknown, valid)}. Known columns: {', '.join(valid)}."
+            )
+        wanted = "; ".join(
             f"{each.name}: {' or '.join(', '.join(sorted(needed)) for needed in required_params(each.params))}"
             for each in scrapers
         )
         raise UnreadableFileError(
-            line, f"the columns {first_of(names, len(names))} identify no target. Add the columns of one of {forms}."
+            line, f"the columns {first_of(names, len(names))} identify no target. Add the columns of one of {wanted}."
         )
-
-
-def required_params(params: type[BaseModel]) -> list[set[str]]:
-    """Return sets of params, such as ``{"cat_id"}`` and ``{"url"}``. A target must have all params of one of them."""
-    always = {name for name, field in params.model_fields.items() if field.is_required()}
-    alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
-    return [always | {name} for name in alternatives] or [always]
+    twice = next((name for name, each in zip(names, headings, strict=True) if headings.count(each) > 1), None)
+    if twice:
+        raise UnreadableFileError(line, f"several columns have the name {twice!r}.")
+    for name, each in zip(names, headings, strict=True):
+        if each not in parser.by_heading and (similar := get_close_matches(each, forms, 1, MISSPELT_FROM)):
+            logger.warning("column_maybe_misspelt", column=name, did_you_mean=forms[similar[0]])

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from crawler.targets.files.columns import TableRow, clean_name, read_columns
+from crawler.platforms.pasted import cleaned
+from crawler.targets.files.columns import TableRow, read_columns
 from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row
 from crawler.targets.files.text import Line, TextFile
-from crawler.targets.parser import TargetParser
-from crawler.targets.target import OWN_KEYS
+from crawler.targets.parser import TargetParser, heading
 
 _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 """Matches the first line of some files for spreadsheets, which names the separator: ``sep=;``."""
@@ -86,7 +86,7 @@ def _records(lines: Iterator[Line], separator: str) -> Iterator[TableRow]:
 def _table_row(read: list[Line], content: dict[int, str], size: int, width: int) -> TableRow:
     """Return the row of a record. ``size``: its number of cells. ``width``: that of the header, 0 for the header."""
     if not width:
-        names = {number: _text(clean_name(cell)) for number, cell in content.items()}
+        names = {number: _text(cleaned(cell)) for number, cell in content.items()}
         return TableRow(read[0].number, names, _raw(read))
     problem = "" if size >= width >= max(content) else f"has {size} cells, but the header has {width}"
     cells = {number: _text(cell) for number, cell in content.items() if number <= width}
@@ -103,10 +103,9 @@ def _extent(read: list[Line]) -> str:
 
 
 def _known_cells(line: str, separator: str, parser: TargetParser) -> tuple[int, int]:
-    """Return how many cells of a header are known column names, in upper or lower case, and how many cells it has."""
-    known = {*OWN_KEYS, *(name for each in parser.scrapers for name in each.params.model_fields)}
+    """Return how many cells of a header are known column names, and how many cells it has."""
     cells = line.split(separator)
-    return sum(_text(clean_name(cell.strip().strip('"'))).casefold() in known for cell in cells), len(cells)
+    return sum(heading(_text(cell.strip().strip('"'))) in parser.by_heading for cell in cells), len(cells)
 
 
 def _text(cell: str) -> str:

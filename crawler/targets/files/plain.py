@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -9,37 +10,41 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, is_host, is_link, read_link
-from crawler.targets.files.columns import candidates, required_params
+from crawler.platforms.model import Params
+from crawler.platforms.pasted import cleaned
+from crawler.targets.files.columns import candidates
 from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row, replaced_value
 from crawler.targets.files.text import TextFile
-from crawler.targets.parser import TargetParser
+from crawler.targets.parser import TargetParser, required_params
 from crawler.targets.target import Scraper
 
+_COMMENT = re.compile(r"#(?:\s|#|$)")  # "#cats" is a hashtag, which may be searched for
+_LINK_IN_BRACKETS = re.compile(r"[<\[(]+(?:https?:|www\.|[\w-]+(?:\.[\w-]+)+/)", re.IGNORECASE)
 _ANY_TEXT = "Any text: 1 + 1?"
 """A text that is neither an id nor a handle nor a URL. A param that accepts it accepts any text."""
 
 
 def read_list(text: TextFile) -> Iterator[Row]:
-    """Yield the lines, without the spaces around them. Empty lines are left out.
+    """Yield the lines, cleaned (``pasted.cleaned``). Empty lines and comments, which begin with ``# ``, are left out.
 
     Raises:
         UnreadableFileError: the file is not text. Raised before the first row.
     """
     text.check()
     for line in text.lines():
-        entry = line.text.strip()
+        entry = cleaned(line.text)
         if line.is_cut:
             yield Row(line.number, None, entry, f"is longer than {MAX_LINE_CHARACTERS} characters")
         elif problem := _problem(entry):
             yield Row(line.number, None, entry, problem)
-        elif entry:
+        elif entry and not _COMMENT.match(entry):
             yield Row(line.number, entry, entry)
 
 
 def _problem(entry: str) -> str | None:
     if "\t" in entry or "\r" in entry:
         return "contains a tab or a line end: a table needs a header of column names"
-    if entry.startswith(("{", "[", "<")):
+    if entry.startswith(("{", "[", "<")) and not _LINK_IN_BRACKETS.match(entry):
         return "is JSON or HTML in a plain list: write one id, handle, URL or search text per line"
     return replaced_value([entry])
 
@@ -93,8 +98,9 @@ def _hint(scrapers: tuple[Scraper, ...]) -> str:
 
 def _accepts(params: type[BaseModel], name: str, entry: str) -> bool:
     """Whether an entry is valid as the only param."""
+    given = {name: entry}
     try:
-        params.model_validate_strings({name: entry})
+        params.model_validate_strings(params.clean(given) if issubclass(params, Params) else given)
     except ValidationError:
         return False
     return True

@@ -17,7 +17,7 @@ MAX_SHOWN_CHARACTERS = 1_000
 
 UNDECODABLE = re.compile("[\udc00-\udcff]")
 """Matches the mark of a byte that is not valid in the file's encoding: the character U+DC00 plus the byte's value."""
-_DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffd\ud800-\udfff]")
+_DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
 """Matches characters that no param contains: they show that a text was damaged, or decoded with a wrong encoding."""
 
 

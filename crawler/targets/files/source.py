@@ -6,13 +6,11 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import orjson
 
 from crawler.errors import InvalidRequest, ScraperNotFound
-from crawler.targets.files.columns import is_misspelt, known_names
 from crawler.targets.files.find import READ_ERRORS, TargetsFile, find_files
 from crawler.targets.files.formats import read_rows
 from crawler.targets.files.plain import params_of
@@ -94,15 +92,7 @@ class FileSource(TargetSource):
     def _own_names(self, row: Row) -> list[str]:
         """Return the names of the columns or keys of a row that are the user's own."""
         names = row.columns or (row.cells if isinstance(row.cells, dict) else ())
-        if self._all_known.issuperset(names):
-            return []
-        known = known_names(names, self.parser)
-        return [name for name in names if name not in known and not is_misspelt(name, known)]
-
-    @cached_property
-    def _all_known(self) -> frozenset[str]:
-        """The names that are never the user's own columns."""
-        return frozenset(known_names((), self.parser))
+        return self.parser.own_names(names)
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         chunks = self._chunks()
@@ -145,13 +135,12 @@ class FileSource(TargetSource):
         target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
-            cells = self._cells(row)
+            cells, own = self.parser.split(self._cells(row))
             target_id = _id(cells.get("id"), target_id)
-            own = self._own_cells(row)
+            self._check_own(own)
         except InvalidRequest as error:
             malformed = InvalidRequest(f"{where} {error.message}.", details=error.details)
             return InvalidTarget(target_id, malformed, raw=shown(row.raw), line=row.line, row=number)
-        cells = {name: value for name, value in cells.items() if name not in own}
         if not row.is_text and any(type(value) is int for value in cells.values()):
             cells = self.parser.integers_as_text(cells)
         found = self.parser.parse({**cells, "id": target_id}, text=row.is_text, line=row.line, row=number, batch=True)
@@ -175,23 +164,20 @@ class FileSource(TargetSource):
             raise InvalidRequest(problem)
         return params_of(row.cells, self.parser) if isinstance(row.cells, str) else row.cells
 
-    def _own_cells(self, row: Row) -> dict[str, Any]:
-        """Return the values of the user's own columns.
+    def _check_own(self, own: dict[str, Any]) -> None:
+        """Check the values of the user's own columns.
 
         Raises:
-            InvalidRequest: the outputs have no such column, because the first rows lack it. The message continues a
-                sentence that begins with the line.
+            InvalidRequest: the outputs have no such column, because the first rows lack it, or JSON has no such value.
+                The message continues a sentence that begins with the line.
         """
-        names = self._own_names(row)
-        new = [name for name in names if name not in self.own_columns]
+        new = [name for name in own if name not in self.own_columns]
         if new:
             raise InvalidRequest(f"has the key {new[0]!r}, which the first row lacks: add it there, or remove it")
-        own = {name: row.cells[name] for name in names if name in row.cells} if isinstance(row.cells, dict) else {}
         try:
             orjson.dumps(own)
         except TypeError as error:
             raise InvalidRequest(f"has a value in your own columns that JSON cannot have: {error}") from None
-        return own
 
 
 def _id(given: Any, own_id: str) -> str:
