@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from unicodedata import normalize
 
+from crawler.platforms.grammar import Grammar
+
 _INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Matches characters without a form of their own: soft hyphens, spaces of no width, marks of direction."""
+WORDS = Grammar(
+    r"[\s\S]*[^\s\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff][\s\S]*",
+    "the text has no words to search for",
+)
+"""Words to search for: any text with a visible character."""
 _JOINERS = "\u200c\u200d"
 """Belong to words of some scripts, and to emoji, but not to the ends of a text."""
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "„": "“", "‘": "’", "‚": "‘", "«": "»", "»": "«"}

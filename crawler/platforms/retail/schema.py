@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
+from crawler.platforms.pasted import WORDS
 from crawler.platforms.retail import link
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
@@ -65,7 +66,7 @@ class SearchParams(_ListingParams):
     phrases: ClassVar = frozenset({"query"})
     _no_link = field_validator("query", mode="before")(refuse_link)
 
-    query: Annotated[str | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200)
+    query: Annotated[Annotated[str, WORDS] | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200)
     """Words to search for."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms.grammar import Grammar
 from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, refuse_link
+from crawler.platforms.pasted import WORDS
 from crawler.platforms.shortvideo.link import LINKS
 
 CURSOR = Grammar(r"[0-9]{1,6}", "a cursor is a number of at most 6 digits: the cursor of the previous record")
@@ -28,7 +29,9 @@ class PhotoSearchParams(LinkParams):
     phrases: ClassVar = frozenset({"keywords"})
     _no_link = field_validator("keywords", mode="before")(refuse_link)
 
-    keywords: Annotated[str | None, Selects("request")] = Field(default=None, min_length=1, max_length=200)
+    keywords: Annotated[Annotated[str, WORDS] | None, Selects("request")] = Field(
+        default=None, min_length=1, max_length=200
+    )
     """The search text, as a visitor would type it."""
     url: Annotated[str | None, Selects("request")] = Field(default=None, max_length=2_000)
     """URL of a search, also without ``https://``: that of its photo tab or of its first tab. Only the words are
