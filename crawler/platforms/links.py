@@ -257,7 +257,7 @@ def split_link(text: str, expected: str) -> Url:
     if "@" in parts.netloc:  # the message must not quote the part before "@", which may contain a password
         raise LinkError(f"this link contains a user name or a password; {expected}")
     is_usual = port is None or port in _DEFAULT_PORTS
-    return Url(host.removesuffix(".") if is_usual else f"{host}:{port}", parts.path, parts.query, parts.fragment)
+    return Url(host if is_usual else f"{host}:{port}", parts.path, parts.query, parts.fragment)
 
 
 def decoded(path: str) -> str | None:

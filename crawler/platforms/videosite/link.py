@@ -28,6 +28,13 @@ TABS: dict[str, dict[str, str]] = {
     "videos": {"type": "video"},
 }
 """Maps tabs of a channel's page to the params that a link to the tab stands for."""
+_PAGES = frozenset(
+    """
+    about channels community courses discussion featured live membership playlists podcasts posts releases search shorts
+    store streams videos
+    """.split()  # noqa: SIM905  # a list of quoted words would need four times as many lines
+)
+"""The pages of a channel. An old name without a prefix has only these below it: other paths are the site's own."""
 RESERVED = frozenset(
     """
     about account ads app attribution_link c channel channels clip creators embed feed gaming hashtag howyoutubeworks
@@ -56,7 +63,9 @@ def target_of(url: Url) -> Found | None:
             pass
         case ["c" | "user" as prefix, name, *further] if NAME.matches(name):
             name = f"{prefix}/{name}"
-        case [name, *further] if NAME.matches(name.removeprefix("@")) and name.lower() not in RESERVED:
+        case [name, *further] if name.startswith("@") and NAME.matches(name.removeprefix("@")):
+            pass
+        case [name, *further] if NAME.matches(name) and name.lower() not in RESERVED and _PAGES.issuperset(further):
             pass
         case _:
             return None
