@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from crawler.jobs.lifecycle import Jobs
     from crawler.outputs.formats import Format
     from crawler.outputs.tables import Table
-    from crawler.targets.target import Scraper
 
 RECORDS_PER_TRANSACTION = 100
 TEMPORARY = ".part"
@@ -98,11 +97,12 @@ class Layout:
             )
 
     async def shapes(self, jobs: Jobs, job: Job) -> dict[str, Shape]:
-        """Return the shapes of a job's rows by scraper.
+        """Return the shapes of a job's rows by scraper. The tables of a database are created.
 
         Raises:
             OutputError: as for ``check()``; or no scraper of the job has the list or one of the fields, or the columns
                 of the scrapers do not fit into one file.
+            DatabaseError: the database cannot be used.
         """
         self.check()
         scrapers, own = await jobs.described(job)
@@ -115,6 +115,8 @@ class Layout:
                 f"{self.path}: the job has {', '.join(found)}, whose columns differ: put %(scraper)s into the name, or"
                 " use .jsonl."
             )
+        if self.format.kind == "database":  # a job of hours must not end with a wrong password
+            DatabaseOutput(self.path.replace("%(name)s", job.name), found.values()).abandon()
         return found
 
 
@@ -242,14 +244,14 @@ class Output:
 class DatabaseOutput:
     """The tables of a job's records in a database. If the export fails, the rows of former transactions stay."""
 
-    def __init__(self, url: str, scrapers: Iterable[Scraper]) -> None:
+    def __init__(self, url: str, shapes: Iterable[Shape]) -> None:
         """Connect to the database, and create the tables.
 
         Raises:
             DatabaseError: the database cannot be used.
         """
         self._database = open_database(*split_password(url))
-        self._database.prepare(scrapers)
+        self._database.prepare([each.scraper for each in shapes])
         self._lines: list[dict[str, Any]] = []
 
     def write(self, line: Line) -> None:
@@ -330,7 +332,7 @@ class JobFiles:
             named = replace(layout, path=layout.path.replace("%(name)s", self.job.name))
             if named.format.kind == "database":
                 shapes = await named.shapes(self.jobs, self.job)
-                outputs.append(DatabaseOutput(named.path, [each.scraper for each in shapes.values()]))
+                outputs.append(DatabaseOutput(named.path, shapes.values()))
             else:
                 outputs.append(await self._output(named))
         if failures is not None:

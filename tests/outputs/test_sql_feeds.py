@@ -166,6 +166,18 @@ def test_an_export_to_an_unusable_database_fails(commands: Commands, tmp_path: P
     assert "secret" not in run.stderr
 
 
+def test_a_job_with_an_unusable_database_sends_no_request(commands: Commands, tmp_path: Path) -> None:
+    targets = write(tmp_path / "targets.jsonl", [{"scraper": "retail-search-v4", "query": "mustard"}])
+    run = commands.run("collect", targets, "--job", "one", "-O", "sqlite:////proc/%(name)s/out.db")
+    assert run.returncode == 1, run.stderr
+    assert "sqlite:////proc/one/out.db: [Errno 2]" in run.stderr
+    assert commands.show("one")["targets"]["done"] == 0
+    again = commands.run("collect", targets, "--job", "one", "-O", f"sqlite:///{tmp_path}/%(name)s.db")
+    assert again.returncode == 0, again.stderr
+    assert len(tables(f"sqlite:///{tmp_path}/one.db")["retail_search_v4"]) == 1
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["one.db"]
+
+
 def test_new_records_of_a_job_are_added_after_a_cursor(commands: Commands, tmp_path: Path) -> None:
     targets = write(
         tmp_path / "targets.jsonl", [{"scraper": "retail-search-v4", "query": "mustard", "id": "own", "sku": "7"}]
