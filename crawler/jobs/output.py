@@ -18,9 +18,9 @@ from fsspec.implementations.local import LocalFileSystem
 
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
-from crawler.outputs.exporters import JsonLinesExporter, open_exporter
+from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
-from crawler.outputs.formats import FORMATS, format_of, suffix_of
+from crawler.outputs.formats import DEFAULT, FORMATS, format_of, suffix_of
 from crawler.outputs.sql_feed import open_database, split_password
 from crawler.outputs.tables import FAILURES
 from crawler.outputs.xlsx import XlsxBook
@@ -164,7 +164,7 @@ class NewFile:
 
 @dataclass
 class Output:
-    """The files of a job's records. A workbook also has a sheet of the failures."""
+    """The files of a job's records, or of its failures. A workbook has the records and a sheet of the failures."""
 
     layout: Layout
     shapes: dict[str, Shape]
@@ -177,15 +177,20 @@ class Output:
     """A stream that the rows are written to, instead of to files. The caller closes the stream."""
     folder: Path | None = None
     """The folder for the temporary files of a workbook. None: the system's folder of temporary files."""
+    format: Format | None = None
+    """The format. None: the one that the path's suffix names."""
+    failures: bool = False
+    """Whether failures are written. They are always written to workbooks."""
     _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Name of a scraper or sheet; for JSON and JSON Lines, path of a file -> the exporter."""
 
     def __post_init__(self) -> None:
-        self._format = self.layout.format
+        self._format = self.format or self.layout.format
+        self._has_failures = self.failures or self._format.kind == "book"
 
     def write(self, line: Line) -> None:
-        """Write the record of a target. Failures are only written to workbooks."""
+        """Write the record of a target, if its scraper has a shape, or its failure."""
         if line.record is not None:
             given = record_line(line)
             shape = self.shapes.get(given["scraper"])
@@ -194,7 +199,7 @@ class Output:
                 rows = shape.rows if self._format.has_rows else shape.lines
                 for row in rows(given, new_entries(line)):
                     exporter.export_item(row)
-        elif self._format.kind == "book" and line.is_failure:
+        elif self._has_failures and line.is_failure:
             self._exporter(FAILURES).export_item(failure_line(line))
 
     def _exporter(self, table: Table) -> BaseItemExporter:
@@ -221,13 +226,12 @@ class Output:
         A workbook opens with the sheet of records, even if a target failed first.
         """
         filled = [each for each in self._exporters if each != FAILURES.title]
-        is_book = self._format.kind == "book"
         if self.store_empty:
-            for table in [*(shape.table for shape in self.shapes.values()), *[FAILURES] * is_book]:
+            for table in [*(shape.table for shape in self.shapes.values()), *[FAILURES] * self._has_failures]:
                 self._exporter(table)
         for exporter in self._exporters.values():
             exporter.finish_exporting()
-        if is_book and self._files:
+        if self._format.kind == "book" and self._files:
             self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()
@@ -276,34 +280,6 @@ class DatabaseOutput:
         self._database.close()
 
 
-class Failures:
-    """A file of failures, as JSON Lines. If there are no failures, a local file of an earlier run is removed."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._file: NewFile | None = None
-
-    def write(self, line: Line) -> None:
-        """Write the failure of a target. Targets with data are left out."""
-        if line.is_failure:
-            self._file = self._file or NewFile(self.path)
-            JsonLinesExporter(self._file.content).export_item(failure_line(line))
-
-    def close(self) -> list[str]:
-        """Complete the file. Return a list with its path, or [] if there were no failures."""
-        if self._file is not None:
-            self._file.commit()
-            return [self.path]
-        if "://" not in self.path:
-            Path(self.path).unlink(missing_ok=True)
-        return []
-
-    def abandon(self) -> None:
-        """Remove the incomplete file. The former file stays."""
-        if self._file is not None:
-            self._file.discard()
-
-
 @dataclass(frozen=True)
 class JobFiles:
     """Writes the outcomes of a job to files."""
@@ -318,8 +294,8 @@ class JobFiles:
         """Write the records to files, in the order of the input, and the failures to another file.
 
         ``layout``: the layout of the records, or None to write no records. ``failures``: the path of the failures, or
-        None to write no failures. ``after``: write only the outcomes after this position, in the order in which they
-        were stored.
+        None to write no failures; if there are none, a local file of an earlier run is removed. ``after``: write only
+        the outcomes after this position, in the order in which they were stored.
 
         Return the paths of the written files, and the position at which the next export continues.
 
@@ -327,7 +303,7 @@ class JobFiles:
             OutputError: the records cannot be written as ``layout`` says.
             OSError: a file cannot be written. The former files stay.
         """
-        outputs: list[Output | DatabaseOutput | Failures] = []
+        outputs: list[Output | DatabaseOutput] = []
         if layout is not None:
             named = replace(layout, path=layout.path.replace("%(name)s", self.job.name))
             if named.format.kind == "database":
@@ -335,10 +311,14 @@ class JobFiles:
                 outputs.append(DatabaseOutput(named.path, shapes.values()))
             else:
                 outputs.append(await self._output(named))
+        failures = failures and failures.replace("%(name)s", self.job.name)
         if failures is not None:
-            outputs.append(Failures(failures.replace("%(name)s", self.job.name)))
+            own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "failures": True}
+            outputs.append(Output(Layout(failures), {}, self.settings, self._created, **own))
         lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after)
         written, seq = await _write(lines, outputs)
+        if failures is not None and failures not in written:
+            _remove_local(failures)
         return written, Cursor(self.job.id, max(seq, after.seq if after else 0))
 
     async def write_parts(self, layout: Layout, size: int) -> AsyncIterator[str]:
@@ -366,12 +346,14 @@ class JobFiles:
 
     async def _output(self, layout: Layout, *, store_empty: bool = True) -> Output:
         shapes = await layout.shapes(self.jobs, self.job)
-        return Output(layout, shapes, self.settings, datetime.fromtimestamp(self.job.created, UTC), store_empty)
+        return Output(layout, shapes, self.settings, self._created, store_empty)
+
+    @property
+    def _created(self) -> datetime:
+        return datetime.fromtimestamp(self.job.created, UTC)
 
 
-async def _write(
-    lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput | Failures]
-) -> tuple[list[str], int]:
+async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput]) -> tuple[list[str], int]:
     """Write lines to files. Return the paths of the files, and the last sequence number."""
     seq = 0
     try:
@@ -384,6 +366,11 @@ async def _write(
         for output in outputs:
             output.abandon()
         raise
+
+
+def _remove_local(path: str) -> None:
+    if "://" not in path:
+        Path(path).unlink(missing_ok=True)
 
 
 def part_path(path: str, job: Job, number: int) -> str:

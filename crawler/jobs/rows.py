@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
@@ -57,7 +58,7 @@ class Shape:
     """Whether requested targets are split into slices. Then the column ``root`` has the id of the requested target."""
     selection: Selection | None = None
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The form of tables, which have the name of the scraper."""
         if self.selection is not None:

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.rows import Shape
     from crawler.jobs.store import Store
     from crawler.outputs.formats import Format
     from crawler.service.clients.keys import Holder
@@ -232,16 +233,11 @@ class JobRoutes:
 
     async def _records(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         selected = await self._selected(read_query(request, RECORDS_QUERY), call, job, SERVED)
-        rows = await records.shapes(self.jobs, job, selected)
-        return await self._streamed(
-            request, call, job, selected, lambda: records.records(self.jobs, job, selected, rows, self.settings)
-        )
+        return await self._streamed(request, call, job, selected, await records.shapes(self.jobs, job, selected))
 
     async def _failures(self, request: Request, call: Call, holder: Holder, job: Job) -> Answer:
         selected = await self._selected(read_query(request, FAILURES_QUERY), call, job, OF_FAILURES)
-        return await self._streamed(
-            request, call, job, selected, lambda: records.failures(self.jobs, job, selected, self.settings)
-        )
+        return await self._streamed(request, call, job, selected, None)
 
     async def _selected(self, query: dict[str, str], call: Call, job: Job, known: Mapping[str, Format]) -> Selected:
         query.setdefault("format", accepted(call.request_headers.get("accept", ""), known))
@@ -253,15 +249,9 @@ class JobRoutes:
         return Selected(**query, after=cursor.seq, until=max(until, cursor.seq))
 
     async def _streamed(
-        self,
-        request: Request,
-        call: Call,
-        job: Job,
-        selected: Selected,
-        pieces: Callable[[], Awaitable[AsyncIterator[bytes]]],
+        self, request: Request, call: Call, job: Job, selected: Selected, rows: dict[str, Shape] | None
     ) -> Answer:
-        accepted = call.request_headers.get("accept-encoding", "")
-        coding = "" if selected.is_file else best_coding(accepted)
+        coding = "" if selected.is_file else best_coding(call.request_headers.get("accept-encoding", ""))
         etag = selected.etag(job, coding)
         headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept, Accept-Encoding"}
         if job.ended is not None and not job.counts["running"]:
@@ -275,7 +265,7 @@ class JobRoutes:
         if request.method == b"HEAD":
             return StreamedAnswer(whole.status, whole.headers, b"")
         async with self._writing if selected.is_file else nullcontext():
-            made = await pieces()
+            made = await records.records(self.jobs, job, selected, rows, self.settings)
         made = compressed_pieces(made, coding) if coding else made
         return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 

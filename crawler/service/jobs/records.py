@@ -14,15 +14,13 @@ from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import Layout, Output
-from crawler.jobs.rows import Shape, failure_line, shapes_of
-from crawler.outputs.exporters import open_exporter
+from crawler.jobs.rows import Shape, shapes_of
 from crawler.outputs.formats import DEFAULT, SERVED
-from crawler.outputs.tables import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,55 +113,40 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
 
 
 async def records(
-    jobs: Jobs, job: Job, selected: Selected, rows: dict[str, Shape], settings: BaseSettings
+    jobs: Jobs, job: Job, selected: Selected, rows: dict[str, Shape] | None, settings: BaseSettings
 ) -> AsyncIterator[bytes]:
-    """Return the pieces of the response with the records of a job.
+    """Return the pieces of the response with the records of a job. ``rows``: their shapes. None: the failures instead.
 
     Raises:
         InvalidRequest: a file would be too large.
     """
-    created = datetime.fromtimestamp(job.created, UTC)
+    own: dict[str, Any] = {"format": selected.form, "failures": rows is None}
+
+    def output(path: str, **place: Any) -> Output:
+        return Output(Layout(path), rows or {}, settings, datetime.fromtimestamp(job.created, UTC), **own, **place)
+
+    pages = _selected(jobs, job, selected)
     if selected.is_file:
-        return _pieces(await _file(_selected(jobs, job, selected), selected.format, rows, settings, created))
+        return _pieces(await _file(pages, output))
     buffer = Buffer()
-    output = Output(Layout(f"records.{selected.format}"), rows, settings, created, stream=buffer)
-    return _pages(_selected(jobs, job, selected), buffer, output.write, output.close)
+    return _pages(pages, buffer, output("records", stream=buffer))
 
 
-async def failures(jobs: Jobs, job: Job, selected: Selected, settings: BaseSettings) -> AsyncIterator[bytes]:
-    """Return the pieces of the response with the failures of a job."""
-    buffer = Buffer()
-    exporter = open_exporter(selected.form, buffer, FAILURES, settings)
-
-    def write(line: Line) -> None:
-        if line.is_failure:
-            exporter.export_item(failure_line(line))
-
-    return _pages(_selected(jobs, job, selected), buffer, write, exporter.finish_exporting)
-
-
-async def _pages(
-    pages: AsyncIterator[list[Line]],
-    buffer: Buffer,
-    write: Callable[[Line], None],
-    close: Callable[[], object],
-) -> AsyncIterator[bytes]:
+async def _pages(pages: AsyncIterator[list[Line]], buffer: Buffer, output: Output) -> AsyncIterator[bytes]:
     def encoded(page: list[Line]) -> bytes:
         for line in page:
-            write(line)
+            output.write(line)
         return buffer.take()
 
     async for page in pages:
         data = await asyncio.to_thread(encoded, page)
         page.clear()  # the client may read slowly
         yield data
-    close()
+    output.close()
     yield buffer.take()
 
 
-async def _file(
-    pages: AsyncIterator[list[Line]], kind: str, rows: dict[str, Shape], settings: BaseSettings, created: datetime
-) -> IO[bytes]:
+async def _file(pages: AsyncIterator[list[Line]], output_to: Callable[..., Output]) -> IO[bytes]:
     """Write a file, and return it open. The file has no name any longer, so closing it frees its space.
 
     Raises:
@@ -171,8 +154,8 @@ async def _file(
     """
     with tempfile.TemporaryDirectory(prefix="records-") as name:
         folder = Path(name)
-        path = folder / f"records.{kind}"
-        output = Output(Layout(str(path)), rows, settings, created, folder=folder)
+        path = folder / "records"
+        output = output_to(str(path), folder=folder)
 
         def write(page: list[Line]) -> None:
             for line in page:
