@@ -150,9 +150,10 @@ def tools() -> dict[str, types.Tool]:
 def _scraper_tool(scraper: Scraper) -> types.Tool:
     schema = _short(params_schema(scraper.params))
     schema["properties"] |= _short(params_schema(Selection))["properties"]
-    description = f"{scraper.summary} {schema.pop('description', '')} Example: {orjson.dumps(scraper.example).decode()}"
-    annotations = types.ToolAnnotations(read_only_hint=True, open_world_hint=True)
-    return types.Tool(name=scraper.name, description=description, input_schema=schema, annotations=annotations)
+    schema.pop("description", None)  # the summary of the scraper is enough
+    description = f"{scraper.summary} Example: {orjson.dumps(scraper.example).decode()}"
+    reads = types.ToolAnnotations(read_only_hint=True)
+    return types.Tool(name=scraper.name, description=description, input_schema=schema, annotations=reads)
 
 
 def _short(schema: Any) -> Any:
