@@ -100,6 +100,11 @@ class Detail(TypedDict):
     type: str
 
 
+def quoted(mark: str, *loc: str | int) -> list[Detail]:
+    """Return the details of an error that rests on a mark: what the platform states, and where. It is cut if long."""
+    return [{"loc": list(loc), "msg": " ".join(mark.split())[:300], "type": "mark"}]
+
+
 class ScrapeError(PageObjectAction):
     """The base class of all typed errors.
 

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked
+from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, quoted
 from crawler.platforms.microblog.base import (
     TOKEN_REFUSED,
     USER_KEYS,
     ApiPage,
-    quoted,
     rate_limited,
     unavailable_error,
 )

@@ -13,7 +13,6 @@ from web_poet import field
 
 from crawler.errors import (
     OTHER_FORM_REASONS,
-    Detail,
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
@@ -21,6 +20,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
+    quoted,
 )
 from crawler.platforms.microblog.convert import Contradictions, merged, profile
 from crawler.platforms.microblog.payload_user import User
@@ -191,11 +191,6 @@ _REPORTED: dict[int, tuple[type[ScrapeError], str]] = {
 }
 """The error's class and reason for each known error code of the platform, except the codes for rate limits and for
 missing flags."""
-
-
-def quoted(mark: str, *place: str | int) -> list[Detail]:
-    """Return the details of an error that is a statement about the target. ``mark``: what the platform says."""
-    return [{"loc": list(place), "msg": mark, "type": "mark"}]
 
 
 def unavailable_error(reason: str | None, *place: str | int) -> TargetNotFound | TargetRestricted:

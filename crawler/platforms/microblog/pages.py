@@ -13,8 +13,8 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import TargetNotFound, TargetRestricted
-from crawler.platforms.microblog.base import MicroblogPage, quoted, unavailable_error
+from crawler.errors import TargetNotFound, TargetRestricted, quoted
+from crawler.platforms.microblog.base import MicroblogPage, unavailable_error
 from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
 from crawler.platforms.microblog.embed import DATA_SCRIPT
 from crawler.platforms.microblog.ids import NamedQuery, named_queries

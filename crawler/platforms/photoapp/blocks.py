@@ -26,6 +26,7 @@ from crawler.errors import (
     TargetRestricted,
     UpstreamBlocked,
     UpstreamRateLimited,
+    quoted,
 )
 from crawler.platforms.page import missing_error
 from crawler.platforms.photoapp.link import shortcode_in
@@ -157,11 +158,6 @@ def route_of(body: bytes) -> str:
     """Return the page's route name, or the name of its trace policy, or ""."""
     found = _ROUTE.search(body) or _POLICY.search(body)
     return found["name"].decode(errors="replace") if found else ""
-
-
-def quoted(stated: str, *loc: str | int) -> list[Detail]:
-    """Return the details of an error that rests on a statement of the platform. ``loc``: the place of the statement."""
-    return [{"loc": list(loc), "msg": stated[:300], "type": "mark"}]
 
 
 def preview_shortcode(body: bytes) -> str | None:

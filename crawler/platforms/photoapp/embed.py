@@ -7,7 +7,8 @@ from typing import Any
 
 from parsel import Selector
 
-from crawler.platforms.photoapp.blocks import missing_or_private, quoted
+from crawler.errors import quoted
+from crawler.platforms.photoapp.blocks import missing_or_private
 from crawler.platforms.photoapp.link import shortcode_in
 
 _BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')

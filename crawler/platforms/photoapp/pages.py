@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import attrs
 from web_poet import field
 
-from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked
+from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
 from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
@@ -114,9 +114,7 @@ class PostPage(PhotoPage):
             ExtractionFailed: the page contains no data, only another post, or a post that lacks a mandatory field.
         """
         self.raise_for_blocks()
-        if self._chosen is None or self._chosen.post is None:
-            self._raise_for_no_post(self._chosen)
-        if not self._identity.code:
+        if not self._found.identity.code:
             raise missing_error("The post has no id.", [self.keys[0], "pk"], reason="missing_field")
         if not picture(self._found_post):
             raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
@@ -126,27 +124,20 @@ class PostPage(PhotoPage):
     @field
     def post(self) -> dict[str, Any]:
         """The contract's post."""
-        assert self._chosen is not None
-        wrong = [f"{self._chosen.path}.{key}" for key in self._contradictions()]
-        self.unread += [Unread(path, "contradiction") for path in wrong if not self._is_unread(path)]
-        return photo_post(self._found_post, self._identity, self._chosen.gated.comments if self._chosen.gated else ())
-
-    def _is_unread(self, path: str) -> bool:
-        return any(each.path.startswith(path) for each in self.unread)
+        found = self._found
+        wrong = [f"{found.path}.{key}" for key in self._contradictions()]
+        known = [each.path for each in self.unread]
+        self.unread += [Unread(path, "contradiction") for path in wrong if not any(path in each for each in known)]
+        return photo_post(self._found_post, found.identity, found.gated.comments if found.gated else ())
 
     def _contradictions(self) -> Iterator[str]:
         """Yield the keys of the post that another part of the page contradicts."""
         post = self._found_post
-        if self._identity.contradicts:
+        if self._found.identity.contradicts:
             yield "id" if isinstance(post, Embedded) else "pk"
         if not post.caption and blocks.previews_caption(self.response.body):
             yield "caption"
         yield from post.contradictions()
-
-    @property
-    def _identity(self) -> Identity:
-        assert self._chosen is not None
-        return self._chosen.identity
 
     @property
     def has_time(self) -> bool:
@@ -160,31 +151,26 @@ class PostPage(PhotoPage):
 
     @property
     def _found_post(self) -> Post:
-        assert self._chosen is not None
-        assert self._chosen.post is not None
-        return self._chosen.post
+        assert self._found.post is not None
+        return self._found.post
 
     @cached_property
     def _requested_code(self) -> str:
         return text(self.page_params.get("shortcode"))
 
     @cached_property
-    def _chosen(self) -> Found | None:
-        """The requested post, or the first post if no shortcode was requested. None if the response has no such post.
-
-        A withheld post is chosen only if there is no other that fits.
+    def _found(self) -> Found:
+        """The requested post, or the first post if no shortcode was requested. ``Found.post`` is not None.
 
         Raises:
-            ExtractionFailed: the response contains posts, but not the requested one.
+            ScrapeError: the response has no such post, or has it only without its data: see ``validate_input``.
         """
         requested, other, withheld = self._requested_code, "", None
         for answer in self._answers():
             for each in _posts(answer):
-                if requested and each.identity.code not in {
-                    "",
-                    requested,
-                }:  # without a code, it may be the requested one
-                    other = other or each.identity.code
+                code = each.identity.code
+                if requested and code not in {"", requested}:  # a post without a code may be the requested one
+                    other = other or code
                 elif each.post is not None:
                     return each
                 else:
@@ -192,7 +178,7 @@ class PostPage(PhotoPage):
         if other and withheld is None:
             message = f"The page is for the post {other}, not {requested}."
             raise mismatch_error(message, [self.keys[0], "code"], requested, reason="wrong_post")
-        return withheld
+        return self._raise_for_no_post(withheld)
 
     def _answers(self) -> Iterator[Answer]:
         """Yield the objects in the response that contain posts. ``unread`` has the unread parts of the last of them.
@@ -208,8 +194,8 @@ class PostPage(PhotoPage):
                 self.unread.clear()
                 yield self.plain_payload(Answer, each)
 
-    def _raise_for_no_post(self, withheld: Found | None) -> None:
-        if withheld is not None and withheld.gated is not None:
+    def _raise_for_no_post(self, withheld: Found | None) -> NoReturn:
+        if withheld and withheld.gated:
             blocks.raise_for_ruling(withheld.gated.ruling)
         blocks.raise_for_landing_page(self.response.body)
         if self.unread:
@@ -267,7 +253,7 @@ class EmbedPage(PostPage):
         inner = decode(context, what="contextJSON") if isinstance(context, str) and context else None
         return inner if dig(inner, "gql_data") else {"shortcode_media": post_in_html(body)}
 
-    def _raise_for_no_post(self, withheld: Found | None) -> None:
+    def _raise_for_no_post(self, withheld: Found | None) -> NoReturn:
         body: bytes = self.response.body
         raise_for_broken(body)
         if self.unread or b"contextJSON" not in body:
@@ -355,7 +341,7 @@ class SharePage(PhotoPage):
             raise UpstreamBlocked(message, reason="foreign_redirect")
         blocks.raise_for_blocked_path(target.path)
         if target.path in {"", "/"}:
-            blocks.raise_for_login(blocks.quoted(target.path or "/", "Location"))
+            blocks.raise_for_login(quoted(target.path or "/", "Location"))
         if not self._shortcode:
-            message, mark = "The share link does not lead to a post.", blocks.quoted(target.path, "Location")
+            message, mark = "The share link does not lead to a post.", quoted(target.path, "Location")
             raise TargetNotFound(message, reason="wrong_page_kind", details=mark)

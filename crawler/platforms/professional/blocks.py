@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from web_poet import HttpResponse
 
-from crawler.errors import Detail, TargetNotFound, UpstreamBlocked
+from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, quoted
 
 HEADING = "top-card-layout__title"
 """The CSS class of a heading that every profile page has. Pages of companies and jobs have it, too (captures
@@ -72,22 +72,22 @@ def raise_for_refusals(response: HttpResponse) -> None:
         return
     reason, mark = found
     if reason == NOT_FOUND:
-        raise TargetNotFound("The platform has no such public profile.", reason=reason, details=[mark])
+        raise TargetNotFound("The platform has no such public profile.", reason=reason, details=mark)
     message = "The platform blocked this visitor before it served the profile. The member may exist."
     seconds = BLOCK_SECONDS if reason in _LASTING_BLOCKS else None
-    raise UpstreamBlocked(message, reason=reason, retry_after=seconds, details=[mark])
+    raise UpstreamBlocked(message, reason=reason, retry_after=seconds, details=mark)
 
 
-def _refusal(response: HttpResponse) -> tuple[str, Detail] | None:
+def _refusal(response: HttpResponse) -> tuple[str, list[Detail]] | None:
     """Return the reason and the mark of a refusal, or None if the response has no mark."""
     if response.status == BLOCKED_STATUS:
-        return "status_999", _mark("status", str(response.status))
+        return "status_999", quoted(str(response.status), "status")
     path = urlsplit(str(response.url)).path
     if _first_segment(path) in _PATHS:
-        return _PATHS[_first_segment(path)], _mark("url", path)
+        return _PATHS[_first_segment(path)], quoted(path, "url")
     if not has_heading(response):  # the texts of a profile may contain any of the marks
         searches = ((reason, pattern.search(response.text)) for reason, pattern in _MARKS.items())
-        return next(((reason, _mark("body", found[0])) for reason, found in searches if found), None)
+        return next(((reason, quoted(found[0], "body")) for reason, found in searches if found), None)
     return None
 
 
@@ -102,15 +102,11 @@ def raise_for_other_pages(response: HttpResponse, canonical: str) -> None:
         path = urlsplit(url).path
         if path == "/":
             message = "The platform returned its home page instead of the profile."
-            raise UpstreamBlocked(message, reason=HOME, details=[_mark(place, path)])
+            raise UpstreamBlocked(message, reason=HOME, details=quoted(path, place))
         if _first_segment(path) in _OTHER_PAGES:
             message = "The page is not a member's profile."
-            raise TargetNotFound(message, reason="wrong_page_kind", details=[_mark(place, path)])
+            raise TargetNotFound(message, reason="wrong_page_kind", details=quoted(path, place))
 
 
 def _first_segment(path: str) -> str:
     return path.lstrip("/").partition("/")[0]
-
-
-def _mark(place: str, text: str) -> Detail:
-    return {"loc": [place], "msg": " ".join(text.split()), "type": "mark"}

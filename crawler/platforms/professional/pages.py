@@ -12,7 +12,7 @@ import attrs
 import orjson
 from web_poet import field
 
-from crawler.errors import Detail, ExtractionFailed
+from crawler.errors import ExtractionFailed, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
 from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
@@ -339,7 +339,7 @@ class ProfilePage(PlatformPage):
         if sections.unknown and not sections.known:
             marks["sections"] = f"the page has only unknown sections: {', '.join(sections.unknown[:MAX_NAMES])}"
         if marks:
-            details: list[Detail] = [{"loc": [path], "msg": mark, "type": "mark"} for path, mark in marks.items()]
+            details = [detail for path, mark in marks.items() for detail in quoted(mark, path)]
             raise ExtractionFailed(
                 "These parts could not be read: the layout changed.", details=details, reason="blind"
             )

@@ -124,27 +124,22 @@ class Table:
 
     def section(self, node: LexborNode) -> Section | None:
         """Return the section of an element, or None for an unknown section."""
-        found = node.attributes
-        names = [found.get("data-section") or "", *(found.get("class") or "").split()]
-        known = next((self._by_name[name] for name in names if name in self._by_name), None)
+        known = next((self._by_name[name] for name in _names(node) if name in self._by_name), None)
         return known or next((each for each in self.sections if each.mark and node.css_first(each.mark)), None)
 
     def is_known(self, node: LexborNode) -> bool:
         """Whether an element is a known section that is not read, or a section at the right without members."""
-        found = node.attributes
-        classes = (found.get("class") or "").split()
-        if found.get("data-section") in self.not_read or set(self.not_read).intersection(classes):
-            return True
-        return _ASIDE in classes and node.css_first(_PERSON) is None
+        names = _names(node)
+        is_aside = _ASIDE in names and node.css_first(_PERSON) is None
+        return is_aside or not set(self.not_read).isdisjoint(names)
 
     def find(self, tree: LexborHTMLParser) -> list[LexborNode]:
         """Return all sections of a page in page order, including those with unknown names."""
         return [each for each in tree.css(_SECTIONS) if self._is_section(each)]
 
     def _is_section(self, node: LexborNode) -> bool:
-        found = node.attributes
-        classes = (found.get("class") or "").split()
-        return "data-section" in found or any(name in self._by_name or name in (_CORE, _ASIDE) for name in classes)
+        is_named = any(name in self._by_name or name in (_CORE, _ASIDE) for name in _names(node))
+        return is_named or "data-section" in node.attributes
 
 
 @dataclass
@@ -174,13 +169,13 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
         section = table.section(node)
         inside += section is not None and _place(node.parent, places) is True
         if section is not None:
-            found.known += not _is_aside(node)
+            found.known += _ASIDE not in _names(node)
             rows, read = read_rows(node, section)
             found.rows[section.field] += rows
             parts[section.field] += read
         elif not table.is_known(node):
-            classes = (node.attributes.get("class") or "").split()
-            found.unknown.append(node.attributes.get("data-section") or (classes[-1] if classes else ""))
+            names = _names(node)
+            found.unknown.append(names[0] or names[-1])
     if found.unknown:
         found.unread.append(unknown_names("sections", found.unknown, of=len(nodes)))
     if inside:  # no real page has a section inside another one, and their rows could not be distinguished
@@ -190,8 +185,10 @@ def read_sections(tree: LexborHTMLParser, table: Table) -> Sections:
     return found
 
 
-def _is_aside(node: LexborNode) -> bool:
-    return _ASIDE in (node.attributes.get("class") or "").split()
+def _names(node: LexborNode) -> list[str]:
+    """Return the possible names of a section: its ``data-section`` (or ""), and its classes."""
+    found = node.attributes
+    return [found.get("data-section") or "", *(found.get("class") or "").split()]
 
 
 def read_rows(node: LexborNode, section: Section) -> tuple[list[Row], list[Unread]]:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import attrs
 from web_poet import field
 
-from crawler.errors import Detail, TargetNotFound, UpstreamBlocked, UpstreamError
+from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
@@ -315,19 +315,19 @@ class ListingPage(PlatformPage):
         """
         route, data = self._document.route or "", self._document.data
         if route == "/404":
-            mark = _mark(["page"], route)
-            raise TargetNotFound("The platform has no such category.", details=[mark], reason="not_found")
+            mark = quoted(route, "page")
+            raise TargetNotFound("The platform has no such category.", details=mark, reason="not_found")
         if data and data.listing:
             return
         if data and data.product:
-            mark = _mark([*PAGE_PATH[:-1], "data"], "the data of a product")
+            mark = quoted("the data of a product", *PAGE_PATH[:-1], "data")
         elif OTHER_ROUTES.fullmatch(route):
-            mark = _mark(["page"], route)
+            mark = quoted(route, "page")
         elif route or data:
             raise missing_error("The page's data contains no listing.", PAGE_PATH, reason="no_listing")
         else:
             raise missing_error("The data is not that of a page.", ["props"], reason="unknown_form")
-        raise TargetNotFound("The page is not a listing.", details=[mark], reason="wrong_page_kind")
+        raise TargetNotFound("The page is not a listing.", details=mark, reason="wrong_page_kind")
 
     def _raise_for_reported_errors(self) -> None:
         """Raise an error if the data contains an error that the platform reports. No capture of a listing has one."""
@@ -347,8 +347,8 @@ class ListingPage(PlatformPage):
         """
         listing = self.listing
         if listing and listing.redirect and not self._rows:
-            mark = _mark([*PAGE_PATH, "searchRedirect", "redirectUrl"], listing.redirect)
-            raise TargetNotFound("The search leads to another page.", details=[mark], reason="redirected")
+            mark = quoted(listing.redirect, *PAGE_PATH, "searchRedirect", "redirectUrl")
+            raise TargetNotFound("The search leads to another page.", details=mark, reason="redirected")
         for name in ECHOES:
             requested, echoed = self.page_params.get(name), self._echo(name)
             if requested is None or _comparable(requested) == _comparable(echoed):
@@ -441,11 +441,6 @@ def _comparable(value: object) -> str:
 
 def _echo_path(name: str) -> list[str]:
     return [*PAGE_PATH, "paginationV2", "pageProperties", name]
-
-
-def _mark(path: list[str | int], text: str) -> Detail:
-    """Return the detail of an error that quotes the part of the page which proves the error."""
-    return {"loc": path, "msg": text, "type": "mark"}
 
 
 def _crumb_id(crumb: Crumb) -> str:

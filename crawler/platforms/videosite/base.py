@@ -12,7 +12,6 @@ import attrs
 from web_poet import field
 
 from crawler.errors import (
-    Detail,
     ExtractionFailed,
     ScrapeError,
     TargetNotFound,
@@ -20,6 +19,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
+    quoted,
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
@@ -62,18 +62,13 @@ NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
 MARKS = (*CONSENT_MARKS, *TRAFFIC_MARKS, NOT_FOUND_MARK)
 
 
-def quoted(path: Path, mark: str) -> list[Detail]:
-    """Return the details of an error that quote its mark: the text or number by which the platform states the cause."""
-    return [{"loc": list(path), "msg": mark, "type": "mark"}]
-
-
 def alert_error(message: str) -> ScrapeError:
     """Return the error for an alert on a page without content. ``message``: the alert's text, which the details quote.
 
     The error is a ``TargetNotFound``, a ``TargetRestricted`` or an ``UpstreamError`` if the text is known, else an
     ``ExtractionFailed`` with the reason ``unknown_alert``.
     """
-    details = quoted(("alerts", 0, "alertRenderer", "text"), message)
+    details = quoted(message, "alerts", 0, "alertRenderer", "text")
     for pattern, kind, reason in ALERTS:
         if re.search(pattern, message, re.IGNORECASE):
             return kind(f"The platform reported: {message}", details=details, reason=reason)
@@ -102,7 +97,7 @@ class VideositePage(PlatformPage):
     def _bad_request_error(self) -> ScrapeError:
         """Return the error for a response with status 400."""
         message = "The platform rejected the request as invalid (400)."
-        return ExtractionFailed(message, details=quoted(("error", "code"), "400"), reason="bad_request")
+        return ExtractionFailed(message, details=quoted("400", "error", "code"), reason="bad_request")
 
     def read_data(self, kind: type[C]) -> C:
         """Read the JSON data of the response by its contract.
@@ -142,7 +137,7 @@ class VideositePage(PlatformPage):
             message = "The platform returned a CAPTCHA page for unusual traffic."
             raise UpstreamRateLimited(message, reason="captcha")
         if NOT_FOUND_MARK in body:
-            details = quoted(("title",), NOT_FOUND_MARK.decode())
+            details = quoted(NOT_FOUND_MARK.decode(), "title")
             raise TargetNotFound("The platform has no such page.", details=details, reason="not_found")
 
     def _raise_for_reported_errors(self) -> None:
@@ -155,7 +150,7 @@ class VideositePage(PlatformPage):
             **dict.fromkeys(map(str, BLOCK_STATUSES), (UpstreamBlocked, "refused")),
         }
         kind, reason = known.get(text(code), (UpstreamError, "reported_error"))
-        details = quoted(("error", "code"), text(code))
+        details = quoted(text(code), "error", "code")
         raise kind(f"The platform reported an error: {code}.", details=details, reason=reason)
 
     def skip_language(self, part: str, path: Path) -> None:

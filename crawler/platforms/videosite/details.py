@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import attrs
 from web_poet import field
 
-from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited
+from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited, quoted
 from crawler.platforms.page import missing_error
-from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage, quoted
+from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
-from crawler.platforms.videosite.item import Path, first, handle_in, is_video_id, post
+from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
 from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
 from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
@@ -227,8 +227,7 @@ class VideoPage(VideositePage):
         status = self._player.status or ""
         message = self._player.reason or " ".join(self._player.messages)
         reported = f"The platform reported: {message or status}"
-        path: Path = ("playabilityStatus", "reason" if message else "status")
-        mark = quoted(path, message or status)
+        mark = quoted(message or status, "playabilityStatus", "reason" if message else "status")
         if BOT.search(message):
             raise UpstreamBlocked(reported, reason="bot_check", details=mark)
         if "try again later" in message:
@@ -303,7 +302,7 @@ class ResolvePage(VideositePage):
         if not self.channel and not self.url:
             other = self._endpoint.video or self._endpoint.playlist or self._endpoint.channel or ""
             message = f"The address leads to another page than a channel: {other}."
-            raise TargetNotFound(message, details=quoted(("endpoint",), other), reason="wrong_page_kind")
+            raise TargetNotFound(message, details=quoted(other, "endpoint"), reason="wrong_page_kind")
 
     @field
     def channel(self) -> str:
