@@ -25,6 +25,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.arguments import problem_of, problems_of
 from crawler.jobs.location import open_jobs
 from crawler.jobs.options import JobOptions, LimitedOptions
+from crawler.outputs.formats import PLACES
 from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime.garbage_collection import tune_garbage_collector
@@ -162,7 +163,7 @@ async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
     """Add the options for the file to which records are written, and for its rows and fields."""
-    parser.add_argument("-O", dest="output", metavar="FILE", help="file of the records: .jsonl, .json, .csv, ...")
+    parser.add_argument("-O", dest="output", metavar="FILE", help=f"file or database of the records: {PLACES}")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
 

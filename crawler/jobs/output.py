@@ -20,7 +20,7 @@ from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploade
 from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
 from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
-from crawler.outputs.formats import DEFAULT, FORMATS, format_of, suffix_of
+from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.sql_feed import open_database, split_password
 from crawler.outputs.tables import FAILURES
 from crawler.outputs.xlsx import XlsxBook
@@ -64,8 +64,7 @@ class Layout:
         except ValueError as error:
             raise OutputError(f"{error}.") from None
         if found is None:
-            known = ", ".join(f"{each.schemes[0]}://" if each.schemes else f".{name}" for name, each in FORMATS.items())
-            raise OutputError(f"{self.path}: no format is called {suffix_of(self.path)!r}; use one of {known}.")
+            raise OutputError(f"{self.path}: no format is called {suffix_of(self.path)!r}; use one of {PLACES}.")
         return found
 
     def check(self) -> None:

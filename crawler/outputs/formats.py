@@ -93,6 +93,8 @@ FORMATS = {
         ),
     )
 }
+PLACES = ", ".join(f"{each.schemes[0]}://" if each.schemes else f".{name}" for name, each in FORMATS.items())
+"""The suffixes and schemes that select the formats, for people."""
 DEFAULT = FORMATS["jsonl"]
 """The format of downloads, and of files with the suffix ``.gz`` alone."""
 NAMES = {name: each for each in FORMATS.values() for name in (each.name, *each.aliases)}
