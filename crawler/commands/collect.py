@@ -163,7 +163,7 @@ async def store_of(settings: BaseSettings) -> AsyncIterator[Jobs]:
 
 def add_layout(parser: argparse.ArgumentParser) -> None:
     """Add the options for the file to which records are written, and for its rows and fields."""
-    parser.add_argument("-O", dest="output", metavar="FILE", help=f"file or database of the records: {PLACES}")
+    parser.add_argument("-O", dest="output", metavar="FILE", help=f"file or database of the records, one of {PLACES}")
     parser.add_argument("--explode", metavar="LIST", help="write a row for each entry of this list of a record")
     parser.add_argument("--fields", metavar="NAMES", help="fields to write, with commas between them")
 
