@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 from urllib.parse import urlencode, urlsplit
@@ -69,6 +70,8 @@ class ListingPage(PlatformPage):
     """One page of a listing. ``page_params`` contains the params of ``listing_request``."""
 
     source: ClassVar[str] = "listing"
+    echoes: ClassVar[tuple[Echo, ...]] = ("cat_id", "page", "sort")
+    """The params that every page of this kind repeats."""
 
     @classmethod
     def recognise(cls, body: str) -> bool:
@@ -399,7 +402,8 @@ class ListingPage(PlatformPage):
         """
         if self._products:
             known = {each.path for each in self.unread}
-            self.unread += [each for each in contradictions(self._rows, ROWS_PATH) if each.path not in known]
+            found = [*contradictions(self._rows, ROWS_PATH), *self._contradictions()]
+            self.unread += [each for each in found if each.path not in known]
             return
         lost = [each for each in self.unread if each.loses_rows]
         if lost:
@@ -411,12 +415,29 @@ class ListingPage(PlatformPage):
         if others := sum(isinstance(row, Row) for stack in self._stacks for row in stack.rows):
             self.unread.append(Unread(ROWS_PATH, "contradiction", others, others, loses_rows=True))
 
+    def _contradictions(self) -> Iterator[Unread]:
+        """Yield values that the listing lacks although its other values show that they exist.
+
+        In all eight recorded listings that state their pages or params, all of these are stated: the page, the sort
+        order, the category, the words of a search, the title of a search, and the number of pages if there are more
+        products than rows.
+        """
+        listing = self.listing
+        if listing is None or not (listing.max_page or any(map(self._echo, ECHOES))):
+            return  # only the rows were saved
+        missing = {".".join(_echo_path(name)): not self._echo(name) for name in self.echoes}
+        missing[".".join((*PAGE_PATH, "title"))] = bool(listing.query) and not listing.title
+        has_pages = (self.total_results or 0) > len(self._rows)
+        missing[".".join((*PAGE_PATH, "paginationV2", "maxPage"))] = has_pages and self.max_page is None
+        yield from (Unread(path, "contradiction") for path, is_missing in missing.items() if is_missing)
+
 
 @attrs.define(slots=False)
 class SearchPage(ListingPage):
     """One page of search results: a listing with the additional field ``query``."""
 
     source: ClassVar[str] = "search"
+    echoes: ClassVar[tuple[Echo, ...]] = ECHOES
 
     @field
     def cat_id(self) -> str:

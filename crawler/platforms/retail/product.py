@@ -19,6 +19,8 @@ DELIVERY_WORDS = frozenset({"DELIVERY", "PICKUP", "SHIPPING"})
 """The words in the keys of tags about delivery, such as ``TWO_DAY_SHIPPING``."""
 ICON_TEXTS = {"SAVE_WITH_W_PLUS": "Save with Walmart plus"}
 """The texts of tags that are icons, by their keys, as the groups of badges spell them since 2026-08."""
+OWN_DELIVERY = frozenset({"FC", "STORE"})
+"""The kinds of fulfillment by the shop itself."""
 NO_TEXT = "None"
 """The platform's text for a missing description, in three recorded rows."""
 ROOT = "0"
@@ -59,13 +61,16 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
     """Yield values that rows lack although other values show that they exist, and parts of prices that were not read.
 
     ``path``: where the rows are. In 421 recorded rows since 2024-12, every row with an offer has a price, a URL and a
-    kind of fulfillment; every product with reviews has a rating, and the reverse; a row's flag is one of its badges;
-    and the status and the description are stated twice. On a page, all rows with an offer have a condition, or none.
+    kind of fulfillment, and the reverse; every product with reviews has a rating, and the reverse; a row's flag is one
+    of its badges; and the status and the description are stated twice. Only products that another seller also delivers
+    (``MARKETPLACE``) may have no category. On a page, all rows with an offer have a condition, or none.
     """
     offers = [row for row in rows if row.offer_id]
     has_conditions = any(row.condition is not None for row in rows)
     missing = {
         "priceInfo": [_has_wrong_price(row) for row in rows],
+        "offerId": [not row.offer_id for row in rows if row.fulfillment_type],
+        "category.categoryPathId": [not row.category_path for row in rows if row.fulfillment_type in OWN_DELIVERY],
         "canonicalUrl": [not row.url for row in offers],
         "fulfillmentType": [not row.fulfillment_type for row in offers],
         "conditionV2": [row.condition is None for row in offers if has_conditions or row.is_preowned],

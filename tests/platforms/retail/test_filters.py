@@ -25,9 +25,9 @@ UNPROVEN = (["min_price", "max_price"], "")
 
 def row(price: float | None, *, advertised: bool = False, options: str = "") -> dict[str, Any]:
     text = "" if price is None else f"${price:.2f}"
-    offer = None if price is None else "F"
+    offer = {"offerId": None, "fulfillmentType": None} if price is None else {}
     info = {**PRICE, "linePrice": text, "priceRangeString": options}
-    return {**FULL, "usItemId": "1", "offerId": offer, "isSponsoredFlag": advertised, "priceInfo": info}
+    return {**FULL, **offer, "usItemId": "1", "isSponsoredFlag": advertised, "priceInfo": info}
 
 
 def facet(kind: str, **keys: Any) -> dict[str, Any]:

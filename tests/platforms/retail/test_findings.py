@@ -143,7 +143,7 @@ def test_re_8_a_search_has_no_category_name() -> None:
 
 def test_re_8_a_listing_that_does_not_state_its_pages_may_have_more() -> None:
     listing = {**LISTING, "paginationV2": {**LISTING["paginationV2"], "maxPage": None}}
-    assert read(html({"searchResult": listing}))["has_more"] is True
+    assert read(html({"searchResult": listing}), warns=True)["has_more"] is True
 
 
 @pytest.mark.parametrize(
