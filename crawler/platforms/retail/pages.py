@@ -18,7 +18,7 @@ from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
 from crawler.platforms.retail.link import CATEGORY_ID
-from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, Listing, Row, Seo, Stack
+from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, InitialData, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.reading.json import is_json, script_block
 from crawler.reading.unread import Unread
@@ -106,7 +106,7 @@ class ListingPage(PlatformPage):
 
     @field
     def breadcrumbs(self) -> list[dict[str, Any]]:
-        levels = (self.listing.crumbs if self.listing else []) or self.seo.crumbs
+        levels = self.listing.crumbs or self.seo.crumbs
         found = [
             {
                 "id": _crumb_id(level),
@@ -127,7 +127,7 @@ class ListingPage(PlatformPage):
 
     @field
     def category_name(self) -> str:
-        if self.cat_id == ROOT_CATEGORY or not self.listing:
+        if self.cat_id == ROOT_CATEGORY:
             return ""
         listing = self.listing
         named = [
@@ -141,17 +141,16 @@ class ListingPage(PlatformPage):
     @field
     def has_more(self) -> bool:
         # The payload's own hasMorePages is false on every page of every capture.
-        is_last = self.listing is None if self.max_page is None else self.page >= self.max_page
-        return bool(self.products) and not is_last
+        return bool(self.products) and (self.max_page is None or self.page < self.max_page)
 
     @field
     def heading(self) -> str:
         of_stack = next((stack.title for stack in self._stacks), None)
-        return self.seo.heading or self._title or self._element(b"h1") or of_stack or self.category_name
+        return self.seo.heading or self.listing.title or self._element(b"h1") or of_stack or self.category_name
 
     @field
     def max_page(self) -> int | None:
-        return count(self.listing.max_page) if self.listing else None
+        return count(self.listing.max_page)
 
     @field
     def page(self) -> int:
@@ -171,20 +170,17 @@ class ListingPage(PlatformPage):
 
     @field
     def title(self) -> str:
-        return self.seo.title or self._element(b"title") or self._title
+        return self.seo.title or self._element(b"title") or self.listing.title or ""
 
     @field
     def total_results(self) -> int | None:
-        totals = (
-            count(total) for total in (self.listing and self.listing.total, *(each.total for each in self._stacks))
-        )
+        totals = map(count, (self.listing.total, *(each.total for each in self._stacks)))
         return next((total for total in totals if total is not None), None)
 
     @field
     def url(self) -> str:
-        canonical = self.seo.url or (self.listing.canonical if self.listing else None)
         own = f"{ORIGIN}/browse/{self.cat_id}" if self.cat_id else str(self.response.url)
-        return absolute_url(ORIGIN, canonical, query=False) or own
+        return absolute_url(ORIGIN, self.seo.url or self.listing.canonical, query=False) or own
 
     # For follow-up requests
 
@@ -214,8 +210,7 @@ class ListingPage(PlatformPage):
 
     def _facets(self, *kinds: str) -> list[Facet]:
         """Return the filters of these types that the page offers; without types, all filters."""
-        facets = self._document.data.facets if self._document.data else []
-        return [facet for facet in facets if not kinds or facet.kind in kinds]
+        return [facet for facet in self._data.facets if not kinds or facet.kind in kinds]
 
     # The payload
 
@@ -237,23 +232,23 @@ class ListingPage(PlatformPage):
         return self.payload(DataBlock, self._block, what=DATA_SCRIPT)
 
     @property
-    def listing(self) -> Listing | None:
-        """The listing in the payload, None if there is none."""
-        return self._document.data.listing if self._document.data else None
+    def _data(self) -> InitialData:
+        return self._document.data or InitialData()
+
+    @property
+    def listing(self) -> Listing:
+        """The listing in the payload, without values if there is none. A valid page has one."""
+        return self._data.listing or Listing()
 
     @property
     def seo(self) -> Seo:
         """The page's title, heading, canonical URL and breadcrumbs, without values if the payload lacks them."""
-        return (self._document.data.seo if self._document.data else None) or Seo()
+        return self._data.seo or Seo()
 
     def _echo(self, name: Echo) -> str:
         """Return a param as the response repeats it, "" if the response does not contain it."""
-        value = getattr(self.listing, name) if self.listing else None
+        value = getattr(self.listing, name)
         return "" if value is None else str(value)
-
-    @property
-    def _title(self) -> str:
-        return (self.listing.title if self.listing else None) or ""
 
     @cached_property
     def _stacks(self) -> list[Stack]:
@@ -263,8 +258,8 @@ class ListingPage(PlatformPage):
         lists the listing's own groups. Before, they were the groups with a grid layout. ``stackType`` is not read,
         because it varies.
         """
-        stacks = self.listing.stacks if self.listing else []
-        named = {each.index for each in self.listing.matched if each.is_primary} if self.listing else set()
+        stacks = self.listing.stacks
+        named = {each.index for each in self.listing.matched if each.is_primary}
         own = [stack for index, stack in enumerate(stacks) if index in named]
         return own or [each for each in stacks if each.layout in {None, "GRID"} and each.kind != "SECONDARY_STACK"]
 
@@ -316,17 +311,17 @@ class ListingPage(PlatformPage):
         The page's route is the mark of its kind, and so is the data of a product (capture 263a285f6fbd). The absence of
         a listing is not a mark. A not-found page is not recorded: ``/404`` is the route of such pages in Next.js.
         """
-        route, data = self._document.route or "", self._document.data
+        route, data = self._document.route or "", self._data
         if route == "/404":
             mark = quoted(route, "page")
             raise TargetNotFound("The platform has no such category.", details=mark, reason="not_found")
-        if data and data.listing:
+        if data.listing:
             return
-        if data and data.product:
+        if data.product:
             mark = quoted("the data of a product", *PAGE_PATH[:-1], "data")
         elif OTHER_ROUTES.fullmatch(route):
             mark = quoted(route, "page")
-        elif route or data:
+        elif route or self._document.data:
             raise missing_error("The page's data contains no listing.", PAGE_PATH, reason="no_listing")
         else:
             raise missing_error("The data is not that of a page.", ["props"], reason="unknown_form")
@@ -334,7 +329,7 @@ class ListingPage(PlatformPage):
 
     def _raise_for_reported_errors(self) -> None:
         """Raise an error if the data contains an error that the platform reports. No capture of a listing has one."""
-        if self.listing and (self.listing.errors or self.listing.error_codes):
+        if self.listing.errors or self.listing.error_codes:
             kind = next((error.kind for error in self.listing.errors if error.kind), "unknown")
             raise UpstreamError(f"The page's data reports an error: {kind}.", reason="reported_error")
 
@@ -348,9 +343,9 @@ class ListingPage(PlatformPage):
         Raises:
             TargetNotFound: the platform redirects the search to another page, in place of results.
         """
-        listing = self.listing
-        if listing and listing.redirect and not self._rows:
-            mark = quoted(listing.redirect, *PAGE_PATH, "searchRedirect", "redirectUrl")
+        redirect = self.listing.redirect
+        if redirect and not self._rows:
+            mark = quoted(redirect, *PAGE_PATH, "searchRedirect", "redirectUrl")
             raise TargetNotFound("The search leads to another page.", details=mark, reason="redirected")
         for name in ECHOES:
             requested, echoed = self.page_params.get(name), self._echo(name)
@@ -359,7 +354,7 @@ class ListingPage(PlatformPage):
             if not echoed:  # as on the category page to which a search for a department's name redirects
                 self.unread.append(Unread(".".join(_echo_path(name)), "unproven", names=(name,)))
                 continue
-            if name == "query" and listing and _comparable(echoed) == _comparable(listing.corrected):
+            if name == "query" and _comparable(echoed) == _comparable(self.listing.corrected):
                 continue  # the platform has searched for the corrected words
             message = f"The page does not match the request: {name} is {echoed!r}, requested {requested!r}."
             raise mismatch_error(message, _echo_path(name), str(requested))
@@ -374,7 +369,7 @@ class ListingPage(PlatformPage):
         if not self.page_params.keys() & {"min_price", "max_price"}:
             return  # the request is unknown, or its prices are checked elsewhere
         selected = (facet.kind for facet in self._facets() if any(each.is_selected for each in facet.values))
-        facet = (self.listing and self.listing.facet) or next((each for each in selected if each not in OWN_FACETS), "")
+        facet = self.listing.facet or next((each for each in selected if each not in OWN_FACETS), "")
         if facet:
             message = f"The page does not match the request: it has the filter {facet}."
             raise mismatch_error(message, _echo_path("facet"), "")
@@ -423,7 +418,7 @@ class ListingPage(PlatformPage):
         products than rows.
         """
         listing = self.listing
-        if listing is None or not (listing.max_page or any(map(self._echo, ECHOES))):
+        if not (listing.max_page or any(map(self._echo, ECHOES))):
             return  # only the rows were saved
         missing = {".".join(_echo_path(name)): not self._echo(name) for name in self.echoes}
         missing[".".join((*PAGE_PATH, "title"))] = bool(listing.query) and not listing.title

@@ -262,6 +262,7 @@ class ResultsPage(PlatformPage):
             for part, number in (+lost).items()
         ]
         self._report_pictures_without_address()
+        self._report_missing_of_lists()
         failed = [each for each in self.unread if each.loses_rows]
         if failed and not self._readable:
             raise unread_error("No photo post in the response can be read.", failed, reason="blind")
@@ -272,6 +273,12 @@ class ResultsPage(PlatformPage):
         number = sum(not each.urls for each in found) - self._noted(URLS)
         if number > 0:
             self.unread.append(Unread(f"{self._rows_path}.{URLS}", "null", number, len(found)))
+
+    def _report_missing_of_lists(self) -> None:
+        """Report keys that posts lack although they have other keys which stand beside these (``Item.missing``)."""
+        for key, rows in Counter(key for item in self._readable for key in item.missing).items():
+            if (number := rows - self._noted(key)) > 0:
+                self.unread.append(Unread(f"{self._rows_path}.{key}", "missing", number, len(self._readable)))
 
     def _noted(self, path: str) -> int:
         """Return the number of rows in which a part of photo posts is already reported."""

@@ -36,7 +36,6 @@ def record(post: Post) -> dict[str, Any]:
         medium=picture([avatar(post.person, 720)]),
         thumb=picture([avatar(post.person, 100)]),
         moment=datetime.fromtimestamp(post.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        language=post.language or None,
         cover=cover,
         own_cover=picture([f"{CDN}/cover/{post.id}.jpeg"]) if post.covered else cover,
         origin_cover=picture([f"{CDN}/origin/{post.id}.jpeg"]) if post.covered else NOTHING,

@@ -66,8 +66,6 @@ def item(post: Post) -> dict[str, Any]:
         tags=[_tag(post)],
         withheld=post.hidden and not post.person.private,
         music=_music(post.sound) if post.sound else ABSENT,
-        language=post.language or ABSENT,
-        comments=ABSENT if post.comments is None else post.comments,
         paid=ABSENT if post.paid is None else post.paid,
         room={"status": 2, "title": "live"} if post.kind == "live" else ABSENT,
         pictures=_pictures(post) if post.kind in {"photo", "empty"} else ABSENT,

@@ -62,7 +62,7 @@ class Post:
     order."""
     ad: bool
     paid: bool | None
-    comments: int | None
+    comments: int
     anchored: bool
     hidden: bool
 
@@ -99,7 +99,7 @@ class Posts:
                 private=hidden and number % 2 == 1,
             ),
             caption=rng.choice(INVENTED.captions).format(word=keyword.replace(" ", "")),
-            language=rng.choice(("un", "en", "de", "zh-Hans", "")),
+            language=rng.choice(("un", "en", "de", "zh-Hans", "un")),
             created=created,
             pictures=tuple(
                 (f"{rng.getrandbits(128):032x}", rng.choice((1080, 1170, 720)), rng.choice((1440, 1920, 720)))
@@ -111,7 +111,7 @@ class Posts:
             figures=tuple(round(likes * share) for share in (0.2, 0.02, 1, 14, 0.1, 0.01, 0.03, 0.005)),
             ad=rng.random() < 0.05,
             paid=rng.choice((None, None, True, False)),
-            comments=rng.choice((0, 0, 0, 1, 3, None)),
+            comments=rng.choice((0, 0, 0, 1, 3, 0)),
             anchored=rng.random() < 0.3,
             hidden=hidden,
         )

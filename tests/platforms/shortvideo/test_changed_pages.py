@@ -351,14 +351,33 @@ def test_a_picture_without_an_address_is_a_warning() -> None:
     assert read(payload)[1] == [f"item_list[].imagePost.images[].imageURL.urlList[]: null in 1 of {of}"]
 
 
+LIST_KEYS = ["isAd", "itemCommentStatus", "privateItem", "statsV2", "textLanguage"]
+
+
+@pytest.mark.parametrize("key", LIST_KEYS)
+def test_a_key_that_stands_beside_others_is_reported_in_a_single_row(key: str) -> None:
+    payload = results()
+    del payload["item_list"][0][key]
+    assert read(payload)[1] == [f"item_list[].{key}: missing in 1 of 2"]
+    payload["item_list"][0][key] = None
+    assert read(payload)[1] == [f"item_list[].{key}: null in 1 of 3"]
+
+
+def test_a_post_of_a_page_without_the_keys_of_lists_is_not_reported() -> None:
+    payload = results()
+    for key in LIST_KEYS:
+        del payload["item_list"][0][key]
+    assert read(payload)[1] == []
+
+
 @pytest.mark.parametrize(
     ("likes", "shown", "unread"),
     [("12", 12, []), (12.0, 12, []), ("1.2K", None, ["item_list[].stats.diggCount: type in 1 of 3"])],
 )
 def test_a_rounded_text_is_not_a_count(likes: Any, shown: int | None, unread: list[str]) -> None:
     payload = results()
-    del payload["item_list"][0]["statsV2"]
-    payload["item_list"][0]["stats"]["diggCount"] = likes
+    row = payload["item_list"][0] = {k: v for k, v in payload["item_list"][0].items() if k not in LIST_KEYS}
+    row["stats"]["diggCount"] = likes
     item, warnings = read(payload)
     assert (item["search_item_list"][0]["statistics"]["digg_count"], warnings) == (shown, unread)
 
