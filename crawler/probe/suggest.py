@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
@@ -44,20 +43,6 @@ MAX_KEYS = 500
 """Maximum number of paths of keys in an object that are examined."""
 MAX_SHOWN = 3
 """Maximum number of candidates for a key, and of values of a candidate, that are shown."""
-
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SYNONYMS = {
-    "avg": "average",
-    "desc": "description",
-    "thumb": "thumbnail",
-    "link": "url",
-    "uri": "url",
-    **dict.fromkeys(("cnt", "num", "number"), "count"),
-    **dict.fromkeys(("img", "photo", "pic", "picture"), "image"),
-}
-"""Words in keys, and the words with the same meaning by which they are replaced."""
-_EMPTY = frozenset({"data", "field", "info", "legacy", "new", "obj", "object", "of", "the", "v", "value"})
-"""Words in keys that have no meaning of their own."""
 
 
 class Suggestion(NamedTuple):
@@ -113,12 +98,10 @@ class Candidate(NamedTuple):
     """The values at the path, for each of the gap's values."""
 
     @property
-    def rank(self) -> tuple[bool, int, float]:
+    def rank(self) -> tuple[int, float, bool]:
         """A sort key: the most likely candidates come last."""
-        new, old = self.keys[-1], self.gap.keys[-1]
-        has_same_words = bool(words(new)) and words(new) == words(old)
-        is_beside = self.keys[:-1] == self.gap.keys[:-1]
-        return has_same_words and is_beside, self.inner, SequenceMatcher(None, new, old).ratio()
+        new, old = (each.lower().replace("_", "") for each in (self.keys[-1], self.gap.keys[-1]))
+        return self.inner, SequenceMatcher(None, new, old).ratio(), self.keys[:-1] == self.gap.keys[:-1]
 
 
 def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
@@ -258,7 +241,7 @@ def _paths(data: dict[str, Any], depth: int) -> list[Keys]:
 
 def _candidate(gap: Gap, keys: Keys, anchors: list[dict[str, Any]]) -> Candidate | None:
     """Return the candidate for a path, or None if the values at the path do not have the declared types."""
-    inner, shown = 0, []
+    held, inner, shown = _objects_at(anchors, keys), 0, []
     for value, path, tail in gap.parts:
         if is_flat(joined((*gap.lead, *keys, *tail))) != is_flat(path):
             return None
@@ -267,9 +250,9 @@ def _candidate(gap: Gap, keys: Keys, anchors: list[dict[str, Any]]) -> Candidate
         number = _fit(value, entries)
         if number is None and (len(gap.parts) == 1 or entries):
             return None
-        inner += (number or 0) + bool(tail and tail != (EACH,) and now)
+        inner += (number or 0) + any(tail[:1] and tail[0] in each for each in held)
         shown.append(entries)
-    return Candidate(gap, keys, inner, shown)
+    return Candidate(gap, keys, inner, shown) if inner or any(shown) else None
 
 
 def _flat(found: Iterable[Any]) -> list[Any]:
@@ -302,19 +285,6 @@ def _is_of(kind: Any, entry: Any) -> bool:
     except (msgspec.ValidationError, RecursionError):
         return False
     return True
-
-
-def words(key: str) -> frozenset[str]:
-    """Return the meaningful words in a key, each in a standard spelling.
-
-    >>> sorted(words("averageRatingV2")), words("avg_rating") == words("averageRating"), words("reviews")
-    (['average', 'rating'], True, frozenset({'review'}))
-    """
-    found = (each.lower() for each in _WORD.findall(key))
-    singular = (
-        each[:-1] if each.endswith("s") and not each.endswith("ss") and len(each) > 3 else each for each in found
-    )
-    return frozenset(_SYNONYMS.get(each, each) for each in singular) - _EMPTY
 
 
 # Declarations

@@ -129,7 +129,7 @@ def test_other_new_keys_of_the_same_type_are_shown_with_their_values() -> None:
 def test_without_recorded_pages_any_key_that_no_contract_declares_is_a_candidate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in an installed package. A key with the same words comes first."""
+    """As in an installed package. A key with a similar name comes first."""
     monkeypatch.setattr(suggest, "FIXTURES", Path("/none"))
     (found,) = found_in(shop(rename("averageRating", "average_rating")))
     assert (len(found.found), next(iter(found.found))) == (suggest.MAX_SHOWN, "average_rating")
