@@ -115,7 +115,7 @@ def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
         for gap, every in candidates.items():
             # A key inside an object that was itself renamed is not new.
             every.sort(key=lambda each: (each.keys[:-1] not in renamed, each.rank), reverse=True)
-            for one in _changed(gap, every[:MAX_SHOWN]) if every else ():
+            for one in changed_declarations(gap, every[:MAX_SHOWN]) if every else ():
                 found.setdefault((one.file, one.number), one)
     return list(found.values())
 
@@ -264,19 +264,19 @@ def _fit(value: Value, entries: list[Any]) -> int | None:
     """Return the number of declared keys in the objects found, or None if what was found has a wrong type."""
     if not value.contracts:
         return 0 if entries and all(map(partial(_is_of, value.type), entries)) else None
-    number = None
-    for entry in entries:
-        if not isinstance(entry, dict):
-            return None
-        kinds = value.contracts
-        kind = next((each for each in kinds if each.tag and entry.get(each.tag[0]) == each.tag[1]), kinds[0])
-        needed = [each for each in values(kind) if each.required]
-        if kind.one_of:
-            needed = [each for each in values(kind) if _break([entry], each) is None][:1]
-        if any(_break([entry], each) for each in needed) or not (needed or kind.tag):
-            return None
-        number = max(number or 0, len(needed))
-    return number
+    return max((number for each in entries if (number := _declared_keys(value, each))), default=None)
+
+
+def _declared_keys(value: Value, entry: Any) -> int:
+    """Return the number of keys that each object of the value's contract has, 0 if the object lacks one of them."""
+    if not isinstance(entry, dict):
+        return 0
+    kinds = value.contracts
+    kind = next((each for each in kinds if each.tag and entry.get(each.tag[0]) == each.tag[1]), kinds[0])
+    needed = [each for each in values(kind) if each.required]
+    if kind.one_of:
+        needed = [each for each in values(kind) if _break([entry], each) is None][:1]
+    return 0 if any(_break([entry], each) for each in needed) else len(needed) or bool(kind.tag)
 
 
 def _is_of(kind: Any, entry: Any) -> bool:
@@ -290,7 +290,7 @@ def _is_of(kind: Any, entry: Any) -> bool:
 # Declarations
 
 
-def _changed(gap: Gap, candidates: list[Candidate]) -> Iterator[Suggestion]:
+def changed_declarations(gap: Gap, candidates: list[Candidate]) -> Iterator[Suggestion]:
     """Yield the declarations of a gap's values. ``candidates``: the most likely one comes first."""
     for number, (value, path, tail) in enumerate(gap.parts):
         new = {joined((*gap.lead, *each.keys, *tail)): each.found[number][:MAX_SHOWN] for each in candidates}
@@ -315,7 +315,7 @@ def _with_path(found: ast.AnnAssign, text: str, value: Value, old: str, new: str
     paths = [ast.get_source_segment(text, each) or "" for each in found.value.args]
     shorter = min(len(steps(old)), len(steps(new)))
     if steps(old)[:shorter] == steps(new)[:shorter]:  # no type describes a value and an object at the same place
-        del paths[value.paths.index(old)]
+        paths = [f'"{each}"' for each in value.paths if each != old]
     options = [ast.get_source_segment(text, each) or "" for each in found.value.keywords]
     arguments = ", ".join([f'"{new}"', *paths, *options])
     return (

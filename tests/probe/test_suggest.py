@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import orjson
@@ -17,7 +19,8 @@ from crawler.platforms.page import PlatformPage
 from crawler.platforms.retail.pages import SearchPage
 from crawler.probe import suggest
 from crawler.probe.reread import read
-from crawler.probe.suggest import Suggestion, suggestions
+from crawler.probe.suggest import Candidate, Gap, Part, Suggestion, changed_declarations, suggestions
+from crawler.reading.contract import Contract, values
 from crawler.reading.json import script_block
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -146,6 +149,28 @@ def test_a_suggestion_is_the_declaration_with_both_paths() -> None:
     (found,) = found_in(shop(wrapped))
     assert '("averageRating.value"' in found.line
     assert '"averageRating"' not in found.line, "no type describes a value and an object in the same place"
+
+
+@pytest.mark.parametrize("platform", platforms())
+def test_every_declaration_can_be_changed(platform: str) -> None:
+    """Also declarations whose paths are made of constants, and those of base classes."""
+    package = import_module(f"crawler.platforms.{platform}")
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    kinds = {each for module in modules for each in vars(module).values() if is_contract(each)}
+    assert kinds
+    for kind, value in ((each, value) for each in kinds for value in values(each)):
+        parts = tuple(Part(value, path, ()) for path in value.paths)
+        gap = Gap(kind, (), ("old",), parts, inside=False)
+        for each in changed_declarations(gap, [Candidate(gap, ("new",), 0, [[] for _ in parts])]):
+            (statement,) = ast.parse(each.line).body
+            assert isinstance(statement, ast.AnnAssign)
+            assert isinstance(statement.value, ast.Call)
+            first, *others = statement.value.args
+            assert (ast.literal_eval(first), bool(others)) == ("new", True)
+
+
+def is_contract(each: object) -> bool:
+    return isinstance(each, type) and issubclass(each, Contract) and each is not Contract
 
 
 def test_hostile_keys_are_not_suggested() -> None:
