@@ -71,9 +71,8 @@ class CsvExporter(TableExporter):
         dialect = {"delimiter": self.delimiter, **dialect}
         header = None
         if "a" in str(getattr(file, "mode", "")):
-            header = _existing_header(Path(file.name), dialect["delimiter"])
+            header = _header(Path(file.name), dialect["delimiter"], self.titles, may_grow=self.may_grow)
         if header is not None:
-            _check_header(header, [*self.titles.values()], file.name, may_grow=self.may_grow)
             known = {title: name for name, title in self.titles.items()}
             self.titles, self.may_grow = {known.get(title, title): title for title in header}, False
             _end_last_line(Path(file.name))
@@ -131,25 +130,27 @@ def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None
         if not is_table or path is None or path.suffix == ".gz" or options.get("overwrite"):
             continue
         exporter: type[CsvExporter] = load_object(NAMES[options["format"]].exporter)
-        header = _existing_header(path, options["item_export_kwargs"].get("delimiter", exporter.delimiter))
-        if header is not None:
-            table = Table.of(spider)
-            columns = [*table.titles(options["fields"]).values()]
-            _check_header(header, columns, str(path), may_grow=table.has_more_keys and not options["fields"])
+        delimiter = options["item_export_kwargs"].get("delimiter", exporter.delimiter)
+        table, named = Table.of(spider), options["fields"]
+        _header(path, delimiter, table.titles(named), may_grow=table.has_more_keys and not named)
 
 
-def _check_header(header: list[str], columns: list[str], name: str, *, may_grow: bool) -> None:
-    known = header[: len(columns)] if may_grow else header
-    if known != columns:
-        raise UnusableFileError(f"{name} has different columns from this run's: use -O, or another file")
+def _header(path: Path, delimiter: str, titles: Mapping[str, str], *, may_grow: bool) -> list[str] | None:
+    """Return the header of a local file to which rows are added. None: the file is missing or empty.
 
+    ``titles``: as in ``TableExporter``. ``may_grow``: the header may have further columns.
 
-def _existing_header(path: Path, delimiter: str) -> list[str] | None:
-    """Return the header of a local file, or None if the file is missing or empty."""
+    Raises:
+        UnusableFileError: the header has other columns.
+    """
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
-        return next(csv.reader(existing, delimiter=delimiter), None)
+        header = next(csv.reader(existing, delimiter=delimiter), [])
+    columns = [*titles.values()]
+    if columns != (header[: len(columns)] if may_grow else header):
+        raise UnusableFileError(f"{path} has different columns from this run's: use -O, or another file")
+    return header
 
 
 def _end_last_line(path: Path) -> None:

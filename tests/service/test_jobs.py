@@ -32,6 +32,7 @@ from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder
+from crawler.service.description.jobs import FailureLine, RecordLine
 from crawler.service.http.response_writer import send_pieces
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
@@ -310,6 +311,32 @@ def test_jsonl_and_json_have_a_line_for_each_valid_line_of_the_upload(made: Made
     assert json.loads(records(made, "format=json")) == lines
     selected = [json.loads(line) for line in records(made, "fields=breadcrumbs").splitlines()]
     assert [list(each["data"]) for each in selected] == [["breadcrumbs"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("accept", "query", "media_type"),
+    [
+        ("text/csv", "", "text/csv"),
+        ("application/json", "", "application/json"),
+        ("application/json, text/plain, */*", "", "application/x-ndjson"),
+        ("text/html", "", "application/x-ndjson"),
+        ("text/csv;q=0.1, application/json;q=0.9", "", "application/json"),
+        ("text/csv", "&format=json", "application/json"),
+    ],
+)
+def test_accept_selects_the_format(made: Made, accept: str, query: str, media_type: str) -> None:
+    for path in (f"records?scraper=retail-search-v4{query}", f"failures?code=SCRAPER_NOT_FOUND{query}"):
+        status, headers, _ = raw(made.url, made.path(path), Accept=accept)
+        assert (status, headers["content-type"].partition(";")[0]) == (200, media_type)
+        assert "Accept," in headers["vary"]
+
+
+def test_lines_have_the_keys_of_their_models(made: Made) -> None:
+    for route, model in (("records", RecordLine), ("failures", FailureLine)):
+        found = json.loads(raw(made.url, made.path(f"{route}?format=json"))[2])
+        assert found
+        for line in found:
+            assert model.model_validate(line).model_dump(exclude_unset=True).keys() == line.keys()
 
 
 def test_csv_and_workbook_have_no_formula_and_keep_ids_as_text(made: Made) -> None:
