@@ -22,7 +22,7 @@ def _number(value: object) -> object:
 
 
 def _flag(value: object) -> object:
-    if value not in {"true", "false"} and not isinstance(value, bool):
+    if not isinstance(value, bool) and not (isinstance(value, str) and value in {"true", "false"}):
         raise ValueError("expected true or false")
     return value
 

@@ -146,9 +146,9 @@ def _header(path: Path, delimiter: str, titles: Mapping[str, str], *, may_grow: 
     if not path.is_file() or not path.stat().st_size:
         return None
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
-        header = next(csv.reader(existing, delimiter=delimiter), [])
+        header = next(csv.reader(existing, delimiter=delimiter), None)
     columns = [*titles.values()]
-    if columns != (header[: len(columns)] if may_grow else header):
+    if header is not None and columns != (header[: len(columns)] if may_grow else header):
         raise UnusableFileError(f"{path} has different columns from this run's: use -O, or another file")
     return header
 
