@@ -1,1 +1,1 @@
-"""Checks of live targets (``scrapy probe``), and reading kept responses again, to repair names of changed payloads."""
+"""Checks of live targets (``scrapy probe``), and reading saved responses again, to suggest changed declarations."""

@@ -108,7 +108,7 @@ def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
     """Return the changes with which more of the pages may be read. ``pages``: pages that ``read`` has read."""
     known = _rows(read(page).page for kind in dict.fromkeys(map(type, pages)) for page in recorded(kind))
     found: dict[tuple[Path, int], Suggestion] = {}
-    for (kind, _), rows in _rows(pages).items():
+    for (kind, _), rows in (place for page in pages for place in _rows([page]).items()):
         before = [row for (other, _), every in known.items() if other is kind for row in every]
         candidates = {gap: list(_candidates(gap, rows, before)) for gap in gaps(kind, rows)}
         renamed = {each.keys for every in candidates.values() for each in every if each.inner}

@@ -123,6 +123,12 @@ def test_the_first_path_of_a_suggestion_is_right(changes: list[Callable[[Row], o
     assert [next(iter(each.found)) for each in found_in(shop(*changes))] == paths
 
 
+def test_each_page_may_have_another_change() -> None:
+    pages = [shop(rename("averageRating", "starRating")), shop(rename("sellerName", "merchantName")), shop()]
+    assert [bool(read(page).problems) for page in pages] == [True, True, False]
+    assert [next(iter(each.found)) for each in suggestions(pages)] == ["starRating", "merchantName"]
+
+
 def test_other_new_keys_of_the_same_type_are_shown_with_their_values() -> None:
     (found,) = found_in(shop(rename("averageRating", "starRating"), add("sellerRating", 4.5)))
     assert list(found.found) == ["starRating", "sellerRating"]
