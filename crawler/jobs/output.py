@@ -17,7 +17,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
-from crawler.jobs.rows import Shape, failure_line, new_entries, record_line, shapes_of
+from crawler.jobs.rows import Shape, failure_line, in_one_table, new_entries, record_line, shapes_of
 from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
@@ -110,10 +110,12 @@ class Layout:
         except ValueError as error:
             raise OutputError(str(error)) from error
         if len(found) > 1 and self.format.kind == "table" and "%(scraper)s" not in self.path:
-            raise OutputError(
-                f"{self.path}: the job has {', '.join(found)}, whose columns differ: put %(scraper)s into the name, or"
-                " use .jsonl."
-            )
+            try:
+                found = in_one_table(found, self.fields)
+            except ValueError as error:
+                raise OutputError(
+                    f"{self.path}: the job has {error}: put %(scraper)s into the name, choose --fields, or use .jsonl."
+                ) from None
         if self.format.kind == "database":  # a job of hours must not end with a wrong password
             DatabaseOutput(self.path.replace("%(name)s", job.name), found.values()).abandon()
         return found
@@ -182,7 +184,7 @@ class Output:
     """Whether failures are written. They are always written to workbooks."""
     _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
-    """Name of a scraper or sheet; for JSON and JSON Lines, path of a file -> the exporter."""
+    """Path of a file, or title of a sheet -> the exporter."""
 
     def __post_init__(self) -> None:
         self._format = self.format or self.layout.format
@@ -203,7 +205,7 @@ class Output:
 
     def _exporter(self, table: Table) -> BaseItemExporter:
         path = self.layout.path.replace("%(scraper)s", table.title)
-        key = table.title if self._format.has_rows else path
+        key = table.title if self._format.kind == "book" else path
         if key not in self._exporters:
             file = self._book if self._format.kind == "book" else self._open(path)
             self._exporters[key] = open_exporter(self._format, file, table, self.settings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
+from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
 from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.outputs.tables import Table
@@ -57,10 +57,14 @@ class Shape:
     sliced: bool = False
     """Whether requested targets are split into slices. Then the column ``root`` has the id of the requested target."""
     selection: Selection | None = None
+    joint: Struct | None = None
+    """The columns of a table that several scrapers share."""
 
     @cached_property
     def table(self) -> Table:
         """The form of tables, which have the name of the scraper."""
+        if self.joint is not None:
+            return Table(self.joint, has_more_keys=self.selection is None, title=self.scraper.name)
         if self.selection is not None:
             return Table(self.selection.fields, title=self.scraper.name)
         fields = table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
@@ -83,6 +87,32 @@ class Shape:
             yield line
         else:
             yield {**line, "data": self.selection.row(line["data"])}
+
+
+def in_one_table(shapes: Mapping[str, Shape], fields: str | None) -> dict[str, Shape]:
+    """Return the shapes of several scrapers with the same columns: the selected ``fields``, or those that all have.
+
+    Raises:
+        ValueError: without ``fields``, the columns differ. The message begins with the scrapers.
+    """
+    columns = [each.table.fields for each in shapes.values()]
+    if fields is None and any(each.of.keys() != columns[0].of.keys() for each in columns):
+        raise ValueError(f"{', '.join(shapes)}, whose columns differ")
+    joint = _joined(columns)
+    if fields is not None:
+        order = [name.strip().partition(".")[0] for name in fields.split(",")]
+        joint = Struct(dict(sorted(joint.of.items(), key=lambda each: order.index(each[0]))))
+    return {name: replace(each, joint=joint) for name, each in shapes.items()}
+
+
+def _joined(structs: Iterable[Struct]) -> Struct:
+    """Return the type of objects that have the keys of all types."""
+    found: dict[str, ColumnType] = {}
+    for name, kind in (each for struct in structs for each in struct.of.items()):
+        known = found.setdefault(name, kind)
+        if isinstance(known, Struct) and isinstance(kind, Struct):
+            found[name] = _joined([known, kind])
+    return Struct(found)
 
 
 def shapes_of(

@@ -26,7 +26,7 @@ class Format:
     kind: Kind
     """``lines``: a record in each line, which can be read without the other lines. ``array``: records in JSON.
 
-    ``table``: rows with the columns of one scraper. ``book``: a table of each scraper and one of the failures, in a
+    ``table``: rows with the same columns. ``book``: a table of each scraper and one of the failures, in a
     compressed file that can be read only when it is closed. ``database``: tables of each scraper, which a URL names.
     """
     purpose: str
@@ -71,7 +71,7 @@ FORMATS = {
             "CSV",
             "crawler.outputs.csv_exporter.CsvExporter",
             "table",
-            "spreadsheets; the columns of one scraper",
+            "spreadsheets; one table, of scrapers with equal columns or of chosen fields",
             media_type="text/csv; charset=utf-8",
         ),
         Format(

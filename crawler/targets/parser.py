@@ -142,8 +142,9 @@ class TargetParser:
     def split(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a row's params with ``id`` and ``scraper``, and the user's own values, under the user's names.
 
-        A value is a param only if the row's scraper has this param. If the row has no scraper, all values are returned
-        as params, and ``parse`` reports the error.
+        A value is a param only if the row's scraper has this param. If the row has no scraper, ``parse`` reports the
+        error: all values whose names are those of params are returned as params, or all values if none identifies a
+        target.
         """
         meant = {self.by_heading.get(heading(name), name): value for name, value in row.items()}
         named = meant.get("scraper")
@@ -151,7 +152,10 @@ class TargetParser:
         try:
             scraper = self.scraper(named, {name: meant[name] for name in meant if name in known.difference(OWN_KEYS)})
         except ScrapeError:
-            return meant, {}
+            if self._identifying.isdisjoint(meant):  # what looks like the user's own may be a misspelt param
+                return meant, {}
+            own = {name: value for name, value in row.items() if heading(name) not in self.by_heading}
+            return {name: value for name, value in meant.items() if name in known}, own
         params = {*OWN_KEYS, *scraper.params.model_fields}
         own = {name: value for name, value in row.items() if self.by_heading.get(heading(name)) not in params}
         return {name: value for name, value in meant.items() if name in params}, own

@@ -214,6 +214,30 @@ def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
     assert [line["data"] for line in lines(out)] == [{"query": "mustard 0"}, {"query": "mustard 1"}]
 
 
+def test_scrapers_with_equal_columns_or_chosen_fields_share_one_table(commands: Commands) -> None:
+    targets = [{"id": "s", "query": "mustard"}, {"id": "c", "cat_id": "976759"}]
+    shop = write(commands.folder / "shop.jsonl", targets)
+    mixed = write(commands.folder / "mixed.jsonl", [*targets, {"id": "p", "url": "x.com/quiet_harbor"}])
+    out = commands.folder / "out.csv"
+    run = commands.run("collect", shop, "--job", "shop", "-O", out, "--explode", "products")
+    assert run.returncode == 0, run.stderr
+    with out.open(newline="") as file:
+        assert {row["target_id"] for row in csv.DictReader(file)} == {"s", "c"}
+    run = commands.run("collect", mixed, "--job", "mixed", "-O", out)
+    assert run.returncode == 2, run.stderr
+    assert "microblog-profile, retail-category-v4, retail-search-v4, whose columns differ" in run.stderr
+    run = commands.run("collect", mixed, "--job", "chosen", "-O", out, "--fields", "target_id,nextCursor,total_results")
+    assert run.returncode == 0, run.stderr
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["target_id", "nextCursor", "total_results"]
+    assert {row["target_id"]: (bool(row["nextCursor"]), bool(row["total_results"])) for row in rows} == {
+        "s": (False, True),
+        "c": (False, True),
+        "p": (True, False),
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
