@@ -139,6 +139,13 @@ def test_an_embed_of_another_profile_is_refused_even_if_it_has_a_post_of_the_req
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
 
 
+def test_an_embed_without_a_handle_is_refused_if_it_has_posts_of_others_only() -> None:
+    body = answer(Site(), "embed", "quiet_harbor")[2].replace(b'"screenName":', b'"renamed":')
+    assert asyncio.run(page_of("embed", body, username="quiet_harbor").to_item())["posts"]
+    error = error_of(page_of("embed", body, username="lone_wolf"))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
+
+
 @pytest.mark.parametrize(
     ("instruction", "path"),
     [
