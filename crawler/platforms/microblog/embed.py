@@ -18,7 +18,7 @@ import attrs
 
 from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
 from crawler.platforms.microblog.payload import Link, Media, Post
-from crawler.platforms.microblog.payload_user import Number, User
+from crawler.platforms.microblog.payload_user import Number, User, lacking
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import Contract, always, identity, sometimes
@@ -66,8 +66,7 @@ class EmbedUser(User):
 
     @property
     def contradictions(self) -> Sequence[str]:
-        missing = [name for name in USER if getattr(self, name) is None]
-        return [*super().contradictions, *(missing if len(USER) - len(missing) >= MIN_PRESENT else [])]
+        return [*super().contradictions, *lacking(self, USER, MIN_PRESENT)]
 
 
 class EmbedPost(Post):
@@ -106,8 +105,7 @@ class EmbedPost(Post):
         In the API's responses, 230 posts have both the quoted post's id and the link to it, and no post has only one of
         them (captures 8bf3576c7485, d8fcad0db39f).
         """
-        missing = [name for name in COUNTS if getattr(self, name) is None]
-        names = [*super().contradictions, *(missing if len(missing) < len(COUNTS) else [])]
+        names = [*super().contradictions, *lacking(self, COUNTS, 1)]
         if self.reply_id is None and self.conversation_id not in {self.id, None}:
             names.append("reply_id")
         if self.reply_handle is None and self.reply_user_id is not None:

@@ -60,6 +60,12 @@ class User(Contract):
         return ["verified_type"] if self.shape == "Square" and not self.verified_type else []
 
 
+def lacking(row: object, names: Sequence[str], at_least: int) -> list[str]:
+    """Return the values in a group that an object lacks, if it has at least a number of them. Otherwise return []."""
+    missing = [name for name in names if getattr(row, name) is None]
+    return missing if len(names) - len(missing) >= at_least else []
+
+
 class ApiUser(User, tag=("__typename", "User"), nulls=False):
     """A user in the API's responses.
 

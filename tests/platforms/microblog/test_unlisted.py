@@ -213,10 +213,31 @@ WEB_RECORD = WEB_POST | {"core": {"user_results": {"result": HEADER}}, "counts":
         ({"verification": {}}, ["user.verification.is_blue_verified"]),
         ({"core": {"screen_name": "quiet_harbor", "name": "Harbor"}}, ["user.core.created_at_ms"]),
         ({"core": {"name": "Harbor", "created_at_ms": 1}}, ["user.core.screen_name"]),
+        ({"location": {}}, []),
+        ({"privacy": {"protected": False}}, ["user.verification.verified"]),
+        ({"verification": {"is_blue_verified": False, "verified": False}}, ["user.privacy.protected"]),
     ],
 )
 def test_a_part_of_the_users_of_a_public_page_that_is_missing(changed: dict[str, Any], expected: list[str]) -> None:
     assert header(**changed)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"location": {}}, ["user.location.location"]),
+        ({"location": {}, "profile_bio": {}}, ["user.profile_bio.description"]),
+        ({"action_counts": {"favorites_count": 1}}, ["user.tweet_counts.media_tweets"]),
+        ({"tweet_counts": {"tweets": 7, "media_tweets": 1}}, ["user.action_counts.favorites_count"]),
+        ({"action_counts": {"favorites_count": 1}, "tweet_counts": {"tweets": 7, "media_tweets": 1}}, []),
+    ],
+)
+def test_a_part_of_a_user_in_the_web_client_s_response_that_is_missing(
+    changed: dict[str, Any], expected: list[str]
+) -> None:
+    page = page_of("user", orjson.dumps({"data": {"user_result_by_screen_name": {"result": HEADER | changed}}}))
+    assert asyncio.run(page.to_item())["profile"]["followers_count"] == 5
+    assert [each.path for each in page.unread] == expected
 
 
 @pytest.mark.parametrize("date", [1_386_995_755_000, "1386995755000", "2013-12-14T04:35:55.000Z"])
