@@ -211,6 +211,11 @@ class VideoPage(VideositePage):
             # All recorded videos state a length or a live broadcast; only those that are or were announced or live
             # have a length of 0, or none.
             self.unread.append(Unread("microformat.playerMicroformatRenderer.lengthSeconds", "missing"))
+        live = self._metadata.live
+        if live is not None and (live.is_now is None or live.start is None):
+            # All recorded broadcasts state both. Without them, an announced video is like a finished one.
+            name = "isLiveNow" if live.is_now is None else "startTimestamp"
+            self.unread.append(Unread(f"microformat.playerMicroformatRenderer.liveBroadcastDetails.{name}", "missing"))
         if self._metadata.published and unix_time(self._metadata.published) is None:
             # In all recorded responses, the time has a UTC offset. Without an offset, the date is null.
             self.unread.append(Unread("microformat.playerMicroformatRenderer.publishDate", "type"))

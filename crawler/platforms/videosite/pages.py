@@ -67,6 +67,12 @@ class ChannelPage(ListPage):
         self._raise_for_other_tabs()
         self.raise_for_unread_rows()
         found = self.page.contradictions(self._block or b"")
+        is_destination = self.page.channel_header is not None and self.page.metadata is None
+        if not self._profile["profile_image"] and not is_destination:
+            # All recorded pages have a picture (37), except that of a destination (capture 2242d9a3fad5).
+            found.append(
+                Unread("header.….avatar" if self.page.header else "….channelAgeGateRenderer.avatar", "missing")
+            )
         if len(self._ids) > 1:
             found.append(Unread(f"{METADATA_PATH}.externalId", "contradiction"))
         self.unread += [each for each in found if not any(known.path.startswith(each.path) for known in self.unread)]

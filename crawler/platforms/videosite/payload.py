@@ -12,6 +12,7 @@ _PANEL_REQUEST = (
     ".continuationCommand.token"
 )
 METADATA_PATH = "metadata.channelMetadataRenderer"
+MICROFORMAT_PATH = "microformat.microformatDataRenderer"
 HEADER_PATH = "header.pageHeaderRenderer.content.pageHeaderViewModel"
 TABS_PATH = "contents.twoColumnBrowseResultsRenderer.tabs[]"
 ABOUT_PATH = f"description.descriptionPreviewViewModel.rendererContext.commandContext.{_PANEL_REQUEST}"
@@ -176,9 +177,9 @@ class Page(Response, PanelHolder):
     metadata: ChannelMetadata | None = sometimes(METADATA_PATH)
     header: Header | None = sometimes("header")
     contents: Contents | None = sometimes("contents")
-    canonical_url: str | None = sometimes("microformat.microformatDataRenderer.urlCanonical")
-    countries: list[str] = sometimes("microformat.microformatDataRenderer.availableCountries[]")
-    safe: bool | None = sometimes("microformat.microformatDataRenderer.familySafe")
+    canonical_url: str | None = sometimes(f"{MICROFORMAT_PATH}.urlCanonical")
+    countries: list[str] = sometimes(f"{MICROFORMAT_PATH}.availableCountries[]")
+    safe: bool | None = sometimes(f"{MICROFORMAT_PATH}.familySafe")
 
     @property
     def channel_header(self) -> ChannelHeader | None:
@@ -196,7 +197,8 @@ class Page(Response, PanelHolder):
         On all recorded pages since 2024-07: a page has metadata if it has a whole header, or a topic's header and a
         canonical URL, and a header if it has metadata; exactly the channels with a badge have the text for screen
         readers (``spoken_title``). For channels without a banner, both the key ``banner`` and the text
-        ``imageBannerViewModel`` are absent.
+        ``imageBannerViewModel`` are absent. The 35 pages with metadata or a game's header, and no others, have a
+        canonical URL, and beside it the countries and the mark for families.
         """
         header, is_channel = self.channel_header, self.metadata is not None
         is_whole = header is not None and bool(header.lines or header.about_token)
@@ -207,6 +209,10 @@ class Page(Response, PanelHolder):
             present[f"{TABS_PATH}.tabRenderer.{PARAMS_PATH}"] = all(tab.params for tab in self.tabs)
         if is_whole or (self.header is not None and self.header.topics and self.canonical_url):
             present[METADATA_PATH] = is_channel
+        if is_channel or (self.header is not None and self.header.game) or self.canonical_url:
+            present[f"{MICROFORMAT_PATH}.urlCanonical"] = self.canonical_url
+            present[f"{MICROFORMAT_PATH}.availableCountries"] = self.countries
+            present[f"{MICROFORMAT_PATH}.familySafe"] = self.safe is not None
         if header is not None and (is_channel or is_whole):
             present[f"{HEADER_PATH}.{LINES_PATH}"] = header.lines
             present[f"{HEADER_PATH}.{ABOUT_PATH}"] = header.about_token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,41 @@ def test_header_and_metadata_are_composed(
     item, problems = read(page_with(change=composed(shown, has_metadata=has_metadata)), tab="videos")
     assert {key: item["profile"][key] for key in fields} == fields
     assert (item["profile"]["profile_id"], len(item["posts"]), problems) == (ID, 30, missing)
+
+
+PICTURE, MICROFORMAT = "header.….avatar: missing", "microformat.microformatDataRenderer"
+COUNTRIES, FAMILY = f"{MICROFORMAT}.availableCountries: missing", f"{MICROFORMAT}.familySafe: missing"
+
+
+def microformat_of(data: Any) -> Any:
+    return data["microformat"]["microformatDataRenderer"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "change", "missing"),
+    [
+        (GAME, lambda data: rename(data["header"]["interactiveTabbedHeaderRenderer"], "boxArt"), [PICTURE]),
+        (SPORTS, lambda data: rename(topic_of(data), "avatar"), [PICTURE]),
+        (SPORTS, lambda data: rename(topic_of(data)["avatar"]["thumbnails"][-1], "url"), [PICTURE]),
+        (GAME, lambda data: data.pop("microformat"), [f"{MICROFORMAT}.urlCanonical: missing", COUNTRIES, FAMILY]),
+        (GAME, lambda data: rename(microformat_of(data), "familySafe"), [FAMILY]),
+        (GAME, lambda data: rename(microformat_of(data), "availableCountries"), [COUNTRIES]),
+        (TITLE_ONLY, lambda data: data.pop("microformat"), []),
+    ],
+)
+def test_a_picture_or_microformat_that_a_generated_channel_has_lost_is_reported(
+    shown: dict[str, Any], change: Change, missing: list[str]
+) -> None:
+    def changed(data: Any) -> None:
+        composed(shown, has_metadata=False)(data)
+        data["header"] = copy.deepcopy(data["header"])
+        change(data)
+
+    assert read(page_with(change=changed), tab="videos")[1] == missing
+
+
+def topic_of(data: Any) -> Any:
+    return data["header"]["carouselHeaderRenderer"]["contents"][1]["topicChannelDetailsRenderer"]
 
 
 @pytest.mark.parametrize("tab", ["", "videos"])
@@ -387,14 +423,20 @@ def test_a_row_of_several_owners_has_the_channel_as_its_author() -> None:
     assert (post["author_id"], post["author_name"], problems) == (ID, HARBOR.name, [])
 
 
+START = "2026-08-01T10:00:00+00:00"
+BROADCAST = "microformat.playerMicroformatRenderer.liveBroadcastDetails"
+
+
 @pytest.mark.parametrize(
     ("parts", "problems"),
     [
         ({}, []),
         ({"lengthSeconds": None}, ["microformat.playerMicroformatRenderer.lengthSeconds: missing"]),
         ({"lengthSeconds": "0"}, ["microformat.playerMicroformatRenderer.lengthSeconds: missing"]),
-        ({"lengthSeconds": "0", "liveBroadcastDetails": {"isLiveNow": True}}, []),
-        ({"lengthSeconds": None, "liveBroadcastDetails": {"isLiveNow": False}}, []),
+        ({"lengthSeconds": "0", "liveBroadcastDetails": {"isLiveNow": True, "startTimestamp": START}}, []),
+        ({"lengthSeconds": None, "liveBroadcastDetails": {"isLiveNow": False, "startTimestamp": START}}, []),
+        ({"liveBroadcastDetails": {"startTimestamp": START}}, [f"{BROADCAST}.isLiveNow: missing"]),
+        ({"liveBroadcastDetails": {"isLiveNow": False}}, [f"{BROADCAST}.startTimestamp: missing"]),
         ({"description": None}, ["microformat.playerMicroformatRenderer.description: missing"]),
     ],
 )
