@@ -137,16 +137,14 @@ def _lockup(shape: Lockup, tab: str) -> Item:
 
 
 def _older_video(shape: PlaylistVideo, tab: str) -> Item:
-    statuses = shape.statuses
-    lengths = (shape.length, *(each.text for each in statuses))
     views = [str(each or "") for each in (shape.views, shape.short_views)]
     owner = next((each for each in shape.bylines if each.channel), None)
     return post(
         shape.id,
-        kind=_kind(tab, shape.url, *(each.style for each in statuses)),
+        kind=_kind(tab, shape.url, *(each.style for each in shape.statuses)),
         caption=str(shape.title or ""),
         thumbnail_image=shape.image,
-        video_duration_seconds=first(clock_seconds(str(each)) for each in lengths if each),
+        video_duration_seconds=first(map(clock_seconds, shape.lengths)),
         view_count=_views([views[0], *str(shape.info or "").split("•"), views[1]]),
         **(_author(owner.name, owner.channel) if owner else {}),
     )

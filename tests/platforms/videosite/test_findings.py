@@ -415,6 +415,15 @@ def wrapped(feed: bytes) -> bytes:
     return feed.replace(b"<entry>", b"<entries><entry>").replace(b"</entry>", b"</entry></entries>")
 
 
+FEED_MARK = b"channel_id="
+
+
+def test_the_date_of_a_playlist_s_feed_is_not_the_channel_s() -> None:
+    for body, has_date in ((BODIES[FeedPage], True), (BODIES[FeedPage].replace(FEED_MARK, b"playlist_id="), False)):
+        assert body.count(FEED_MARK) == has_date
+        assert bool(asyncio.run(page_of(FeedPage, body).to_item())["created"]) is has_date
+
+
 @pytest.mark.parametrize(
     ("change", "posts", "unread"),
     [
