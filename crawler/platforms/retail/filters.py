@@ -30,12 +30,16 @@ class PriceFilter(NamedTuple):
         """The names of the params that the filter consists of."""
         return tuple(name for name, limit in zip(("min_price", "max_price"), self, strict=True) if limit is not None)
 
-    def is_near(self, other: PriceFilter) -> bool:
-        """Whether another filter has the same limits, but for the part of a dollar. A lower limit of 0 is no limit."""
-        lows = abs((self.low or 0) - (other.low or 0)) <= NEAR
-        return (
-            lows and (self.high is None) == (other.high is None) and abs((self.high or 0) - (other.high or 0)) <= NEAR
-        )
+    def differs(self, requested: PriceFilter) -> bool:
+        """Whether this filter, which a page states, is another one than the requested filter. A page may state none.
+
+        The limits are compared but for the part of a dollar. A lower limit of 0 is no limit.
+        """
+        if self == PriceFilter():
+            return False
+        is_low = abs((self.low or 0) - (requested.low or 0)) <= NEAR
+        is_high = abs((self.high or 0) - (requested.high or 0)) <= NEAR
+        return not (is_low and is_high) or (self.high is None) != (requested.high is None)
 
     def excludes(self, price: Mapping[str, Any]) -> bool:
         """Whether none of a product's prices passes the filter. ``price``: the price in the contract's format."""
@@ -64,4 +68,4 @@ def ignores(requested: PriceFilter, stated: PriceFilter, products: Iterable[Mapp
     ``stated``: the filter that the page states. Both the statement and the products must agree with the request.
     """
     outside, prices = requested.outside(products)
-    return (stated != PriceFilter() and not stated.is_near(requested)) or outside > MAX_OUTSIDE * prices
+    return stated.differs(requested) or outside > MAX_OUTSIDE * prices

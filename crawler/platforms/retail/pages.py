@@ -374,7 +374,7 @@ class ListingPage(PlatformPage):
             message = f"The page does not match the request: it has the filter {facet}."
             raise mismatch_error(message, _echo_path("facet"), "")
         requested, stated = PriceFilter.requested(self.page_params), self.stated_prices
-        if stated != PriceFilter() and not stated.is_near(requested):
+        if stated.differs(requested):
             message = f"The page does not match the request: its prices are {stated}, requested {requested}."
             reason = FILTER_IGNORED if requested.params else "wrong_echo"
             raise mismatch_error(message, FACETS_PATH, str(requested), reason=reason)
@@ -413,12 +413,12 @@ class ListingPage(PlatformPage):
     def _contradictions(self) -> Iterator[Unread]:
         """Yield values that the listing lacks although its other values show that they exist.
 
-        In all eight recorded listings that state their pages or params, all of these are stated: the page, the sort
+        In all eight recorded listings that state a number or a param, all of these are stated: the page, the sort
         order, the category, the words of a search, the title of a search, and the number of pages if there are more
         products than rows.
         """
         listing = self.listing
-        if not (listing.max_page or any(map(self._echo, ECHOES))):
+        if listing.total is None and not listing.max_page and not any(map(self._echo, ECHOES)):
             return  # only the rows were saved
         missing = {".".join(_echo_path(name)): not self._echo(name) for name in self.echoes}
         missing[".".join((*PAGE_PATH, "title"))] = bool(listing.query) and not listing.title

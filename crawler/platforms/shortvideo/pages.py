@@ -19,7 +19,7 @@ from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.contract import values
 from crawler.reading.json import decode, dicts, is_json
 from crawler.reading.paths import steps
-from crawler.reading.unread import Unread
+from crawler.reading.unread import Cause, Unread
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED_STATUS = "2483"
@@ -261,24 +261,25 @@ class ResultsPage(PlatformPage):
             Unread(f"{self._rows_path}.{part}", "missing", number, rows, loses_rows=True)
             for part, number in (+lost).items()
         ]
-        self._report_pictures_without_address()
-        self._report_missing_of_lists()
+        self._report_missing_values()
         failed = [each for each in self.unread if each.loses_rows]
         if failed and not self._readable:
             raise unread_error("No photo post in the response can be read.", failed, reason="blind")
 
-    def _report_pictures_without_address(self) -> None:
-        """Report pictures whose list of addresses is empty. The recorded pictures have two (capture 0195a6f55cbd)."""
-        found = [each for item in self._readable if item.pictures for each in item.pictures.images]
-        number = sum(not each.urls for each in found) - self._noted(URLS)
-        if number > 0:
-            self.unread.append(Unread(f"{self._rows_path}.{URLS}", "null", number, len(found)))
+    def _report_missing_values(self) -> None:
+        """Report pictures without an address, and keys that posts lack although they have others beside these.
 
-    def _report_missing_of_lists(self) -> None:
-        """Report keys that posts lack although they have other keys which stand beside these (``Item.missing``)."""
-        for key, rows in Counter(key for item in self._readable for key in item.missing).items():
-            if (number := rows - self._noted(key)) > 0:
-                self.unread.append(Unread(f"{self._rows_path}.{key}", "missing", number, len(self._readable)))
+        The recorded pictures have two addresses (capture 0195a6f55cbd). For the keys, see ``Item.missing``.
+        """
+        pictures = [each for item in self._readable if item.pictures for each in item.pictures.images]
+        found: list[tuple[str, Cause, int, int]] = [
+            (URLS, "null", sum(not each.urls for each in pictures), len(pictures))
+        ]
+        keys = Counter(key for item in self._readable for key in item.missing)
+        found += [(key, "missing", rows, len(self._readable)) for key, rows in keys.items()]
+        for path, cause, rows, of in found:
+            if (number := rows - self._noted(path)) > 0:
+                self.unread.append(Unread(f"{self._rows_path}.{path}", cause, number, of))
 
     def _noted(self, path: str) -> int:
         """Return the number of rows in which a part of photo posts is already reported."""

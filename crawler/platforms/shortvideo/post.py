@@ -55,8 +55,6 @@ def with_url(found: Image, default: Image) -> Image:
 ORIGIN = PLATFORM.origin
 PHOTO_POST = 150
 """The platform's type number for a photo post."""
-MAX_UNIX_SECONDS = 253_402_300_799
-"""The last second that Python's ``datetime`` can represent, at the end of the year 9999."""
 IMAGES, URLS = "imagePost.images[]", "imagePost.images[].imageURL.urlList[]"
 STATISTICS = ("collect", "comment", "digg", "play", "repost", "share")
 
@@ -67,7 +65,7 @@ def missing_part(item: Item) -> str | None:
         return "id"
     if item.author is None or not item.author.id or not item.author.handle:
         return "author"
-    if created(item.created) is None:
+    if item.created is None:
         return "createTime"
     if item.pictures is None or not item.pictures.images:
         return IMAGES
@@ -79,7 +77,7 @@ def missing_part(item: Item) -> str | None:
 def photo_post(item: Item) -> dict[str, Any]:
     """Convert an item to a row. The item must have all mandatory parts (``missing_part``)."""
     author, pictures = item.author, item.pictures
-    seconds = created(item.created)
+    seconds = count(item.created)
     assert author is not None
     assert pictures is not None
     assert seconds is not None
@@ -112,16 +110,6 @@ def photo_post(item: Item) -> dict[str, Any]:
         "url": f"{ORIGIN}/@{author.handle}/photo/{post_id}",
         "video": _video(item.video or Video(), cover),
     }
-
-
-def created(value: float | str | None) -> int | None:
-    """Return a post's creation time in Unix seconds, None if it is not a time or is after the year 9999.
-
-    >>> created("1747676981"), created(1747676981), created("soon"), created(0), created(10**12), created(None)
-    (1747676981, 1747676981, None, None, None, None)
-    """
-    seconds = count(value)
-    return seconds if seconds and seconds <= MAX_UNIX_SECONDS else None
 
 
 def _author(author: Author) -> dict[str, Any]:

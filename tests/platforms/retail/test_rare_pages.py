@@ -123,6 +123,7 @@ def test_a_product_of_another_seller_may_have_no_category() -> None:
             False,
             ["cat_id", "page", "sort"],
         ),
+        ({}, {"paginationV2": None, "aggregatedCount": 1}, False, ["cat_id", "page", "sort"]),
         ({}, {"paginationV2": {"maxPage": None, **NO_PROPERTIES}, "aggregatedCount": None}, False, []),
     ],
 )
