@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
+RATE_LIMITED = 429
+
 
 class BindTarget:
     """Adds the id of a target to all log lines of its downloads, as ``request_id``. This is the first middleware.
@@ -188,7 +190,10 @@ class ThrottleMiddleware:
         return seconds
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Release the slots of a request that was not downloaded because a middleware returned its response."""
+        """Note a rate limit. Release the slots if a middleware returned the response instead of a download."""
+        target: Target | None = request.meta.get("target")
+        if response.status == RATE_LIMITED and target is not None and target.release.lane is not None:
+            target.release.lane.breakers[request.meta["source"]].limited()
         if "release_slot" in request.meta:
             self.release(request)
         return response

@@ -95,9 +95,19 @@ class Admission:
             UpstreamTimeout: the deadline passed while no slot was free.
         """
         pending = _Pending.of(request)
+        try:
+            return await self._admit(request, pending)
+        finally:
+            if pending.target is not None:
+                self.lanes.postponed.pop(pending.target.id, None)
+
+    async def _admit(self, request: Request, pending: _Pending) -> ReleaseSlot:
         source, release = pending.source, pending.release
         while True:
             release.check()
+            if (seconds := self._seconds_to_wait(pending)) > 0:
+                await asyncio.sleep(seconds)
+                continue
             lane = release.lane or self.lanes.only or await self._only_lane(pending)
             if lane is None:
                 lane, slots = await self._next_free(pending)
@@ -110,6 +120,8 @@ class Admission:
             if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
                 break
             slots()  # the lane or the target has changed while the request waited
+            if source is not None:
+                await lane.withdraw(source)
         if source is not None:
             request.meta["admitted"] = True
         if lane.egress is not DIRECT:
@@ -117,6 +129,14 @@ class Admission:
         if release.lane is None:
             self.lanes.give(lane, release)
         return slots if self.lanes.only else partial(self._free, slots)
+
+    def _seconds_to_wait(self, pending: _Pending) -> float:
+        """Return the seconds for which a first request waits, because its or another target met a rate limit."""
+        release = pending.release
+        if release.not_before:
+            return release.not_before - asyncio.get_running_loop().time()
+        is_first = pending.target is not None and release.lane is None
+        return BACKGROUND_SECONDS if is_first and self.lanes.has_due else 0.0
 
     def _free(self, slots: ReleaseSlot) -> None:
         slots()
@@ -149,15 +169,25 @@ class Admission:
             Overloaded: the download cannot start before the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        if pending.source is not None and (wait := await lane.enter(pending.source)):
+        source, meta = pending.source, pending.request.meta
+        if source is None:
+            return await lane.acquire(meta.get("source"), pending.deadline, background=pending.background)
+        breaker, can_wait = lane.breakers[source], pending.deadline is None and "optional" not in meta
+        if can_wait and breaker.must_wait:
+            return BACKGROUND_SECONDS
+        if wait := await lane.enter(source):
             return wait
         try:
-            source = pending.request.meta.get("source")
-            return await lane.acquire(source, pending.deadline, background=pending.background)
+            first = pending.release.limit is not None
+            slots = await lane.acquire(source, pending.deadline, background=pending.background, first=first)
         except BaseException:
-            if pending.source is not None:
-                await lane.withdraw(pending.source)
+            await lane.withdraw(source)
             raise
+        if can_wait and breaker.must_wait and not lane.is_paced(source):  # others were refused in the meantime
+            slots()
+            return BACKGROUND_SECONDS
+        breaker.sent()
+        return slots
 
     async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:
         """Wait until one of several lanes has a free slot and is not suspended. Take its slots.
@@ -250,6 +280,9 @@ class Admission:
         """
         source, meta = cast("str", pending.source), pending.request.meta
         seconds, lane = min(waits, key=itemgetter(0))
+        if not lane.open_seconds(source):  # another request is sent first, because the last one was blocked
+            await asyncio.sleep(seconds)
+            return
         if pending.refused and pending.release.lane is None:
             raise _refused_before(lane, seconds)
         if lane.connection.cooldown_left and pending.release.lane:

@@ -8,6 +8,7 @@ cooldown. After any other result, such as a failed download, another request is 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -208,6 +209,10 @@ class CircuitBreaker:
         self.name = str(key)
         self.facts = facts
         self._blocks = facts.known(Blocks, self.name)
+        self._sent: list[float] = []
+        """The times (``time.monotonic()``) of this process's requests whose results are not counted yet."""
+        self._is_limited = False
+        """Whether a rate limit was received that is not counted yet."""
 
     @property
     def cooldown_left(self) -> float:
@@ -223,6 +228,33 @@ class CircuitBreaker:
     def reason(self) -> str | None:
         """The reason of the last block. None if the source has answered since."""
         return self._blocks.reason
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether the breaker is closed, but the source has not answered since the last block.
+
+        This is what this process knows.
+        """
+        return self._blocks.opened is None and (self._blocks.number > 0 or self._is_limited)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether a request that can wait must not be sent now: the last one was refused, and others are in flight.
+
+        So few requests are refused before the breaker opens.
+        """
+        if not self.is_refusing:
+            return False
+        self._sent = [at for at in self._sent if at > time.monotonic() - TRIAL_SECONDS]
+        return bool(self._sent)
+
+    def sent(self) -> None:
+        """Note that a request is sent."""
+        self._sent.append(time.monotonic())
+
+    def limited(self) -> None:
+        """Note that a rate limit was received. It is counted when its page is read."""
+        self._is_limited = True
 
     async def enter(self) -> float:
         """Return 0 if a request may be sent, else the seconds to wait. Only one process may send the trial."""
@@ -243,6 +275,8 @@ class CircuitBreaker:
         """
         if isinstance(error, CircuitOpen):
             return False  # no request was sent
+        del self._sent[:1]
+        self._is_limited = False
         if error is not None and error.retry_after and is_block(error):
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
         if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):

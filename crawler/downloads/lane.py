@@ -83,6 +83,10 @@ class Lane:
         own = self.sources.get(source)
         return (self.budget,) if own is None else (own, self.budget)
 
+    def is_paced(self, source: str | None) -> bool:
+        """Whether requests to a source may have to wait although a slot is free."""
+        return any(throttle.limit.is_paced for throttle in self._throttles(source))
+
     def free_in(self, source: str | None, *, background: bool = False) -> float:
         """Return the seconds until a download from a source can start, as far as this process knows.
 
@@ -151,8 +155,7 @@ class Lane:
     async def withdraw(self, source: str) -> None:
         """Record that a request was not sent after ``enter``, so that another request can be the trial."""
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
-            if breaker.open_seconds is not None:
-                await breaker.record(NOT_SENT)
+            await breaker.record(NOT_SENT)
 
     def take_failures(self) -> int:
         """Return the number of failures of the egress since the last call of this method."""

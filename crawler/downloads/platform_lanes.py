@@ -28,6 +28,8 @@ logger = structlog.get_logger(__name__)
 REFUSED = (UpstreamBlocked, UpstreamRateLimited)
 """The errors with which a platform refuses a target. As long as the refusal is remembered, the target is not sent
 through another egress."""
+SOON_SECONDS = 0.1
+"""A postponed target is due this many seconds early, so that it comes before targets that wait for the same time."""
 MAX_NAMED = 5
 """Maximum number of suspensions that ``waiting_for`` names. The number of the remaining suspensions is appended."""
 
@@ -48,6 +50,9 @@ class Lanes:
     """Number of targets whose first request waits for one of several lanes. Background targets are not counted."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a slot becomes free."""
+    postponed: dict[str, tuple[Release, str]] = field(default_factory=dict)
+    """Id of each target that met a rate limit and was not requested again yet -> its release, and the source of its
+    first request."""
 
     def __post_init__(self) -> None:
         self.only = self.lanes[0] if len(self.lanes) == 1 else None
@@ -69,6 +74,29 @@ class Lanes:
         earliest = {lane: lane.budget.earliest() for lane in lanes}
         now = asyncio.get_running_loop().time()  # read last, so that a free slot is never later than now
         return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
+
+    def postpone(self, target: Target, lane: Lane, source: str) -> None:
+        """Let a target that met a rate limit start again on the same lane, before targets that were not requested.
+
+        ``source``: that of its first request.
+        """
+        self.give(lane, target.release)
+        self.postponed[target.id] = target.release, source
+
+    @property
+    def has_due(self) -> bool:
+        """Whether targets that were not requested yet must wait for a postponed target.
+
+        They wait if it can be requested now, or if its source has answered since the rate limit: further requests would
+        then be refused now and then. While the source refuses them all, its circuit breaker decides.
+        """
+        soon = asyncio.get_running_loop().time() + SOON_SECONDS if self.postponed else 0.0
+        return any(
+            release.lane is not None
+            and release.lane.suspension(source) <= SOON_SECONDS
+            and (release.not_before <= soon or not release.lane.breakers[source].is_refusing)
+            for release, source in self.postponed.values()
+        )
 
     async def refused_by(self, target: Target) -> Lane | None:
         """Return the lane through which the platform has refused a target before, in any process."""

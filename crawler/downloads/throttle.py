@@ -124,8 +124,8 @@ class Starts(Fact):
 
         ``spacing``: seconds of the rate that the start uses up, if one process uses the throttle. ``debt``: seconds
         until ``next_at``, as the process itself knows; the fact may state less, because the clock was set ahead or the
-        store was unavailable. ``vary``: the share of a delay by which the start is later than the burst requires, and
-        the share of the gap by which the gap is longer.
+        store was unavailable. ``vary``: the share of a delay by which a start that must wait is later than necessary,
+        and the share of the gap by which the gap is longer.
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
@@ -135,8 +135,10 @@ class Starts(Fact):
         self.next_at = max(self.next_at, now + debt)
         next_at = min(max(now, self.next_at), last + share.allowance)
         late = min(vary * share.delay, share.allowance)
-        early = late if background else share.allowance - late
-        start = max(now, next_at - early, min(self.gap_until, last))
+        start = next_at - (late if background else share.allowance)
+        if start > now and not background:
+            start += late
+        start = max(now, start, min(self.gap_until, last))
         if start - now > patience:
             return Start(start - now)
         ahead = self._ahead(now, owner, background=background) if self.waiting or self.background else 0

@@ -24,7 +24,7 @@ from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.page_spider import PageSpider
 from crawler.downloads.shared_state import SharedState
-from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDown
+from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamRateLimited
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
@@ -282,16 +282,33 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         try:
             record = await self._record(target, first)
         except ScrapeError as error:
-            self.tracker.complete(target, error=error)
+            if not self._is_postponed(target, error):
+                self.tracker.complete(target, error=error)
         except Exception as error:  # if the target was released again, its first attempt may end with any exception
             if not isinstance(error, ReleaseEnded) and target.release.successor is None:
                 raise
         if (again := target.release.successor) is not None:
-            lane = target.release.lane
-            logger.warning("target_restarted", id=target.id, egress=lane.egress.name if lane else None)
-            yield self._first_request(again)
+            yield self._again(target, again)
         elif record is not None:
             yield record
+
+    def _is_postponed(self, target: Target, error: ScrapeError) -> bool:
+        """Whether a target is released again after the cooldown, because it met a rate limit for the first time."""
+        lane = target.release.lane
+        if lane is None or not isinstance(error, UpstreamRateLimited):
+            return False
+        seconds = lane.breakers.policy.cooldown if error.retry_after is None else error.retry_after
+        return self.tracker.postpone(target, error, seconds)
+
+    def _again(self, target: Target, again: Target) -> Request:
+        """Return the first request of a target that was released again."""
+        request, lane = self._first_request(again), target.release.lane
+        if again.release.limit is not None and lane is not None:
+            logger.info("target_postponed", id=target.id, reason=again.release.limit.reason)
+            self.lanes.postpone(again, lane, request.meta["source"])
+        else:
+            logger.warning("target_restarted", id=target.id, egress=lane.egress.name if lane else None)
+        return request
 
     async def _record(self, target: Target, first: First) -> Record | None:
         """Return the target's record. None if the target has no new data, or already has an outcome.

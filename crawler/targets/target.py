@@ -89,11 +89,16 @@ class Release:
     """The state of one attempt at a target on one lane, from its release by the tracker to its outcome.
 
     If the egress of the lane fails, the target is *released again*: it gets a new attempt on another lane, with a
-    ``Target`` object of its own. All requests of an attempt have its object in their ``meta``.
+    ``Target`` object of its own. All requests of an attempt have its object in their ``meta``. A target that meets a
+    rate limit is released again on the same lane.
     """
 
     failed: Lane | None = None
     """The lane of the earlier release, whose egress has failed. The target does not use it again."""
+    limit: ScrapeError | None = None
+    """The rate limit that ended the earlier release."""
+    not_before: float = 0.0
+    """When the first request may be sent, on the event loop's clock."""
     lane: Lane | None = None
     """The lane of all requests. None: none has been sent."""
     is_sent: bool = False

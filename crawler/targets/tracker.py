@@ -125,7 +125,7 @@ class TargetTracker:
         while not self._closing:
             busy = self._in_flight or self._reporter.is_pending
             limit = self._limit if (own := source.max_in_flight) is None else own
-            if len(self._in_flight) >= limit or (exhausted and busy and not self._followups):
+            if self._busy >= limit or (exhausted and busy and not self._followups):
                 self._changed.clear()
                 await self._changed.wait()
                 continue
@@ -145,6 +145,12 @@ class TargetTracker:
                 yield target
         if failure:
             raise failure
+
+    @property
+    def _busy(self) -> int:
+        """The number of targets in flight that do not wait for the end of a rate limit."""
+        now = asyncio.get_running_loop().time()
+        return sum(target.release.not_before <= now for target in self._in_flight.values())
 
     def push(self, target: Target) -> None:
         """Add a follow-up target, which is released when its parent has an outcome, before the source's next target.
@@ -193,6 +199,8 @@ class TargetTracker:
         if self._in_flight.get(target.id) is not target:
             return
         release = target.release
+        if isinstance(error, ShuttingDown) and release.limit and not (release.is_sent or self.leave_unfinished):
+            error = release.limit  # the crawl has ended before the target was requested again
         if error is not None:
             arguments = {"target": target, "error": error, "has_note": release.note is not None}
             answers = self.crawler.signals.send_catch_log(target_failing, spider=self.crawler.spider, **arguments)
@@ -226,18 +234,39 @@ class TargetTracker:
     def hand_back(self, target: Target) -> bool:
         """Release a target again, because its egress has failed: ``target.release.successor`` starts on another lane.
 
-        The warnings, follow-ups and note of the target are dropped, and so are its requests that are still in flight.
         Return False if the target is not released again, because it has an outcome or data, because the platform has
         refused a request of it, or because it was released again before.
         """
-        release, is_in_flight = target.release, self._in_flight.get(target.id) is target
-        if not is_in_flight or release.fetched_at is not None or release.is_refused or release.failed is not None:
+        release = target.release
+        if release.is_refused or release.limit is not None or release.failed is not None:
+            return False
+        return self._release_again(target, failed=release.lane, is_sent=release.is_sent)
+
+    def postpone(self, target: Target, limit: ScrapeError, seconds: float) -> bool:
+        """Release a target again in ``seconds``, because it met a rate limit: ``target.release.successor`` starts then.
+
+        Return False if the target is not released again, because it is a call, because its timeout would pass, because
+        it has an outcome, or because it met a rate limit before.
+        """
+        release, at = target.release, asyncio.get_running_loop().time() + seconds
+        if target.deadline is not None or release.limit is not None or (release.timer and release.timer.when() <= at):
+            return False
+        return self._release_again(target, failed=release.failed, limit=limit, not_before=at)
+
+    def _release_again(self, target: Target, **state: Any) -> bool:
+        """Release a target again, unless it has an outcome or data. ``state``: attributes of the new release.
+
+        The warnings, follow-ups and note of the target are dropped, and so are its requests that are still in flight.
+        """
+        release = target.release
+        if self._in_flight.get(target.id) is not target or release.fetched_at is not None:
             return False
         release.end()
         self.pushed -= len(release.followups)
         release.successor = self._in_flight[target.id] = again = replace(target)
-        again.release.failed, again.release.is_sent = release.lane, release.is_sent
-        again.release.since, again.release.timer = release.since, release.timer
+        for name, value in {**state, "since": release.since, "timer": release.timer}.items():
+            setattr(again.release, name, value)
+        self._changed.set()
         return True
 
     def enter(self, target: Target) -> None:

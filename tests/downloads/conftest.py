@@ -1,5 +1,13 @@
 """Runs tests that are coroutines."""
 
+import pytest
+
 from tests.service.conftest import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]
+
+
+@pytest.fixture(autouse=True)
+def _no_kept_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Budgets begin with their whole burst: they do not continue those of earlier tests."""
+    monkeypatch.setattr("crawler.downloads.shared_state._budgets_folder", lambda _: None)

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, StoreUnavailable
+from crawler.errors import (
+    CircuitOpen,
+    Overloaded,
+    ScrapeError,
+    ShuttingDown,
+    StoreUnavailable,
+    UpstreamRateLimited,
+)
 from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
 from crawler.jobs.leases import Holder, Skipped
@@ -76,6 +83,8 @@ class Runs:
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
+        self._limited: set[str] = set()
+        """Ids of the targets that met a rate limit, and are scraped once more."""
         """Job -> the event loop's time before which none of its targets is claimed."""
         self._main: asyncio.Task[None] | None = None
         self._stopping = False
@@ -223,10 +232,12 @@ class Runs:
         """Scrape a target, and store its outcome. If it cannot start now, return it to its queue."""
         try:
             outcome = await self._scrape_target(crawler, claim)
-        except TEMPORARY as error:
-            rest = min(error.retry_after or REST_SECONDS, MAX_REST_SECONDS)
+        except (*TEMPORARY, UpstreamRateLimited) as error:
+            cooldown = crawler.settings.getfloat("BREAKER_COOLDOWN")
+            otherwise = cooldown if isinstance(error, UpstreamRateLimited) else REST_SECONDS
+            rest = min(error.retry_after or otherwise, MAX_REST_SECONDS)
             until = asyncio.get_running_loop().time() + rest
-            if isinstance(error, CircuitOpen):
+            if isinstance(error, CircuitOpen | UpstreamRateLimited):
                 self._job_rests[claim.job] = until
             else:
                 self._queues[claim.platform].rests_until = until
@@ -239,6 +250,7 @@ class Runs:
 
         Raises:
             CircuitOpen, Overloaded, ShuttingDown: the target must wait again.
+            UpstreamRateLimited: likewise, but only for the target's first rate limit.
         """
         loop = asyncio.get_running_loop()
         begin = loop.time()
@@ -253,6 +265,10 @@ class Runs:
             outcome = Outcome(target, None, error, math.ceil((loop.time() - begin) * 1_000))
         if isinstance(outcome.error, TEMPORARY):
             raise outcome.error
+        if isinstance(outcome.error, UpstreamRateLimited) and target_id not in self._limited:
+            self._limited.add(target_id)
+            raise outcome.error
+        self._limited.discard(target_id)
         return finished(claim, outcome)
 
     @staticmethod

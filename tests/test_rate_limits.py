@@ -1,0 +1,133 @@
+"""A platform that limits its rate: each target is collected, and a listing is read to its end."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shop import Shop, open_shop
+
+ALLOWED, SECONDS = 6, 3.0
+"""The platform allows 6 requests in this window."""
+TARGETS, PAGES = 25, 11
+COOLDOWN = 3.5
+FREE = {"retail": {"concurrency": 2, "delay": 0, "burst": 1}}
+
+
+class Window:
+    """Counts the requests in the window. Those above the limit get status 429, and count, too."""
+
+    def __init__(self, shop: Shop, retry_after: int | None) -> None:
+        self._answer: Callable[[str], tuple[int, dict[str, str], bytes]] = shop.answer
+        self._headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        self._lock = threading.Lock()
+        self._times: deque[float] = deque()
+        self.served: list[str] = []
+        self.refused: list[str] = []
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        with self._lock:
+            now = time.monotonic()
+            while self._times and self._times[0] <= now - SECONDS:
+                self._times.popleft()
+            self._times.append(now)
+            if len(self._times) > ALLOWED:
+                self.refused.append(path)
+                return 429, self._headers, b"Too many requests"
+            self.served.append(path)
+        return self._answer(path)
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with open_shop() as opened:
+        yield opened
+
+
+def limited(shop: Shop, retry_after: int | None) -> Window:
+    window = Window(shop, retry_after)
+    shop.answer = window.answer  # type: ignore[method-assign]  # the server looks it up for each request
+    return window
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("retry_after", [None, 4])
+def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
+    window, targets = limited(shop, retry_after), tmp_path / "targets.csv"
+    targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
+    run = shop.crawl(
+        *("-a", f"targets={targets}", "-O", f"{tmp_path}/out.jsonl"),
+        PLATFORM_BUDGETS=json.dumps(FREE),
+        BREAKER_COOLDOWN=COOLDOWN,
+    )
+    assert run.returncode == 0, run.stderr[-3_000:]
+    found = [line["params"]["query"] for line in lines(tmp_path / "out.jsonl")]
+    assert sorted(found) == sorted(f"mustard {number}" for number in range(TARGETS))
+    assert window.refused, "the platform has limited the rate"
+    assert max(window.refused.count(path) for path in window.refused) == 1
+
+
+@pytest.mark.parametrize("retry_after", [None, 4])
+def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
+    window = limited(shop, retry_after)
+    run = shop.crawl(
+        *("-a", "query=mustard", "-a", f"max_pages={PAGES}", "-O", f"{tmp_path}/out.jsonl"),
+        PLATFORM_BUDGETS=json.dumps(FREE),
+        BREAKER_COOLDOWN=COOLDOWN,
+    )
+    assert run.returncode == 0, run.stderr[-3_000:]
+    assert [line["page"] for line in lines(tmp_path / "out.jsonl")] == list(range(1, PAGES + 1))
+    assert window.refused
+
+
+def test_targets_that_met_the_limit_come_first(tmp_path: Path, shop: Shop) -> None:
+    window, targets = limited(shop, None), tmp_path / "targets.csv"
+    targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
+    shop.crawl(
+        *("-a", f"targets={targets}", "-O", f"{tmp_path}/out.jsonl"),
+        PLATFORM_BUDGETS=json.dumps(FREE),
+        BREAKER_COOLDOWN=COOLDOWN,
+    )
+    first = window.refused[:5]
+    assert set(window.served[ALLOWED : ALLOWED + len(first)]) == set(first)
+
+
+def test_a_second_rate_limit_is_the_outcome(tmp_path: Path, shop: Shop) -> None:
+    refused: list[str] = []
+
+    def answer(path: str) -> tuple[int, dict[str, str], bytes]:
+        refused.append(path)
+        return 429, {}, b"Too many requests"
+
+    shop.answer = answer  # type: ignore[method-assign]  # the server looks it up for each request
+    failures = tmp_path / "failures.jsonl"
+    run = shop.crawl(
+        *("-a", "query=mustard"), BREAKER_COOLDOWN=0.2, BREAKER_THRESHOLD=1_000, FAILURES_FEED=str(failures)
+    )
+    assert run.returncode == 4
+    assert len(refused) == 2
+    assert [line["code"] for line in lines(failures)] == ["UPSTREAM_RATE_LIMITED"]
+
+
+def test_a_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
+    window, targets = limited(shop, None), tmp_path / "targets.csv"
+    targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
+    run = shop.scrapy(
+        *("collect", str(targets), "--job", "limited", "-O", f"{tmp_path}/out.jsonl"),
+        STORE=tmp_path / "jobs.sqlite3",
+        PLATFORM_BUDGETS=json.dumps(FREE),
+        BREAKER_COOLDOWN=COOLDOWN,
+    )
+    assert run.returncode == 0, run.stderr[-3_000:]
+    assert len({line["params"]["query"] for line in lines(tmp_path / "out.jsonl")}) == TARGETS
+    assert window.refused
