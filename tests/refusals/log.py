@@ -57,22 +57,23 @@ class ReplayLog:
     def spider_opened(self) -> None:
         spider = cast("PlatformSpider", self.crawler.spider)
         lanes = spider.lanes
-        count = lanes.count
+        count, turn = lanes.count, asyncio.Lock()
 
         async def logged(target: Target, source: str, error: ScrapeError | None, status: int | None = None) -> None:
             if target.release.lane is None:
                 return await count(target, source, error, status)
-            breaker = target.release.lane.breakers[source]
-            if not blocks(breaker):
-                await breaker.record(UpstreamBlocked("An earlier page was a block."))
-            before = blocks(breaker)
-            await count(target, source, error, status)
-            after = blocks(breaker)
-            effect = "counts" if after > before else "closes" if after == 0 else "neutral"
-            if breaker.cooldown_left:
-                effect = "opens"
-                await asyncio.sleep(breaker.cooldown_left)
-                await breaker.record(None)  # for the next target
+            async with turn:  # a target that met a rate limit may be requested again beside the next one
+                breaker = target.release.lane.breakers[source]
+                if not blocks(breaker):
+                    await breaker.record(UpstreamBlocked("An earlier page was a block."))
+                before = blocks(breaker)
+                await count(target, source, error, status)
+                after = blocks(breaker)
+                effect = "counts" if after > before else "closes" if after == 0 else "neutral"
+                if breaker.cooldown_left:
+                    effect = "opens"
+                    await asyncio.sleep(breaker.cooldown_left)
+                    await breaker.record(None)  # for the next target
             if error is not None:
                 page = {
                     "code": error.code,
