@@ -293,9 +293,12 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             yield record
 
     def _is_postponed(self, target: Target, error: ScrapeError) -> bool:
-        """Whether a target is released again after the cooldown, because it met a rate limit for the first time."""
+        """Whether a target is released again after the cooldown, because it met a rate limit for the first time.
+
+        There is no cooldown if circuit breakers are disabled.
+        """
         lane = target.release.lane
-        if lane is None or not isinstance(error, UpstreamRateLimited):
+        if lane is None or not lane.breakers.policy.threshold or not isinstance(error, UpstreamRateLimited):
             return False
         seconds = lane.breakers.policy.cooldown if error.retry_after is None else error.retry_after
         return self.tracker.postpone(target, error, seconds)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError
+from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamRateLimited
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
@@ -277,12 +277,20 @@ class MicroblogSpider(PlatformSpider):
     async def _required_timeline(self, target: Target, user_id: str, cursor: str, first: First | None = None) -> Part:
         """Fetch a page of the timeline. An empty page that is not marked as the end is fetched once more.
 
+        If a rate limit has opened the timeline's circuit breaker, and the target has no deadline, wait until the
+        breaker permits a download, and fetch the page once more.
+
         Raises:
             ScrapeError: the timeline could not be fetched.
         """
-        part = await self._api.timeline(target, user_id, cursor, first, optional=False)
-        if not cursor or part["posts"] or part["is_terminated"]:
-            return part
+        try:
+            part = await self._api.timeline(target, user_id, cursor, first, optional=False)
+            if not cursor or part["posts"] or part["is_terminated"]:
+                return part
+        except UpstreamRateLimited:
+            has_deadline = target.deadline is not None or self.tracker.timeout
+            if has_deadline or self.lanes.of(target, TimelinePage.source).breakers.closed([TimelinePage.source]):
+                raise
         logger.info("timeline_repeated", id=target.id)
         return await self._api.timeline(target, user_id, cursor, optional=False)
 
