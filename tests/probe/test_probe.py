@@ -108,7 +108,7 @@ def test_an_unreachable_platform_is_reported(shop: Shop, tmp_path: Path) -> None
         ([], 2, "Expected one scraper"),
         (["nothing"], 2, "Unknown scraper 'nothing'; known scrapers are "),
         ([CATEGORY, "-a", "cat_id"], 2, "-a name=value"),
-        ([CATEGORY, "-a", "cat_id=food"], 2, "retail-category-v4: cat_id: String should match pattern"),
+        ([CATEGORY, "-a", "cat_id=food"], 2, "retail-category-v4: cat_id: a category's id is a number"),
     ],
 )
 def test_wrong_usage_is_reported(shop: Shop, arguments: list[str], code: int, message: str) -> None:
