@@ -14,6 +14,7 @@ from scrapy import Request
 from crawler.platforms.ids import shipped_ids
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.ids import Ids
+from crawler.platforms.videosite.link import CHANNEL_ID
 
 SHIPPED = shipped_ids(Ids)
 """The ids in the platform's own data file."""
@@ -40,14 +41,9 @@ def addresses(username: str) -> list[str]:
     """
     if username.startswith(("@", "c/", "user/")):
         return [username]
-    if is_channel_id(username):
+    if CHANNEL_ID.matches(username):  # no handle or legacy name has the format of an id
         return [f"channel/{username}"]
     return [f"@{username}", f"c/{username}", f"user/{username}"]
-
-
-def is_channel_id(username: str) -> bool:
-    """Whether a name is a channel's id. No handle or legacy name has the format of an id."""
-    return len(username) == 24 and username.startswith("UC") and username.isascii()
 
 
 def playlist_id(channel: str, kind: str) -> str:
