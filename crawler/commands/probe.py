@@ -19,6 +19,7 @@ from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
 from crawler.probe import every
+from crawler.probe.budgets import budget_lines
 from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
 from crawler.registry import find_scraper, spider_for
@@ -38,7 +39,7 @@ class Command(CheckedCommand):
     """
 
     requires_crawler_process = True
-    arguments = "<scraper> | --all"
+    arguments = "<scraper> | --all | --budgets [<platform> ...]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -53,6 +54,9 @@ class Command(CheckedCommand):
         parser.add_argument(
             "--targets", metavar="FILE", type=Path, help="for --all, a JSON object of params by scraper"
         )
+        parser.add_argument(
+            "--budgets", action="store_true", help="print the budgets of each egress and source, without a request"
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -61,6 +65,9 @@ class Command(CheckedCommand):
             self.settings.set("LOG_LEVEL", "WARNING", priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if opts.budgets:
+            self._print_budgets(args or list(platforms()))
+            return
         if opts.every:
             self._run_all(args, opts)
             return
@@ -105,6 +112,13 @@ class Command(CheckedCommand):
             recorders.append(Recorder(crawler, scraper, egress))
             self.crawler_process.crawl(crawler, scraper=scraper.name, **params)
         return recorders
+
+    def _print_budgets(self, names: list[str]) -> None:
+        if unknown := set(names) - platforms().keys():
+            raise UsageError(f"No platform is called {min(unknown)}; use {', '.join(platforms())}.")
+        with wrong_use(ValueError):
+            print("\n".join(budget_lines(names, self.settings)))
+        self.exitcode = ALL_HAVE_DATA
 
     def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
         if args or opts.params or opts.save:
