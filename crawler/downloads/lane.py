@@ -83,6 +83,10 @@ class Lane:
         own = self.sources.get(source)
         return (self.budget,) if own is None else (own, self.budget)
 
+    def starts_within(self, source: str, seconds: float) -> float:
+        """Return the number of downloads from a source that the budgets let start in this time."""
+        return min(throttle.starts_within(seconds) for throttle in self._throttles(source))
+
     def is_paced(self, source: str | None) -> bool:
         """Whether requests to a source may have to wait although a slot is free."""
         return any(throttle.limit.is_paced for throttle in self._throttles(source))

@@ -265,6 +265,16 @@ class Throttle:
         by_rate = max(0.0, self._starts.next_at - now) + others * self.shortest_delay - early
         return max(0.0, by_rate, self._starts.gap_until - now + others * share.gap)
 
+    def starts_within(self, seconds: float) -> float:
+        """Return the number of downloads that the budget lets start in this time, without those that wait already."""
+        share, now, starts = self._share, self.facts.now(), self._starts
+        left = math.inf
+        if share.delay:
+            left = math.floor((seconds + share.allowance - max(0.0, starts.next_at - now)) / share.delay) + 1
+        if share.gap:
+            left = min(left, math.floor((seconds - max(0.0, starts.gap_until - now)) / share.gap) + 1)
+        return max(0, left)
+
     def earliest(self, ahead: int = 0, *, background: bool = False) -> float:
         """Return the earliest time (of the event loop) at which a download can start. The arguments: ``start_in``."""
         return asyncio.get_running_loop().time() + self.start_in(ahead, background=background)

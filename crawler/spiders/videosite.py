@@ -293,7 +293,8 @@ class ChannelReader:
         if not isinstance(self.params, ProfileParams):
             self.recent.add(channel, page, about=False)
             return record(without_about(profile), posts, [], cursor=following, more=more)
-        details = Enrichment(self, channel, tabs[0]).items(posts, self.params.max_details)
+        enrichment = Enrichment(self, channel, tabs[0], is_auto=self.params.details == "auto")
+        details = enrichment.items(posts, self.params.max_details)
         page, enrichments = await asyncio.gather(self._with_about(page), details)
         self.recent.add(channel, page, about=self.include_about)
         return record(page["profile"], posts, enrichments, cursor=following, more=more)

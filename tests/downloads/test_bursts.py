@@ -332,3 +332,13 @@ def test_a_delay_without_a_burst_means_one_start(own: dict[str, Any], expected: 
     by_egress = egress.budget("photoapp", Settings())
     for found in (by_setting, by_egress):
         assert (found["delay"], found["burst"], found["gap"]) == expected
+
+
+async def test_a_throttle_counts_the_starts_within_a_time() -> None:
+    throttle = Throttle(9, 4.0, 0, burst=5)
+    assert throttle.starts_within(10) == 7
+    for _ in range(5):
+        (await throttle.acquire())()
+    assert throttle.starts_within(10) == 2
+    assert Throttle(9).starts_within(10) == math.inf
+    assert Throttle(9, 1.0, 0, burst=99, gap=2.0).starts_within(10) == 6

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from functools import cache
 from typing import Any
+from unittest.mock import Mock
 
 import orjson
 import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from crawler.downloads.lane import Lane
+from crawler.downloads.throttle import Throttle
 from crawler.errors import (
     BlockedByPolicy,
     CircuitOpen,
@@ -30,7 +33,7 @@ from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First
 from crawler.spiders.videosite import ChannelReader
 from crawler.targets.parser import check_params
-from crawler.targets.target import Target
+from crawler.targets.target import Release, Target
 from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
 
 PAGE_SCRAPER = scrapers()["videosite-profile"]
@@ -313,6 +316,32 @@ def test_fi3_1_what_a_number_leaves_out_is_said(
     assert dated(found) == asked + 15 * is_fed
     assert stub.limits == left_out
     assert len(stub.warnings) == len(left_out)
+
+
+@pytest.mark.parametrize(
+    ("burst", "asked", "left_out"),
+    [
+        pytest.param(64, 15, [], id="all after a rest"),
+        pytest.param(2, 4, [("BLOCKED_BY_POLICY", 11, 30)], id="those that start within 10 s"),
+    ],
+)
+def test_auto_requests_the_details_that_the_budget_allows(
+    monkeypatch: pytest.MonkeyPatch, burst: int, asked: int, left_out: list[tuple[str, int, int]]
+) -> None:
+    throttle = Throttle(2, 4.0, burst=burst)
+    lane = Mock(Lane, starts_within=lambda _, seconds: throttle.starts_within(seconds), platform=None)
+    made = Release.__init__
+
+    def with_lane(release: Release, *values: Any, **named: Any) -> None:
+        made(release, *values, **named)
+        release.lane = lane
+
+    monkeypatch.setattr(Release, "__init__", with_lane)
+    stub = Stub(site())
+    found = scrape(stub, username="harborlights")
+    assert stub.kinds().count("player") == asked
+    assert dated(found) == asked + 15
+    assert stub.limits == left_out
 
 
 def without(*names: str) -> Any:

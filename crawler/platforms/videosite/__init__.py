@@ -10,7 +10,7 @@ PLATFORM = Platform(
     # 64 + 3600 / 4 = 964.
     delay=4.0,
     burst=64,
-    downloads=32,  # the channel's page, the feed or a continuation page, and the metadata of each of a page's 30 items
+    downloads=5,  # the channel's page, the feed or a continuation page, and the details that start within 10 seconds
     scrapers=("videosite-profile-v3", "videosite-profile"),
     image_hosts=("*.ytimg.com", "*.ggpht.com", "*.googleusercontent.com"),
 )

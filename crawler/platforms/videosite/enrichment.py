@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -44,6 +45,8 @@ SECONDS_FOR_RECORD = 2.0
 the details found so far."""
 
 
+AUTO_SECONDS = 10.0
+"""Seconds in which the requests for details start, if the param ``details`` is ``auto``."""
 LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 
 
@@ -68,7 +71,13 @@ class Reader(Protocol):
 class Enrichment:
     """Requests the Atom feed of a tab, and the metadata of the items that are not in the feed."""
 
-    def __init__(self, reader: Reader, channel: str, tab: str) -> None:
+    def __init__(self, reader: Reader, channel: str, tab: str, *, is_auto: bool = False) -> None:
+        """``is_auto``: request only the details that the budget lets start within ``AUTO_SECONDS``."""
+        self._is_auto = is_auto
+        self._starts_until = math.inf
+        """When the last request may start, on the event loop's clock."""
+        self._is_over_budget = False
+        """Whether details were left out because they could not start within ``AUTO_SECONDS``."""
         self._reader = reader
         self._channel = channel
         self._tab = tab
@@ -93,6 +102,8 @@ class Enrichment:
         bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
         wanted = posts[: int(min(most, bound, len(posts)))]
         if wanted:
+            if self._is_auto:
+                self._starts_until = asyncio.get_running_loop().time() + AUTO_SECONDS
             work = asyncio.ensure_future(self._request(wanted))
             work.add_done_callback(_ignore_error)  # nothing awaits work that is still running at the end
             loop = asyncio.get_running_loop()
@@ -104,7 +115,9 @@ class Enrichment:
         found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
         if most:  # if no details were requested, none are missing
             self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
-        if self._is_late or self._has_no_slot:
+        if self._is_over_budget:
+            self._warn(posts, wanted, found, BlockedByPolicy)
+        elif self._is_late or self._has_no_slot:
             self._warn(posts, wanted, found, UpstreamTimeout)
         return found
 
@@ -135,20 +148,35 @@ class Enrichment:
 
     async def _request(self, posts: list[Item]) -> None:
         reader = self._reader
+        if self._left() < 1:
+            self._is_over_budget = True
+            return
         if not (reader.continuation and reader.continuation.token):  # the feed contains only the newest items
             feed = await reader.optional(FeedPage, upstream.feed_request(reader.origin, self._channel, self._tab))
             self._found += feed["posts"] if feed else []
-        waiting = iter(unenriched(posts, self._found))
+        missing = unenriched(posts, self._found)
+        waiting = iter(missing[: int(min(self._left(), len(missing)))])
+        self._is_over_budget = self._left() < len(missing)
         workers = budget(reader.spider.platform, reader.spider.settings)["concurrency"]
         try:
             await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
         finally:
             deque(waiting, maxlen=0)  # after a failure, start no further work
 
+    def _left(self) -> float:
+        """Return the number of requests that may still start."""
+        lane = self._reader.target.release.lane
+        if not self._is_auto or lane is None:
+            return math.inf
+        return lane.starts_within(VideoPage.source, self._starts_until - asyncio.get_running_loop().time())
+
     async def _work(self, waiting: Iterator[str]) -> None:
         reader = self._reader
         for video in waiting:
             if self._is_late or self._has_no_slot:
+                return
+            if asyncio.get_running_loop().time() >= self._starts_until:
+                self._is_over_budget = True
                 return
             try:
                 request = upstream.video_request(reader.origin, video, ids=reader.ids)

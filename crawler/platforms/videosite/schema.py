@@ -115,15 +115,16 @@ class ProfileParams(ChannelParams):
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
-    details: Annotated[Literal["all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "all"
-    """Number of items, from the top of the page, whose exact date, likes, views and description are requested."""
+    details: Annotated[Literal["auto", "all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "auto"
+    """Number of items, from the top of the page, whose exact date, likes, views and description are requested.
+    ``auto``: as many as the budget lets start within 10 seconds. The answer says how many items were left out."""
 
     @property
     def max_details(self) -> float:
         """The param ``details`` as a number."""
         if isinstance(self.details, int):
             return self.details
-        return math.inf if self.details == "all" else 0
+        return 0 if self.details == "none" else math.inf
 
 
 def continuation_of(cursor: str) -> Continuation:
