@@ -7,7 +7,8 @@ A listing shows only about 500 products (the *ceiling*). A listing with more pro
   filter, the platform omits products without a price;
 - *by sub-category*, which comes first if the category has products without a price.
 
-If the first way leaves more products unread than its parts explain, the listing is read in the other way, too.
+If the first way leaves more products unread than its parts explain, the listing is read in the other way, too, and what
+is then missing is looked for on its own pages.
 
 The plan is a function of facts: ``take`` and ``fail`` add the result of a page, and ``next`` computes the pages to
 request from all results. The order of the results does not matter, so a plan is restored from its facts.
@@ -174,7 +175,7 @@ class Plan:
         root = self.readings.get(self.root)
         if root is None or len(self.found) != self.total:
             return None
-        if root.parts or root.climbed:
+        if root.is_split:
             checks = min(MAX_CHECKS, self.results // REQUESTS_PER_CHECK)
             is_wanted = root.pages <= checks and (root.has_more or root.pages == 1)
             return Step(self.root, root.pages + 1) if is_wanted else None
@@ -204,8 +205,7 @@ class Plan:
 
     def _lacks_products(self, listing: Reading) -> bool:
         """Whether a listing lacks so many products that it must be read in another way, too."""
-        is_split = bool(listing.parts) or listing.climbed
-        if not is_split and max(listing.total or 0, len(listing.rows)) >= self.ceiling:
+        if not listing.is_split and max(listing.total or 0, len(listing.rows)) >= self.ceiling:
             return True
         gaps = sum(self.readings[part].gap for part in listing.parts if part in self.readings)
         missing = (listing.total or 0) - len(listing.known) - gaps
@@ -310,7 +310,7 @@ class Plan:
             "unread_rows": self.lost_rows > 0,
             "page_failed": self._check() in self.failures,
             "no_price": any(0 < known > stated for known, stated in unpriced),
-            CEILING: any(len(each.rows) >= self.ceiling and not (each.climbed or each.parts) for each in listings),
+            CEILING: any(len(each.rows) >= self.ceiling and not each.is_split for each in listings),
         }
         causes = {
             "filter_ignored": self.ignored > 0,
@@ -318,7 +318,7 @@ class Plan:
             REPEATED: self.has_repeats,
             "page_failed": bool(self.failures),
             "no_price": any(known < stated for known, stated in unpriced),
-            CEILING: any((each.total or 0) >= self.ceiling and not (each.climbed or each.parts) for each in listings),
+            CEILING: any((each.total or 0) >= self.ceiling and not each.is_split for each in listings),
             "total_changed": len(self.totals) > 1,
         }
         named = [reason for reason, applies in contradictions.items() if applies]

@@ -179,6 +179,11 @@ class Reading:
             self.highest = prices[-1] if prices == sorted(prices) else min(prices)
 
     @property
+    def is_split(self) -> bool:
+        """Whether the slice is read by parts or climbs, in addition to its own pages."""
+        return self.climbed or bool(self.parts)
+
+    @property
     def gap(self) -> int:
         """Number of stated products that were not read."""
         return max(0, (self.total or 0) - len(self.known))
