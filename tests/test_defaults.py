@@ -56,7 +56,7 @@ def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
         assert service.wait(timeout=30) == 0
     usage = run(project, "keys", "usage")
     assert "acme" in usage.stdout, usage.stderr
-    assert sorted(path.name for path in (project / ".scrapy").iterdir() if path.is_dir()) == [], "files, not folders"
+    assert sorted(path.name for path in (project / ".scrapy").iterdir() if path.is_dir()) == ["budgets"]
 
 
 def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:

@@ -216,7 +216,7 @@ def post(number: str, label: str, caption: str, **fields: Any) -> dict[str, Any]
 def marks(text: str) -> dict[str, list[str]]:
     """The hashtags and mentions in a text."""
     return {
-        "hashtags": list(dict.fromkeys(re.findall(r"#(\w+)", text))),
+        "hashtags": list(dict.fromkeys(tag for tag in re.findall(r"#(\w+)", text) if not tag.isdigit())),
         "mentions": list(dict.fromkeys(re.findall(r"(?<![\w/])@([\w.\-·]{3,30})", text))),
     }
 
