@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -413,6 +414,12 @@ def test_at_5_long_texts_in_a_feed(text: str) -> None:
 
 def wrapped(feed: bytes) -> bytes:
     return feed.replace(b"<entry>", b"<entries><entry>").replace(b"</entry>", b"</entry></entries>")
+
+
+def test_no_likes_in_a_feed_may_be_hidden_likes() -> None:
+    body = re.sub(rb'(starRating [^>]*count=")\d+', rb"\g<1>0", BODIES[FeedPage])
+    posts = asyncio.run(page_of(FeedPage, body).to_item())["posts"]
+    assert (body == BODIES[FeedPage], {each["like_count"] for each in posts}) == (False, {None})
 
 
 FEED_MARK = b"channel_id="
