@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.job import Claim, Finished, InputLine, Job
+from crawler.jobs.job import Claim, Finished, InputLine, Job, JobError
 from crawler.jobs.leases import Holder
 from crawler.jobs.worker import BATCH, Worker
 from crawler.targets.files.find import READ_ERRORS, find_files
@@ -88,7 +88,10 @@ def _line(target: Target | InvalidTarget, row: int) -> InputLine:
         return InputLine(row, target.id, target.key, platform, target.dump(), target.columns, target.line)
     error = target.error.as_dict() | {"retryable": target.error.retryable}
     work = {**target.as_dict(), "line": target.line, "error": error}
-    key = target_key(NO_PLATFORM, work)
+    try:
+        key = target_key(NO_PLATFORM, work)
+    except TypeError as error:  # an integer of more than 64 bits
+        raise JobError(f"Line {row + 1} cannot be stored: {error}.") from error
     return InputLine(row, target.id, key, NO_PLATFORM, work, target.columns, target.line)
 
 

@@ -238,6 +238,7 @@ def test_the_cost_is_known_before_a_job_is_made(  # noqa: PLR0913, PLR0917  # a 
         ([CATEGORY], "?max_pages=1_0", "max_pages: Input should be a valid integer"),
         ([CATEGORY], "?max_pages=%EF%BC%93", "max_pages: Input should be a valid integer"),
         ([CATEGORY], "?since=", "since: '' is not a day"),
+        ({"": 10**30}, "", "cannot be stored"),
         ([CATEGORY], "?max_requests=5", "max_requests: expected dry_run"),
         ([CATEGORY], "?key=5", "key: expected dry_run"),
         ({**CATEGORY, "since": "last"}, "", "sorted by newest first"),

@@ -275,11 +275,13 @@ def _upload(ref: Refs) -> Json:
         "200": response("The upload was checked (`dry_run`).", ref[JobUpload]),
         "202": response("The job was created.", ref[JobUpload], JOB_HEADERS),
     }
-    arguments = params_schema(CategoryOptions)["properties"]
+    options = params_schema(CategoryOptions)["properties"]
+    for field in options.values():
+        del field["default"]  # generated clients would send it
     parameters = (
         query("scraper", "The scraper of targets that do not name one.", TEXT),
         query("dry_run", "Only check the upload.", {"type": "boolean"}),
-        *(query(name, field.pop("description"), field) for name, field in arguments.items()),
+        *(query(name, field.pop("description"), field) for name, field in options.items()),
         {"$ref": "#/components/parameters/IdempotencyKey"},
         WAIT,
     )
@@ -348,5 +350,6 @@ def _format(known: Mapping[str, Format]) -> Json:
 def _streamed(known: Mapping[str, Format], line: Json) -> Json:
     """Return the response with the outcomes of a job in one of some formats. ``line``: the schema of a line."""
     schemas: dict[Kind, Json] = {"array": {"type": "array", "items": line}, "book": TEXT | {"format": "binary"}}
-    contents = {each.media_type.partition(";")[0]: {"schema": schemas.get(each.kind, TEXT)} for each in known.values()}
+    texts_first = sorted(known.values(), key=lambda each: each.kind != "table")  # generated clients read the first
+    contents = {each.media_type.partition(";")[0]: {"schema": schemas.get(each.kind, TEXT)} for each in texts_first}
     return {"200": empty("The outcomes.", ("X-Next-Cursor", "ETag")) | {"content": contents}}
