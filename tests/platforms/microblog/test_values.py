@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from typing import Any
 
 import pytest
 from web_poet import HttpResponse, PageParams
@@ -11,6 +13,7 @@ from crawler.errors import UpstreamRateLimited
 from crawler.platforms.microblog.api import UserPage
 from crawler.platforms.microblog.payload import Media, VideoFile
 from crawler.platforms.microblog.text import caption, qualities
+from tests.microblog_pages import page_of, timeline_with
 from tests.platforms.microblog.test_variants import POST, post
 
 
@@ -18,6 +21,16 @@ from tests.platforms.microblog.test_variants import POST, post
 def test_the_medium_file_of_an_even_number_is_the_smaller_one(files: int, medium: int | None) -> None:
     videos = [VideoFile(url=str(n), mime_type="video/mp4", bitrate=n) for n in range(files)]
     assert qualities([Media(files=videos)])["medium"] == (None if medium is None else str(medium))
+
+
+def test_a_file_whose_bitrate_is_null_is_no_warning() -> None:
+    files: list[dict[str, Any]] = [{"url": "p", "content_type": "application/x-mpegURL", "bitrate": None}]
+    files.append({"url": "v", "content_type": "video/mp4", "bitrate": 5})
+    media = {"media_url_https": "i", "type": "video", "url": "u", "video_info": {"variants": files}}
+    legacy = {**POST["legacy"], "extended_entities": {"media": [media]}}  # type: ignore[dict-item]  # an object
+    page = page_of("timeline", timeline_with({**POST, "legacy": legacy}))
+    assert [each["video_url"] for each in asyncio.run(page.to_item())["posts"]] == ["v"]
+    assert [str(each) for each in page.unread if "bitrate" in each.path] == []
 
 
 def test_a_media_link_that_begins_where_the_shown_text_ends_is_removed() -> None:

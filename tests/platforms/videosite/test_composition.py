@@ -16,7 +16,8 @@ from crawler.platforms.videosite.details import VideoPage
 from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.lists import PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.record import record
+from crawler.platforms.videosite.record import MAX_SEEN_TOKENS, cursor_after, is_used, record
+from crawler.platforms.videosite.schema import continuation_of
 from tests.platforms.videosite.test_findings import Change, lockups, page_of, rename, rows_of
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, error_of
 from tests.videosite import page_with
@@ -458,3 +459,10 @@ def test_a_playlist_with_an_unknown_alert_is_not_empty() -> None:
     data = {"alerts": [{"alertRenderer": {"type": "ERROR", "text": {"simpleText": "Not now."}}}]}
     with pytest.raises(ExtractionFailed, match=r"unknown alert: Not now\."):
         read(orjson.dumps(data), PlaylistPage)
+
+
+def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
+    seen = list(range(MAX_SEEN_TOKENS))
+    cursor = cursor_after(OWN, username="@harborlights", kind="video", tabs=["videos"], token="new", seen=seen)
+    kept = continuation_of(cursor).seen
+    assert (kept[:-1], is_used("new", kept)) == (seen[1:], True)
