@@ -49,6 +49,8 @@ AT_REST: tuple[tuple[str, dict[str, Any]], ...] = (
 SHOWN = (1, 2, 3, 10)
 GOALS = {1: 3.0, 2: 5.0, 3: 5.0, 10: 17.0}
 """Number of a call -> the goal in seconds."""
+GOALS_WITH_DETAILS = {1: 5.0, 2: 12.0, 3: 12.0, 10: 17.0}
+"""The goals of ``videosite-profile-v3``, whose default requests the details that can start within 10 s."""
 AT_REST_CONDITIONS = f"""\
 Ten calls of each scraper, one after the other, on an endpoint that has sent nothing before: the seconds of the calls
 {", ".join(map(str, SHOWN))}, with the budgets of the platforms' pages and {LATENCY:g} s before each response of the
@@ -125,7 +127,8 @@ def at_rest() -> Table:
         for number in SHOWN:
             seconds, failed = calls[number - 1]
             name = f"{scraper}, call {number}{f': {failed}' if failed else ''}"
-            table.ratios.append(Ratio(name, "s", [seconds], at_most=GOALS[number]))
+            goals = GOALS_WITH_DETAILS if scraper == "videosite-profile-v3" else GOALS
+            table.ratios.append(Ratio(name, "s", [seconds], at_most=goals[number]))
     return table
 
 
