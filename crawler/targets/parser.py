@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, get_args
@@ -160,10 +160,14 @@ class TargetParser:
         own = {name: value for name, value in row.items() if self.by_heading.get(heading(name)) not in params}
         return {name: value for name, value in meant.items() if name in params}, own
 
-    def own_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names of columns or keys that may be the user's own, because not each scraper has the param."""
+    def own_names(self, names: Collection[str]) -> list[str]:
+        """Return the names of columns or keys that may be the user's own, because not each scraper has the param.
+
+        Params that identify a target are the user's own only beside links.
+        """
+        params_of_rows = frozenset() if any(heading(name) == "url" for name in names) else self._identifying
         scrapers = (self.scraper(self.default, {}),) if self.default else self.scrapers
-        params = [{*OWN_KEYS, *each.params.model_fields} for each in scrapers]
+        params = [{*OWN_KEYS, *params_of_rows, *each.params.model_fields} for each in scrapers]
         return [name for name in names if not all(self.by_heading.get(heading(name)) in each for each in params)]
 
     def parse(

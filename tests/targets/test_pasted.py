@@ -199,6 +199,19 @@ def test_a_column_is_a_param_only_for_rows_whose_scraper_has_it(tmp_path: Path) 
     assert category.columns == {}
 
 
+@pytest.mark.parametrize(("header", "own"), [("cat_id,query,sku", ("sku",)), ("url,query,sku", ("query", "sku"))])
+def test_the_params_of_some_scrapers_are_own_columns_only_beside_links(
+    tmp_path: Path, header: str, own: tuple[str, ...]
+) -> None:
+    (tmp_path / "t.csv").write_text(f"{header}\n")
+    source = FileSource(TargetParser(spiders()["retail"].scrapers), str(tmp_path / "t.csv"))
+    asyncio.run(source.open())
+    assert source.own_columns == ()
+    (tmp_path / "t.csv").write_text(f"{header}\n{'976759' if 'cat_id' in header else 'walmart.com/cp/a/1'},,\n")
+    asyncio.run(source.open())
+    assert source.own_columns == own
+
+
 def test_a_column_that_may_be_misspelt_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("cat_id,Max Prices,country,shelf\n976759,9,US,b\n")
     with capture_logs() as logs:
