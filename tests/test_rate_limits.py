@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from crawler.service.clients.key_store import KeyStore
+from tests.service.client import HEADERS, call
+from tests.service.conftest import running
 from tests.shop import Shop, open_shop
 
 ALLOWED, SECONDS = 6, 3.0
@@ -131,3 +134,28 @@ def test_a_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
     assert run.returncode == 0, run.stderr[-3_000:]
     assert len({line["params"]["query"] for line in lines(tmp_path / "out.jsonl")}) == TARGETS
     assert window.refused
+
+
+def test_a_client_s_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
+    """The endpoint returns a target that met a rate limit to its queue, once."""
+    window, keys = limited(shop, None), KeyStore(tmp_path / "keys.sqlite")
+    headers = {**HEADERS, "X-API-Key": keys.create("client")}
+    settings = [
+        f"STORE={tmp_path / 'store.sqlite3'}",
+        f"PLATFORM_ORIGINS={json.dumps({'retail': shop.origin})}",
+        f"PLATFORM_BUDGETS={json.dumps(FREE)}",
+        f"KEYS_FILE={keys.path}",
+        f"BREAKER_COOLDOWN={COOLDOWN}",
+    ]
+    targets = [{"query": f"mustard {number}"} for number in range(TARGETS)]
+    with running(tmp_path / "log", *settings, sandbox=False) as service:
+        made = call(service.url, "/v1/jobs?scraper=retail-search-v4", targets, headers=headers)
+        assert made.status in {201, 202}, made.body
+        job = made.body["job"]["job_id"]
+        for _ in range(120):
+            found = call(service.url, f"/v1/jobs/{job}", method="GET", headers=headers).body
+            if found["state"] == "done":
+                break
+            time.sleep(0.5)
+    assert window.refused
+    assert (found["state"], found["targets"]["done"], found["targets"]["failed"]) == ("done", TARGETS, 0)
