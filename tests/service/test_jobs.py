@@ -29,6 +29,7 @@ from twisted.web.test.requesthelper import DummyChannel
 from crawler.jobs.job import Job, decompress
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
+from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder
@@ -134,6 +135,33 @@ UPLOADS = {
         [["url"], [LINK], ["https://www.walmart.com/browse/food/976759"]]
     ),
 }
+
+
+MESSY = [f"({LINK}).", "\u200b//www.walmart.com/browse//food/976759 ", "“https://www.walmart.com/search?q=tea”"]
+MESSY_UPLOADS = {
+    "text/plain": ("# links\n" + "\n".join(MESSY)).encode(),
+    "text/csv": ("\ufeffNote;URL\n" + "".join(f"a;{each}\n" for each in MESSY)).encode(),
+    "application/json": json.dumps([{"Url ": each} for each in MESSY]).encode(),
+}
+
+
+@pytest.mark.parametrize("media_type", MESSY_UPLOADS)
+def test_a_messy_upload_is_read_as_the_targets_that_people_mean(service: Service, media_type: str) -> None:
+    reply = post(service.url, MESSY_UPLOADS[media_type], media_type)
+    assert (reply.body["valid"], reply.body["invalid"]) == (3, 0)
+    job_id = reply.body["job"]["job_id"]
+    ended(service.url, job_id)
+    _, _, body = raw(service.url, f"/v1/jobs/{job_id}/records")
+    found = [json.loads(line) for line in body.splitlines()]
+    meant = [read_link(each["params"]["url"]).params if "url" in each["params"] else each["params"] for each in found]
+    assert [
+        (each["scraper"], {name: params[name] for name in params.keys() - {"page", "sort"}})
+        for each, params in zip(found, meant, strict=True)
+    ] == [
+        ("microblog-profile", {"username": "quiet_harbor"}),
+        ("retail-category-v4", {"cat_id": "976759"}),
+        ("retail-search-v4", {"query": "tea"}),
+    ]
 
 
 @pytest.mark.parametrize("media_type", UPLOADS)

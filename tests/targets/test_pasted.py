@@ -7,6 +7,7 @@ import csv
 import json
 import unicodedata
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +130,25 @@ def read_or_refused(text: str) -> tuple[Link | None, str]:
         return None, str(error)
 
 
+def records() -> Iterator[Any]:
+    """Yield the records of the fixtures, and those of the sandbox for the examples of all scrapers."""
+    for path in FIXTURES.rglob("output.json"):
+        yield json.loads(path.read_text(encoding="utf-8"))
+    for scraper in scrapers().values():
+        yield sandbox_record(scraper.name)
+
+
+def sandbox_record(name: str) -> Any:
+    scraper = find_scraper(name)
+    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    return site.expected_record(scraper.example)
+
+
 RECORDED_LINKS = sorted(
     {
         text
-        for path in FIXTURES.rglob("output.json")
-        for text in values(json.loads(path.read_text(encoding="utf-8")))
+        for record in records()
+        for text in values(record)
         if text.startswith("https://") and "<" not in text
         if any(links.owns(split_link(text, "").host) for links in all_links())
     }
@@ -154,6 +169,32 @@ def test_each_link_in_a_record_is_a_target_or_a_thing_with_a_name() -> None:
         assert again.identity() == meant.identity(), text  # type: ignore[attr-defined]
     assert read >= 40
     assert len(RECORDED_LINKS) >= 200
+
+
+NAMES = [
+    ("microblog-profile", "data.additional.profile_demographics.screen_name", "username", "handle"),
+    ("microblog-profile", "data.main.0.creator_handle", "username", "handle"),
+    ("professional-profile-v4", "profile.username", "username", "slug"),
+    ("professional-profile-v4", "posts.0.author_username", "username", "slug"),
+    ("videosite-profile", "profile.username", "username", "name"),
+    ("videosite-profile", "posts.0.author_username", "username", "name"),
+    ("videosite-profile", "profile.profile_id", "username", "name"),
+    ("retail-category-v4", "cat_id", "cat_id", "category"),
+    ("retail-search-v4", "query", "query", "words"),
+]
+
+
+@pytest.mark.parametrize(("scraper", "path", "param", "meant"), NAMES)
+def test_each_name_in_a_record_is_the_same_target_when_it_is_given_back(
+    scraper: str, path: str, param: str, meant: str
+) -> None:
+    value = sandbox_record(scraper)
+    for key in path.split("."):
+        value = value[int(key) if key.isdecimal() else key]
+    params = check_params(find_scraper(scraper), {param: value})
+    asked = check_params(find_scraper(scraper), find_scraper(scraper).example)
+    assert getattr(params, meant) == value
+    assert value == getattr(asked, meant) or path.endswith("profile_id")
 
 
 HEADINGS = """
