@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -27,6 +28,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms import platforms
+from crawler.platforms.details import AUTO_SECONDS, Details, max_details
 from crawler.platforms.page import P, PlatformPage
 from crawler.reading.unread import Unread
 from crawler.storage.kept import Head, Keeper, KeptResponse
@@ -148,6 +150,17 @@ class PageSpider(Spider):
         """Add warnings to the target's outcome: parts of a source's payload were unread."""
         for each in unread:
             self.tracker.warn(target, OutcomeWarning.of_unread(source, each))
+
+    def starts_within(self, target: Target, source: str, details: Details, seconds: float = AUTO_SECONDS) -> float:
+        """Return the number of optional requests for a source that may be sent now, by the param ``details``.
+
+        With ``none``, it is 0; with ``auto``, the number that the budget lets start in this time. Else, requests may
+        wait for a slot.
+        """
+        if max_details(details) < 1:
+            return 0
+        lane = target.release.lane
+        return lane.starts_within(source, seconds) if lane is not None and details == "auto" else math.inf
 
     def left_out(self, target: Target, source: str, path: str, rows: tuple[int, int], error: type[ScrapeError]) -> None:
         """Add a warning to the target's outcome: because of a limit, a source was not requested for some rows.

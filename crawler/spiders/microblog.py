@@ -13,8 +13,16 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import ExtractionFailed, InvalidRequest, ScrapeError, TargetError, UpstreamRateLimited
+from crawler.errors import (
+    BlockedByPolicy,
+    ExtractionFailed,
+    InvalidRequest,
+    ScrapeError,
+    TargetError,
+    UpstreamRateLimited,
+)
 from crawler.items import MicroblogProfileItem
+from crawler.platforms.details import Details, max_details
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
 from crawler.platforms.microblog.convert import FIELDS
@@ -40,6 +48,8 @@ FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, Timel
 """The groups of sources that can replace the profile's page (``PageSpider.for_page``)."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """Fields that newer responses to the user query lack. If a profile lacks only these, the user query is not sent."""
+PROFILE_PATH = "data.additional.profile_demographics"
+"""The path in the record of the fields that the param ``details`` is about."""
 MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
@@ -50,6 +60,8 @@ class Sources:
 
     target: Target
     parts: dict[str, Part] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+    """The sources that were not requested because of the param ``details``."""
     _errors: dict[str, ScrapeError] = field(default_factory=dict)
 
     async def collect(self, source: str, item: Awaitable[Part]) -> None:
@@ -58,6 +70,7 @@ class Sources:
         Raises:
             ScrapeError: the target's deadline has passed, or a source in ``AUTHORITATIVE`` raised a ``TargetError``.
         """
+        self.left_out.discard(source)
         try:
             self.parts[source] = await item
         except ScrapeError as error:
@@ -171,22 +184,41 @@ class MicroblogSpider(PlatformSpider):
         if found.errors and (_lacks_posts(parts) or not profile_of(parts)["screen_name"]):
             raise representative_error(list(found.errors.values()))
         self._warn_of_missing_posts(target, parts)
+        self._warn_of_left_out(found)
         return record(parts, cast("ProfileParams", target.params).handle)
 
     async def _first_sources(self, target: Target, first: First, found: Sources) -> None:
         parts = found.parts
         await found.collect("page", self._scheduled_page(first))
-        steps = [found.collect("embed", self._embed(target))]
         user_id = user_id_of(parts)
+        with_embed = not user_id or self._wants(found, EmbedPage.source)
+        steps = [found.collect("embed", self._embed(target))] if with_embed else []
         is_listed = bool(user_id) and profile_of(parts)["protected"] is False  # the embed page cannot change this
-        if is_listed and self._has_free_slot(target):
+        is_together = is_listed and (not with_embed or self._has_free_slot(target))
+        if is_together:
             steps.append(found.collect("timeline", self._api.timeline(target, user_id)))
         await _together(*steps)
-        if not user_id_of(parts) or _incomplete(parts):
+        if not user_id_of(parts) or (_missing_fields(parts) and self._wants(found, UserPage.source)):
             await found.collect("user", self._api.user(target))
         user_id = user_id_of(parts)
-        if len(steps) == 1 and user_id and profile_of(parts)["protected"] is not True:
+        if not is_together and user_id and profile_of(parts)["protected"] is not True:
             await found.collect("timeline", self._api.timeline(target, user_id))
+        if not with_embed and ("timeline" in found.errors or _lacks_posts(parts)):  # the embed has posts, too
+            await found.collect("embed", self._embed(target))
+
+    def _wants(self, found: Sources, source: str) -> bool:
+        """Whether the param ``details`` permits the request for a source that only adds fields to the profile."""
+        is_wanted = self.starts_within(found.target, source, _details(found.target)) >= 1
+        if not is_wanted:
+            found.left_out.add(source)
+        return is_wanted
+
+    def _warn_of_left_out(self, found: Sources) -> None:
+        """Warn of the profile's missing fields, if ``details=auto`` left out a source that may have them."""
+        for source, unknown in ((EmbedPage.source, frozenset()), (UserPage.source, NOT_IN_NEWER_SHAPES)):
+            missing = _missing_fields(found.parts, unknown)
+            if source in found.left_out and missing and max_details(_details(found.target)):
+                self.left_out(found.target, source, PROFILE_PATH, (len(missing), len(FIELDS)), BlockedByPolicy)
 
     def _warn_of_failures(self, found: Sources) -> None:
         """Add warnings about the sources that failed."""
@@ -234,7 +266,8 @@ class MicroblogSpider(PlatformSpider):
             if not user_id_of(parts):
                 raise missing_error("The user object has no id.", [*USER_PATH, "rest_id"], reason="no_user_id")
             parts["timeline"] = await self._further_timeline(target, user_id_of(parts))
-        if "user" not in parts and _incomplete(parts):
+        is_unknown = not profile_of(parts)["screen_name"]
+        if "user" not in parts and (is_unknown or (_missing_fields(parts) and self._wants(found, UserPage.source))):
             await found.collect("user", self._api.user(target))
         for source, fetch in (("page", self._page), ("embed", self._embed)):
             if not profile_of(parts)["screen_name"]:
@@ -245,6 +278,7 @@ class MicroblogSpider(PlatformSpider):
         if found.errors and not profile_of(parts)["screen_name"]:
             raise representative_error(list(found.errors.values()))
         self._warn_of_missing_posts(target, parts, continuation["posts"])
+        self._warn_of_left_out(found)
         return record(parts, params.handle, continuation["seen"], continuation["posts"])
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
@@ -334,7 +368,11 @@ def _lacks_posts(parts: dict[str, Part]) -> bool:
     return not has_posts and profile["protected"] is not True and profile["statuses_count"] != 0
 
 
-def _incomplete(parts: dict[str, Part]) -> bool:
-    """Whether the merged profile lacks fields that a response to the user query may contain."""
+def _missing_fields(parts: dict[str, Part], unknown: frozenset[str] = NOT_IN_NEWER_SHAPES) -> list[str]:
+    """Return the fields that the merged profile lacks, without ``unknown``. By default, a user query may have them."""
     profile = profile_of(parts)
-    return any(profile[name] is None for name in FIELDS if name not in NOT_IN_NEWER_SHAPES)
+    return [name for name in FIELDS if profile[name] is None and name not in unknown]
+
+
+def _details(target: Target) -> Details:
+    return cast("ProfileParams", target.params).details

@@ -13,8 +13,9 @@ from typing import Any, cast
 import structlog
 from scrapy import Request
 
-from crawler.errors import ScrapeError, TargetNotFound, UpstreamError, UpstreamRateLimited
+from crawler.errors import BlockedByPolicy, ScrapeError, TargetNotFound, UpstreamError, UpstreamRateLimited
 from crawler.items import PhotoappPostV4Item
+from crawler.platforms.details import max_details
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
@@ -29,6 +30,8 @@ EMBED_AFTER = {"login_wall": (), "circuit_open": (UpstreamError,), "null_post": 
 """Reasons of errors of the post's page after which the embed page is tried, with the errors of the embed page that are
 then the outcome: the platform demands a login, the circuit breaker of the post's page is open after earlier blocks, or
 the page has null instead of the post."""
+DURATION_PATH = "data.xdt_shortcode_media.video_duration"
+"""The path in the record of the only detail that needs a request of its own."""
 FORMS = (PostPage, EmbedPage)
 """The classes of page objects that read a post, the class that reads the most fields first."""
 
@@ -83,19 +86,28 @@ class PhotoappSpider(PlatformSpider):
     async def scrape(self, target: Target, first: First) -> Data:
         """Scrape a post. For a video, request a duration and a play count that the post's page lacks from other pages.
 
-        These are the embed page and the page with the owner's reels. If one of them fails, its field stays null, and
-        the outcome has a warning.
+        These are the embed page, by the param ``details``, and the page with the owner's reels. If one of them fails or
+        is left out, its field stays null, and the outcome has a warning.
         """
         page = await self._post_page(target, first)
         post = await page.to_item()
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
-            embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
-            post = _with_duration(post, await embed.to_item() if embed else {})
+            post = await self._with_details(target, post)
         if post["is_video"] and post["video_play_count"] is None and self._wants_plays(target):
             request = reels_request(self.origin(), post["owner"]["username"])
             reels = await self.get_optional(ReelsPage, request, target)
             post = _with_plays(post, await reels.to_item() if reels else {})
         return _shell(post)
+
+    async def _with_details(self, target: Target, post: dict[str, Any]) -> dict[str, Any]:
+        """Add the duration of a video from its embed page, if the param ``details`` permits this request."""
+        details = cast("PostParams", target.params).details
+        if self.starts_within(target, EmbedPage.source, details) < 1:
+            if max_details(details):
+                self.left_out(target, EmbedPage.source, DURATION_PATH, (1, 1), BlockedByPolicy)
+            return post
+        embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
+        return _with_duration(post, await embed.to_item() if embed else {})
 
     def _wants_plays(self, target: Target) -> bool:
         wanted = cast("PostParams", target.params).include_play_counts

@@ -293,9 +293,8 @@ class ChannelReader:
         if not isinstance(self.params, ProfileParams):
             self.recent.add(channel, page, about=False)
             return record(without_about(profile), posts, [], cursor=following, more=more)
-        enrichment = Enrichment(self, channel, tabs[0], is_auto=self.params.details == "auto")
-        details = enrichment.items(posts, self.params.max_details)
-        page, enrichments = await asyncio.gather(self._with_about(page), details)
+        enrichment = Enrichment(self, channel, tabs[0], self.params.details)
+        page, enrichments = await asyncio.gather(self._with_about(page), enrichment.items(posts))
         self.recent.add(channel, page, about=self.include_about)
         return record(page["profile"], posts, enrichments, cursor=following, more=more)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms import cursors
+from crawler.platforms.details import Details
 from crawler.platforms.microblog.link import HANDLE, LINKS
 from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
 
@@ -17,8 +18,9 @@ MAX_SEEN = 400
 
 
 class ProfileParams(LinkParams):
-    """Params that name a profile by its handle or URL, and optionally the cursor from which to continue."""
+    """Params that name a profile by its handle or URL, the cursor from which to continue, and the details to add."""
 
+    further: ClassVar = frozenset({"details"})
     links: ClassVar = LINKS
     kinds: ClassVar = ("profile",)
     exactly_one_of: ClassVar = ("username", "url")
@@ -32,6 +34,10 @@ class ProfileParams(LinkParams):
         default=None, min_length=1, max_length=cursors.MAX_LENGTH
     )
     """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
+    details: Details = "auto"
+    """Whether to request the profile's fields that neither its page nor the timeline has: ``none`` or 0, or ``all`` or
+    a number from 1 on. ``auto``: if the budget lets the requests start within 10 seconds. The answer says how many
+    fields were left out."""
 
     @model_validator(mode="after")
     def _own_cursor(self) -> Self:

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
+from crawler.platforms.details import Details
 from crawler.platforms.model import Mark, Model, Params, Rows, Selects
 from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
 
@@ -14,13 +15,16 @@ class PostParams(Params):
     """Params that name a post by any of the platform's links to it."""
 
     links: ClassVar = LINKS
-    further: ClassVar = frozenset({"include_play_counts"})
+    further: ClassVar = frozenset({"include_play_counts", "details"})
 
     url: Annotated[str, Selects("echo")] = Field(max_length=2_000)
     """URL of a post or reel, or a share link, also without ``https://``. Only its shortcode or share token is used."""
     include_play_counts: bool | None = None
     """Whether to read the play count of a reel, which takes one more request. By default, the server's setting
     ``PHOTOAPP_PLAY_COUNTS`` applies."""
+    details: Details = "auto"
+    """Whether to request the duration of a video whose page does not state it: ``none`` or 0, or ``all`` or a number
+    from 1 on. ``auto``: if the budget lets the request start within 10 seconds. The answer says if it was left out."""
 
     @field_validator("url")
     @classmethod

@@ -21,6 +21,7 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms import budget
+from crawler.platforms.details import AUTO_SECONDS, max_details
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import FeedPage, VideoPage
 from crawler.platforms.videosite.record import unenriched
@@ -30,6 +31,7 @@ from crawler.reading.unread import Unread
 if TYPE_CHECKING:
     from scrapy import Request
 
+    from crawler.platforms.details import Details
     from crawler.platforms.videosite.base import VideositePage
     from crawler.platforms.videosite.ids import Ids
     from crawler.platforms.videosite.schema import Continuation
@@ -44,9 +46,6 @@ SECONDS_FOR_RECORD = 2.0
 """Number of seconds before a target's deadline in which no request is started. In this time, the record is built from
 the details found so far."""
 
-
-AUTO_SECONDS = 10.0
-"""Seconds in which the requests for details start, if the param ``details`` is ``auto``."""
 LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 
 
@@ -71,9 +70,8 @@ class Reader(Protocol):
 class Enrichment:
     """Requests the Atom feed of a tab, and the metadata of the items that are not in the feed."""
 
-    def __init__(self, reader: Reader, channel: str, tab: str, *, is_auto: bool = False) -> None:
-        """``is_auto``: request only the details that the budget lets start within ``AUTO_SECONDS``."""
-        self._is_auto = is_auto
+    def __init__(self, reader: Reader, channel: str, tab: str, details: Details) -> None:
+        self._details = details
         self._starts_until = math.inf
         """When the last request may start, on the event loop's clock."""
         self._is_over_budget = False
@@ -92,17 +90,18 @@ class Enrichment:
         """Ids of the items whose metadata could not be read. Such items do not count as left out, because they were
         requested."""
 
-    async def items(self, posts: list[Item], most: float) -> list[Item]:
+    async def items(self, posts: list[Item]) -> list[Item]:
         """Return items with the fields that lists lack: first the feed's items, then those from the videos' metadata.
 
-        ``most``: the number of posts, from the top, for which these fields are requested. The setting
-        ``VIDEOSITE_ENRICH_MAX`` limits this number. If posts are left out because of a limit or the deadline, the
-        outcome has a warning with their number.
+        The param ``details`` and the setting ``VIDEOSITE_ENRICH_MAX`` limit the number of posts, from the top, for
+        which these fields are requested. If posts are left out because of a limit or the deadline, the outcome has a
+        warning with their number.
         """
+        most = max_details(self._details)
         bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
         wanted = posts[: int(min(most, bound, len(posts)))]
         if wanted:
-            if self._is_auto:
+            if self._details == "auto":
                 self._starts_until = asyncio.get_running_loop().time() + AUTO_SECONDS
             work = asyncio.ensure_future(self._request(wanted))
             work.add_done_callback(_ignore_error)  # nothing awaits work that is still running at the end
@@ -165,10 +164,8 @@ class Enrichment:
 
     def _left(self) -> float:
         """Return the number of requests that may still start."""
-        lane = self._reader.target.release.lane
-        if not self._is_auto or lane is None:
-            return math.inf
-        return lane.starts_within(VideoPage.source, self._starts_until - asyncio.get_running_loop().time())
+        reader, seconds = self._reader, self._starts_until - asyncio.get_running_loop().time()
+        return reader.spider.starts_within(reader.target, VideoPage.source, self._details, seconds)
 
     async def _work(self, waiting: Iterator[str]) -> None:
         reader = self._reader

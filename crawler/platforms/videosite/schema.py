@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler.platforms import content, cursors
+from crawler.platforms.details import Details
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.videosite import link
 
@@ -31,11 +31,6 @@ SWITCH_SCHEMA = {
 def switch(value: Any) -> Any:
     """Convert a value of the specification's "boolean-type switch" to a boolean: true, false, 1 or 0, also as text."""
     return _SWITCH.get(str(value), value) if isinstance(value, bool | int | str) else value
-
-
-def number(value: Any) -> Any:
-    """Convert a text of one to nine digits to an integer. Other values are returned unchanged."""
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
 
 
 class Continuation(Model):
@@ -115,16 +110,9 @@ class ProfileParams(ChannelParams):
 
     include_about: Annotated[bool, BeforeValidator(switch), WithJsonSchema(SWITCH_SCHEMA)] = False
     """Whether to add the fields from the about panel: links, location, creation date, total views."""
-    details: Annotated[Literal["auto", "all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)] = "auto"
+    details: Details = "auto"
     """Number of items, from the top of the page, whose exact date, likes, views and description are requested.
     ``auto``: as many as the budget lets start within 10 seconds. The answer says how many items were left out."""
-
-    @property
-    def max_details(self) -> float:
-        """The param ``details`` as a number."""
-        if isinstance(self.details, int):
-            return self.details
-        return 0 if self.details == "none" else math.inf
 
 
 def continuation_of(cursor: str) -> Continuation:
