@@ -62,7 +62,7 @@ def scrape(
     def answer(request: Request) -> FakeResponse:
         url = urlsplit(request.url)
         args = {name: values[-1] for name, values in parse_qs(url.query).items()}
-        headers = {name.lower(): values for name, values in request.headers.to_unicode_dict().items()}
+        headers = {str(name).lower(): value for name, value in request.headers.to_unicode_dict().items()}
         received = FakeRequest(url.path, args, request.method, headers, request.body)
         fault = site.fault(received)
         return site.damaged(fault, received) if fault else site.page(received)
@@ -136,7 +136,7 @@ def test_a_post_without_a_missing_duration_has_no_details_to_leave_out() -> None
 def test_play_counts_are_requested_by_their_own_param_only() -> None:
     site = Photoapp(light=True)
     video = next(site.posts[c] for c in site.listed if site.posts[c].timing == "manifest" and site.posts[c].is_video)
-    wanted = {"url": f"{HOME}/p/{video.code}/", "include_play_counts": True, "details": "none"}
+    wanted: dict[str, Any] = {"url": f"{HOME}/p/{video.code}/", "include_play_counts": True, "details": "none"}
     assert scrape(PhotoappSpider, site, LATER, **wanted)[1] == ["page", "reels"]
 
 

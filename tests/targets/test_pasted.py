@@ -201,14 +201,14 @@ HEADINGS = """
     name Name NAME country Country comment Comment comments email E-Mail price Price ID type Type
     count Count page sort title Title company Company website phone Phone address city City state
     zip category Category brand Brand sku SKU notes Notes date Date status Status priority owner
-    tags Tags source Source language lang keywords Keywords query Query details cursor username
+    tags Tags source Source language lang keywords Keywords query Query cursor username
     Username min_price max_price
     """.split()  # noqa: SIM905  # a list of quoted words would need four times as many lines
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "xlsx"])
 def test_common_headings_beside_a_link_are_accepted_and_come_back(tmp_path: Path, kind: str) -> None:
-    """A photo-app post has no param but ``url``, so that each other column is the user's own, but for the id."""
+    """A photo-app post has none of these params, so that each of these columns is the user's own, but for the id."""
     for number, heading in enumerate(HEADINGS):
         rows = {"URL": "https://www.instagram.com/p/DeAZ0uAgNuA/", heading: "x1"}
         path = tmp_path / f"{number}.{kind}"
