@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from crawler.registry import scrapers
+from crawler.targets.parser import check_params
 from scripts.captures import CAPTURES, ROOT, captures
 from scripts.golden import outcome
 from scripts.golden.crawls import SEEDS, Checkout, listed, numbered, shortened
@@ -209,7 +211,8 @@ def test_ct_4_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_ot
     missing = {key for key, row in read(RECORD, Selection()).items() if row["code"] == "TARGET_NOT_FOUND"}
     for target in listed():
         if "scraper" in target and "captures" not in target and "fault" not in target:
-            params = canonical(shortened(target["params"]))
+            checked = check_params(scrapers()[target["scraper"]], target["params"])
+            params = canonical(shortened(checked.model_dump(mode="json", exclude_none=True)))
             keys = {f"sandbox/{seed}/{target['scraper']}/{params}" for seed in target.get("seeds", SEEDS)}
             assert bool(keys & missing) == target.get("unknown", False), target
 
