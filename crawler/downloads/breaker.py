@@ -241,9 +241,9 @@ class CircuitBreaker:
     def must_wait(self) -> bool:
         """Whether a request that can wait must not be sent now: the last one was refused, and others are in flight.
 
-        So few requests are refused before the breaker opens.
+        So few requests are refused before the breaker opens. Breakers that are disabled make none wait.
         """
-        if not self.is_refusing:
+        if not self.policy.threshold or not self.is_refusing:
             return False
         self._sent = [at for at in self._sent if at > time.monotonic() - TRIAL_SECONDS]
         return bool(self._sent)

@@ -110,7 +110,7 @@ def column_type_of(annotation: Any, within: tuple[type[BaseModel], ...] = ()) ->
     """Return the column type of a type annotation. ``within``: the models in which the annotation is nested.
 
     >>> column_type_of(list[int | None])
-    ListOf(of='integer')
+    ListOf(of='integer', name=None)
     """
     origin = get_origin(annotation)
     arguments = [each for each in get_args(annotation) if each is not type(None)]

@@ -379,7 +379,7 @@ async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
         ("shortvideo", {"concurrency": 2, "delay": 0}, 480),
         ("microblog", {"concurrency": 1, "delay": 3, "sources": {"timeline": {"concurrency": 1, "delay": 21}}}, 171),
         ("microblog", {"concurrency": 1, "delay": 3}, 240),
-        ("videosite", {"concurrency": 2, "delay": 1.5}, 75),
+        ("videosite", {"concurrency": 2, "delay": 1.5}, 480),
     ],
 )
 def test_targets_per_hour(platform: str, budget: dict[str, Any], expected: int) -> None:

@@ -14,7 +14,7 @@ from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service import names
 from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
-from tests.service.metrics_of import value
+from tests.service.metrics_of import becomes
 from tests.shop import open_shop
 
 BUDGET = 4
@@ -61,13 +61,12 @@ def test_a_name_that_cannot_be_resolved_is_an_error_of_the_platform(
             failed = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
             fails.unlink()
             found = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
-            retried = value(service.url, "crawler_retries_total", platform="retail")
+            assert becomes(service.url, 2, "crawler_retries_total", platform="retail")
             log = service.logged()
     assert (failed.code, failed.status) == ("UPSTREAM_ERROR", 502)
     assert failed.body["status"]["retryable"]
     assert failed.body["error"]["message"].startswith("The platform's host name cannot be resolved: ")
     assert found.code == "OK"
-    assert retried == 2
     assert "Traceback" not in log
 
 

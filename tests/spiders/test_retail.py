@@ -30,11 +30,11 @@ def test_one_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-a", "cat_id=food"], "cat_id: String should match pattern"),
+        (["-a", "cat_id=food"], "cat_id: a category's id is a number"),
         (["-a", "cat_id=976759", "-a", "page=zero"], "page: Input should be a valid integer"),
         (["-a", "url=https://example.com/browse/976759"], "url: "),
         (["-a", "scraper=nothing", "-a", "cat_id=976759"], "Unknown scraper 'nothing'"),
-        ([], "give exactly one of cat_id and url"),
+        ([], "The params do not identify a scraper"),
     ],
 )
 def test_invalid_arguments_are_refused(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -36,7 +36,7 @@ TIMEOUT_FAULTS = {"hang"}
 """Faults that end only by DOWNLOAD_TIMEOUT. A separate test covers them."""
 QUIET_FAULTS = {
     *("empty-body", "forbidden", "no-script", "not-html"),
-    *("raw-controls", "results-hang", "results-reset", "waiting-room-closed"),
+    *("raw-controls", "results-hang", "results-reset", "unknown-path", "waiting-room-closed"),
 }
 """Faults that end by BROWSER_QUIET, because the page receives nothing new. Other tests set a needlessly long time."""
 

@@ -17,7 +17,7 @@ INTERFACE = frozenset(
     streams ago second seconds minute minutes hour hours day days week weeks month months year years
     streamed premieres premiered scheduled joined no comments like likes liked posted shared reposted commented by on
     this reacted thousand million billion lakh crore more options from now was up to play short shorts live upcoming
-    metadatabadgerenderer issued credential see activity ft pm am utc gmt count polaris hqdefault format
+    metadatabadgerenderer issued credential see recent activity ft pm am utc gmt count polaris hqdefault format
     """.split()
 )
 """Interface words in texts that page objects read: units of counts and times, months, actions such as "liked"."""
