@@ -23,6 +23,7 @@ from crawler.downloads.egress_setting import Egress
 from crawler.downloads.facts import Facts
 from crawler.downloads.throttle import CLOCK_SECONDS, JITTER, Limit, Start, Starts, Throttle
 from crawler.errors import Overloaded
+from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.databases import _SqliteConnection
 from crawler.jobs.shared_facts import _Pending, decide
 from crawler.jobs.store import Store
@@ -155,6 +156,7 @@ def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
 
     def decided(_process: int, decision: Callable[..., Any] | None, now: float) -> Any:
         monkeypatch.setattr(_SqliteConnection, "now", lambda _: now)
+        monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)  # it stays in this process after the test
         pending = _Pending(Starts, "shop", decision or (lambda *_: None), None)
         made = store.transact_sync(lambda session: decide(session, [pending], []))
         (fact,) = made.facts.values()
