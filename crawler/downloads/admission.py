@@ -136,7 +136,7 @@ class Admission:
         if release.not_before:
             return release.not_before - asyncio.get_running_loop().time()
         is_first = pending.target is not None and release.lane is None
-        return BACKGROUND_SECONDS if is_first and self.lanes.has_due else 0.0
+        return BACKGROUND_SECONDS if is_first and self.lanes.postponed and self.lanes.has_due else 0.0
 
     def _free(self, slots: ReleaseSlot) -> None:
         slots()

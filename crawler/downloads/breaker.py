@@ -281,7 +281,7 @@ class CircuitBreaker:
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
         if status in THROTTLING_STATUSES and isinstance(error, ExtractionFailed):
             error = UpstreamBlocked(error.message)
-        is_careful = is_block(error) or self._blocks.opened is not None
+        is_careful = (error is not None and is_block(error)) or self._blocks.opened is not None
         if not self.policy.threshold:
             return is_careful
         if error is not None and is_block(error):

@@ -90,7 +90,7 @@ class Lanes:
         They wait if it can be requested now, or if its source has answered since the rate limit: further requests would
         then be refused now and then. While the source refuses them all, its circuit breaker decides.
         """
-        soon = asyncio.get_running_loop().time() + SOON_SECONDS if self.postponed else 0.0
+        soon = asyncio.get_running_loop().time() + SOON_SECONDS
         return any(
             release.lane is not None
             and release.lane.suspension(source) <= SOON_SECONDS

@@ -130,12 +130,13 @@ class Starts(Fact):
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
         # Every reserved start holds a slot, so no start is later than ``last``, unless the clock was set back.
-        owner, share = token.rpartition(":")[0], limit.share(processes)
+        owner, share = token.rpartition(":")[0], limit if processes == 1 else limit.share(processes)
+        allowance = share.allowance
         last = now + 2 * (limit.concurrency + 1) * max(share.delay, share.gap)
         self.next_at = max(self.next_at, now + debt)
-        next_at = min(max(now, self.next_at), last + share.allowance)
-        late = min(vary * share.delay, share.allowance)
-        start = next_at - (late if background else share.allowance)
+        next_at = min(max(now, self.next_at), last + allowance)
+        late = min(vary * share.delay, allowance)
+        start = next_at - (late if background else allowance)
         if start > now and not background:
             start += late
         start = max(now, start, min(self.gap_until, last))

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
+from heapq import heappop, heappush
 from typing import Any
 
 import structlog
@@ -81,6 +82,8 @@ class TargetTracker:
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._in_flight: dict[str, Target] = {}
         self._followups: deque[Target] = deque()
+        self._postponed: list[float] = []
+        """A heap of the times at which postponed targets may be requested again, by the event loop's clock."""
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
@@ -149,8 +152,9 @@ class TargetTracker:
     @property
     def _busy(self) -> int:
         """The number of targets in flight that do not wait for the end of a rate limit."""
-        now = asyncio.get_running_loop().time()
-        return sum(target.release.not_before <= now for target in self._in_flight.values())
+        while self._postponed and self._postponed[0] <= asyncio.get_running_loop().time():
+            heappop(self._postponed)
+        return len(self._in_flight) - len(self._postponed)
 
     def push(self, target: Target) -> None:
         """Add a follow-up target, which is released when its parent has an outcome, before the source's next target.
@@ -251,7 +255,10 @@ class TargetTracker:
         release, at = target.release, asyncio.get_running_loop().time() + seconds
         if target.deadline is not None or release.limit is not None or (release.timer and release.timer.when() <= at):
             return False
-        return self._release_again(target, failed=release.failed, limit=limit, not_before=at)
+        if not self._release_again(target, failed=release.failed, limit=limit, not_before=at):
+            return False
+        heappush(self._postponed, at)
+        return True
 
     def _release_again(self, target: Target, **state: Any) -> bool:
         """Release a target again, unless it has an outcome or data. ``state``: attributes of the new release.
