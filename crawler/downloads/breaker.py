@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -209,8 +210,9 @@ class CircuitBreaker:
         self.name = str(key)
         self.facts = facts
         self._blocks = facts.known(Blocks, self.name)
-        self._sent: list[float] = []
-        """The times (``time.monotonic()``) of this process's requests whose results are not counted yet."""
+        self._sent: deque[float] = deque()
+        """The times (``time.monotonic()``) of this process's requests whose results are not counted yet. A request that
+        ends without a result, because its target has ended, is forgotten after ``TRIAL_SECONDS``."""
         self._is_limited = False
         """Whether a rate limit was received that is not counted yet."""
 
@@ -245,12 +247,14 @@ class CircuitBreaker:
         """
         if not self.policy.threshold or not self.is_refusing:
             return False
-        self._sent = [at for at in self._sent if at > time.monotonic() - TRIAL_SECONDS]
-        return bool(self._sent)
+        return bool(self._sent) and self._sent[-1] > time.monotonic() - TRIAL_SECONDS
 
     def sent(self) -> None:
         """Note that a request is sent."""
-        self._sent.append(time.monotonic())
+        now = time.monotonic()
+        while self._sent and self._sent[0] <= now - TRIAL_SECONDS:
+            self._sent.popleft()
+        self._sent.append(now)
 
     def limited(self) -> None:
         """Note that a rate limit was received. It is counted when its page is read."""
@@ -275,7 +279,8 @@ class CircuitBreaker:
         """
         if isinstance(error, CircuitOpen):
             return False  # no request was sent
-        del self._sent[:1]
+        if self._sent:
+            self._sent.popleft()
         self._is_limited = False
         if error is not None and error.retry_after and is_block(error):
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))

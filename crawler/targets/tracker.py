@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from heapq import heappop, heappush
 from typing import Any
 
 import structlog
@@ -82,8 +81,8 @@ class TargetTracker:
         self.timeout = crawler.settings.getfloat("TARGET_TIMEOUT")
         self._in_flight: dict[str, Target] = {}
         self._followups: deque[Target] = deque()
-        self._postponed: list[float] = []
-        """A heap of the times at which postponed targets may be requested again, by the event loop's clock."""
+        self._postponed_until = 0.0
+        """The latest time at which a postponed target may be requested again, by the event loop's clock."""
         self.pushed = 0
         """Number of follow-up targets that spiders have pushed."""
         self._changed = asyncio.Event()
@@ -152,9 +151,10 @@ class TargetTracker:
     @property
     def _busy(self) -> int:
         """The number of targets in flight that do not wait for the end of a rate limit."""
-        while self._postponed and self._postponed[0] <= asyncio.get_running_loop().time():
-            heappop(self._postponed)
-        return len(self._in_flight) - len(self._postponed)
+        now = asyncio.get_running_loop().time()
+        if now >= self._postponed_until:
+            return len(self._in_flight)
+        return sum(target.release.not_before <= now for target in self._in_flight.values())
 
     def push(self, target: Target) -> None:
         """Add a follow-up target, which is released when its parent has an outcome, before the source's next target.
@@ -255,10 +255,8 @@ class TargetTracker:
         release, at = target.release, asyncio.get_running_loop().time() + seconds
         if target.deadline is not None or release.limit is not None or (release.timer and release.timer.when() <= at):
             return False
-        if not self._release_again(target, failed=release.failed, limit=limit, not_before=at):
-            return False
-        heappush(self._postponed, at)
-        return True
+        self._postponed_until = max(self._postponed_until, at)
+        return self._release_again(target, failed=release.failed, limit=limit, not_before=at)
 
     def _release_again(self, target: Target, **state: Any) -> bool:
         """Release a target again, unless it has an outcome or data. ``state``: attributes of the new release.
