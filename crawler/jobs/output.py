@@ -114,7 +114,8 @@ class Layout:
                 found = in_one_table(found, self.fields)
             except ValueError as error:
                 raise OutputError(
-                    f"{self.path}: the job has {error}: put %(scraper)s into the name, choose --fields, or use .jsonl."
+                    f"{self.path}: the job has {error}, whose columns differ: put %(scraper)s into the name, choose"
+                    " --fields, or use .jsonl."
                 ) from None
         if self.format.kind == "database":  # a job of hours must not end with a wrong password
             DatabaseOutput(self.path.replace("%(name)s", job.name), found.values()).abandon()

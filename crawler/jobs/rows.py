@@ -93,11 +93,11 @@ def in_one_table(shapes: Mapping[str, Shape], fields: str | None) -> dict[str, S
     """Return the shapes of several scrapers with the same columns: the selected ``fields``, or those that all have.
 
     Raises:
-        ValueError: without ``fields``, the columns differ. The message begins with the scrapers.
+        ValueError: without ``fields``, the columns differ. The message names the scrapers.
     """
     columns = [each.table.fields for each in shapes.values()]
     if fields is None and any(each.of.keys() != columns[0].of.keys() for each in columns):
-        raise ValueError(f"{', '.join(shapes)}, whose columns differ")
+        raise ValueError(", ".join(shapes))
     joint = _joined(columns)
     if fields is not None:
         order = [name.strip().partition(".")[0] for name in fields.split(",")]

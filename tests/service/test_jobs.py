@@ -398,6 +398,13 @@ def test_lists_have_a_row_for_each_entry(made: Made) -> None:
     assert {each["target_id"] for each in lines} == {"a1", "007"}
 
 
+def test_chosen_fields_of_several_scrapers_are_one_table(made: Made) -> None:
+    text = records(made, "format=csv&fields=target_id,nextCursor,total_results").decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert list(rows[0]) == ["target_id", "nextCursor", "total_results"]
+    assert {(bool(row["nextCursor"]), bool(row["total_results"])) for row in rows} == {(True, False), (False, True)}
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [

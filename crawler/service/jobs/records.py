@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.output import Layout, Output
-from crawler.jobs.rows import Shape, shapes_of
+from crawler.jobs.rows import Shape, in_one_table, shapes_of
 from crawler.outputs.formats import DEFAULT, SERVED
 
 if TYPE_CHECKING:
@@ -105,11 +105,14 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
         found = shapes_of(job, names, own, selected.explode, selected.fields)
     except ValueError as error:
         raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
-    if len(found) > 1 and selected.form.kind == "table":
+    if len(found) < 2 or selected.form.kind != "table":
+        return found
+    try:
+        return in_one_table(found, selected.fields)
+    except ValueError as error:
         others = ", ".join(name for name, each in SERVED.items() if each.kind != "table")
-        columns = ", ".join(found)
-        raise InvalidRequest.of("scraper", f"the columns of {columns} differ: choose a scraper, or one of {others}")
-    return found
+        problem = f"the columns of {error} differ: choose a scraper, fields, or one of {others}"
+        raise InvalidRequest.of("scraper", problem) from None
 
 
 async def records(
