@@ -18,7 +18,7 @@ from unicodedata import normalize
 from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 from crawler.platforms import platforms
-from crawler.platforms.pasted import cleaned, link_in
+from crawler.platforms.pasted import JOINERS, cleaned, link_in
 from crawler.platforms.platform import Platform
 
 MAX_LENGTH = 2_000
@@ -31,7 +31,7 @@ _START_OF_LINK = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^\s/]|https?(?::|%3a)|ww
 _HOST_AND_PATH = re.compile(r"(?!@)[^\s/?#]+\.[a-z]{2,}(?::\d+)?[/?#]\S*", re.IGNORECASE)
 _DEFAULT_PORTS = {80, 443}
 _DOT_SEGMENTS = {".", ".."}
-_WITHOUT_JOINERS = {ord(each): None for each in "\u200c\u200d"}
+_WITHOUT_JOINERS = dict.fromkeys(map(ord, JOINERS))
 _SLASH = re.compile(r"[/\\]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -39,7 +39,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 class LinkError(ValueError):
     """Raised for a text that is not a link to a target. The message describes the text.
 
-    Except for errors of ``read_url``, the message also lists the valid links.
+    ``read_link`` and ``PlatformLinks.read`` add the valid links to the message.
     """
 
 
@@ -134,8 +134,8 @@ class PlatformLinks:
         Raises:
             LinkError: the text is not such a link.
         """
-        url = split_link(text, self.expected)
         try:
+            url = split_link(text)
             link = _owner(url).read_url(url)  # another platform's, for the message
         except LinkError as error:
             raise LinkError(f"{error}; {self.expected}") from None
@@ -177,7 +177,7 @@ class PlatformLinks:
                 if url.host in self.redirect_hosts:
                     raise LinkError("this is a redirect that does not name the page to which it leads")
                 return url
-            url = split_link(_address(stated, self.platform.origin), self.expected)
+            url = split_link(_address(stated, self.platform.origin))
             if not self.owns(url.host):
                 raise LinkError(f"this is a redirect to {url.host[:100]!r}, which is another site")
         raise LinkError("this is a redirect through other redirects")
@@ -202,7 +202,10 @@ def read_link(text: str) -> Link:
     Raises: LinkError: the text is not a link, or no scraper reads the page that it leads to. The message starts with a
     lower-case letter and has no full stop, so that it can follow a prefix.
     """
-    url = split_link(text, f"expected a link to a page of {', '.join(platforms())}")
+    try:
+        url = split_link(text)
+    except LinkError as error:
+        raise LinkError(f"{error}; expected a link to a page of {', '.join(platforms())}") from None
     return _owner(url).read(text)
 
 
@@ -224,38 +227,37 @@ def is_host(text: str) -> bool:
     return any(links.owns(host) for links in all_links())
 
 
-def split_link(text: str, expected: str) -> Url:
+def split_link(text: str) -> Url:
     """Split an HTTP or HTTPS URL into its parts, without what a sentence puts around it.
 
     The scheme is optional, as in a browser's address bar.
 
-    >>> split_link("https://Shop.example/a/b?c=d#e", "expected a product")
+    >>> split_link("https://Shop.example/a/b?c=d#e")
     Url(host='shop.example', path='/a/b', query='c=d', fragment='e')
-    >>> split_link("shop.example/a/b", "expected a product").path
+    >>> split_link("shop.example/a/b").path
     '/a/b'
 
     Raises:
         LinkError: the text is not an HTTP or HTTPS URL, is longer than ``MAX_LENGTH``, contains a user name or a
-            password, or has a space or an unprintable character, which ``urlsplit`` would accept. The message ends with
-            ``expected``.
+            password, or has a space or an unprintable character, which ``urlsplit`` would accept.
     """
     if len(text := cleaned(text)) > MAX_LENGTH:
-        raise LinkError(f"a link has at most {MAX_LENGTH} characters; {expected}")
+        raise LinkError(f"a link has at most {MAX_LENGTH} characters")
     text = link_in(text)
     page, _, query = text.partition("?")
     # urlsplit would silently drop line breaks and tabs. Words in a query may have spaces and joined emoji.
     if not _is_printable(page) or " " in page or _CONTROL.search(query):
-        raise LinkError(f"this is not a link alone: it contains spaces or unprintable characters; {expected}")
+        raise LinkError("this is not a link alone: it contains spaces or unprintable characters")
     if (scheme := _OTHER_SCHEME.match(text)) is not None:
-        raise LinkError(f"this begins with {scheme[0]!r} and not with https://; {expected}")
+        raise LinkError(f"this begins with {scheme[0]!r} and not with https://")
     try:
         parts = urlsplit(text if SCHEME.match(text) else f"https://{text.removeprefix('//')}")
         host = parts.hostname or ""
         port = parts.port
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
-        raise LinkError(f"this is not a URL; {expected}") from None
+        raise LinkError("this is not a URL") from None
     if "@" in parts.netloc:  # the message must not quote the part before "@", which may contain a password
-        raise LinkError(f"this link contains a user name or a password; {expected}")
+        raise LinkError("this link contains a user name or a password")
     is_usual = port is None or port in _DEFAULT_PORTS
     return Url(host if is_usual else f"{host}:{port}", parts.path, parts.query, parts.fragment)
 

@@ -149,13 +149,11 @@ class Params(Described):
 
     @classmethod
     def clean(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return params without what copying adds to texts: white space and quotation marks around them, invisible
-        characters.
+        """Return params whose texts lack what copying adds: white space and quotation marks around them, and invisible
+        characters. Other values are unchanged.
         """
-        return {
-            name: value if not isinstance(value, str) else cleaned(value) if name in cls.phrases else unquoted(value)
-            for name, value in given.items()
-        }
+        texts = {name: value for name, value in given.items() if isinstance(value, str)}
+        return {**given} | {name: (cleaned if name in cls.phrases else unquoted)(text) for name, text in texts.items()}
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

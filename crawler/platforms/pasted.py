@@ -7,19 +7,18 @@ from unicodedata import normalize
 
 from crawler.platforms.grammar import Grammar
 
-_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Matches characters without a form of their own: soft hyphens, spaces of no width, marks of direction."""
-WORDS = Grammar(
-    r"[\s\S]*[^\s\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff][\s\S]*",
-    "the text has no words to search for",
-)
-"""Words to search for: any text with a visible character."""
-_JOINERS = "\u200c\u200d"
+_FORMLESS = r"\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+"""Characters without a form of their own, for a set of an expression: soft hyphens, spaces of no width, marks of
+direction."""
+_INVISIBLE = re.compile(f"[{_FORMLESS}]")
+JOINERS = "\u200c\u200d"
 """Belong to words of some scripts, and to emoji, but not to the ends of a text."""
+WORDS = Grammar(rf"[\s\S]*[^\s\u200c\u200d{_FORMLESS}][\s\S]*", "the text has no words to search for")
+"""Words to search for: any text with a visible character."""
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "„": "“", "‘": "’", "‚": "‘", "«": "»", "»": "«"}
 """Opening -> closing quotation mark or angle bracket."""
 _OPENING = "([{<\"'“„‘‚«"
-_ENDING = ".,;:!>“”‘’»" + _JOINERS
+_ENDING = ".,;:!>“”‘’»" + JOINERS
 """Characters that may follow a link in a sentence, and with which no link ends."""
 _QUOTES = "\"'`"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
@@ -32,7 +31,7 @@ def cleaned(text: str) -> str:
     'café'
     """
     text = _INVISIBLE.sub("", text).strip()
-    return normalize("NFC", text.strip(_JOINERS).strip())
+    return normalize("NFC", text.strip(JOINERS).strip())
 
 
 def unquoted(text: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
-from crawler.platforms.pasted import cleaned
+from crawler.platforms.pasted import cleaned, unquoted
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
 
 _SEPARATORS = re.compile(r"[\s_-]+")
@@ -78,6 +78,7 @@ class TargetParser:
             ScraperNotFound: no scraper of this spider has the name.
             InvalidRequest: no name was given, and the params fit no scraper, or scrapers of several platforms.
         """
+        name = unquoted(name) if isinstance(name, str) else name
         name = name or self.default
         if name:
             for scraper in self.scrapers:
@@ -112,6 +113,11 @@ class TargetParser:
             )
         return needed[0]
 
+    @property
+    def candidates(self) -> tuple[Scraper, ...]:
+        """The scrapers to which a row without a scraper's name may belong: the default one, or else all of them."""
+        return (self.scraper(self.default, {}),) if self.default else self.scrapers
+
     @cached_property
     def _identifying(self) -> frozenset[str]:
         """The params of which some identify a target of one of the scrapers."""
@@ -145,19 +151,25 @@ class TargetParser:
         A value is a param only if the row's scraper has this param. If the row has no scraper, ``parse`` reports the
         error: all values whose names are those of params are returned as params, or all values if none identifies a
         target.
+
+        Raises:
+            InvalidRequest: two names of the row mean the same. The message continues a sentence that begins with the
+                row.
         """
-        meant = {self.by_heading.get(heading(name), name): value for name, value in row.items()}
-        named = meant.get("scraper")
-        known = set(self.by_heading.values())
+        known = {name: self.by_heading[heading(name)] for name in row if heading(name) in self.by_heading}
+        meant = {known[name]: row[name] for name in known}
+        if len(meant) < len(known):
+            twice = next(name for name in known if list(known.values()).count(known[name]) > 1)
+            raise InvalidRequest(f"has several values with the name {twice!r}")
         try:
-            scraper = self.scraper(named, {name: meant[name] for name in meant if name in known.difference(OWN_KEYS)})
+            scraper = self.scraper(meant.get("scraper"), {name: meant[name] for name in meant if name not in OWN_KEYS})
         except ScrapeError:
             if self._identifying.isdisjoint(meant):  # what looks like the user's own may be a misspelt param
-                return meant, {}
-            own = {name: value for name, value in row.items() if heading(name) not in self.by_heading}
-            return {name: value for name, value in meant.items() if name in known}, own
-        params = {*OWN_KEYS, *scraper.params.model_fields}
-        own = {name: value for name, value in row.items() if self.by_heading.get(heading(name)) not in params}
+                return {known.get(name, name): value for name, value in row.items()}, {}
+            params: Collection[str] = meant
+        else:
+            params = {*OWN_KEYS, *scraper.params.model_fields}
+        own = {name: value for name, value in row.items() if known.get(name) not in params}
         return {name: value for name, value in meant.items() if name in params}, own
 
     def own_names(self, names: Collection[str]) -> list[str]:
@@ -166,8 +178,7 @@ class TargetParser:
         Params that identify a target are the user's own only beside links.
         """
         params_of_rows = frozenset() if any(heading(name) == "url" for name in names) else self._identifying
-        scrapers = (self.scraper(self.default, {}),) if self.default else self.scrapers
-        params = [{*OWN_KEYS, *params_of_rows, *each.params.model_fields} for each in scrapers]
+        params = [{*OWN_KEYS, *params_of_rows, *each.params.model_fields} for each in self.candidates]
         return [name for name in names if not all(self.by_heading.get(heading(name)) in each for each in params)]
 
     def parse(

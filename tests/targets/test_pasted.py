@@ -150,7 +150,7 @@ RECORDED_LINKS = sorted(
         for record in records()
         for text in values(record)
         if text.startswith("https://") and "<" not in text
-        if any(links.owns(split_link(text, "").host) for links in all_links())
+        if any(links.owns(split_link(text).host) for links in all_links())
     }
 )
 
@@ -251,6 +251,33 @@ def test_the_params_of_some_scrapers_are_own_columns_only_beside_links(
     (tmp_path / "t.csv").write_text(f"{header}\n{'976759' if 'cat_id' in header else 'walmart.com/cp/a/1'},,\n")
     asyncio.run(source.open())
     assert source.own_columns == own
+
+
+def test_a_row_with_two_values_of_one_name_is_refused(tmp_path: Path) -> None:
+    """Neither of them is dropped without a word: a table is refused by its header, an object by its line."""
+    (tmp_path / "t.jsonl").write_text('{"URL": "x.com/NASA", "url": "x.com/esa"}\n{"url": "x.com/esa"}\n')
+    refused, read = targets_of(tmp_path / "t.jsonl")
+    assert isinstance(refused, InvalidTarget)
+    assert refused.error.message == "Line 1 of t.jsonl has several values with the name 'URL'."
+    assert isinstance(read, Target)
+
+
+def test_the_name_of_a_scraper_may_have_blanks_around_it(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("scraper,query\n retail-search-v4\u00a0,tea\n")
+    (target,) = targets_of(tmp_path / "t.csv")
+    assert isinstance(target, Target)
+    assert target.scraper.name == "retail-search-v4"
+
+
+def test_a_refusal_lists_the_valid_links_once() -> None:
+    for text in (
+        "https://www.instagram.com/accounts/login/?next=javascript:alert(1)",
+        "https://www.instagram.com/stories/a/1",
+        "ftp://www.instagram.com/p/DeAZ0uAgNuA/",
+    ):
+        with pytest.raises(LinkError) as refused:
+            read_link(text)
+        assert str(refused.value).count("expected ") == 1, text
 
 
 def test_a_column_that_may_be_misspelt_is_a_warning(tmp_path: Path) -> None:

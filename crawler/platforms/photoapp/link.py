@@ -108,7 +108,7 @@ def link_of_url(url: str) -> PostLink:
     Raises:
         LinkError: the URL has another host, or is neither a post's URL nor a share link.
     """
-    link = link_of_path(split_link(LINKS.read(url).params["url"], ACCEPTED).path)
+    link = link_of_path(split_link(LINKS.read(url).params["url"]).path)
     assert link is not None
     return link
 

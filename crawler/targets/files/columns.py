@@ -14,7 +14,7 @@ import structlog
 from crawler.platforms.pasted import cleaned
 from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
 from crawler.targets.parser import TargetParser, first_of, heading, name_unknown, required_params
-from crawler.targets.target import OWN_KEYS, Scraper
+from crawler.targets.target import OWN_KEYS
 
 logger = structlog.get_logger(__name__)
 
@@ -65,11 +65,6 @@ def read_columns(table: Iterator[TableRow], parser: TargetParser, place: Callabl
         yield Row(row.line, cells, row.raw, problem, columns=columns)
 
 
-def candidates(parser: TargetParser) -> tuple[Scraper, ...]:
-    """Return the scrapers to which a row without a scraper's name may belong: the default one, or else all of them."""
-    return (parser.scraper(parser.default, {}),) if parser.default else parser.scrapers
-
-
 def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -> None:
     """Check that the columns of a table are distinct, and that a scraper can be identified by them.
 
@@ -82,7 +77,7 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
     """
     names = [name for name in columns if name]
     headings = [heading(name) for name in names]
-    scrapers = parser.scrapers if "scraper" in headings else candidates(parser)
+    scrapers = parser.scrapers if "scraper" in headings else parser.candidates
     forms = {heading(name): name for each in scrapers for name in each.params.model_fields}
     params = [parser.by_heading.get(each) for each in headings]
     if not any(needed.issubset(params) for each in scrapers for needed in required_params(each.params)):

@@ -12,7 +12,6 @@ from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, is_host, is_link, read_link
 from crawler.platforms.model import Params
 from crawler.platforms.pasted import cleaned
-from crawler.targets.files.columns import candidates
 from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row, replaced_value
 from crawler.targets.files.text import TextFile
 from crawler.targets.parser import TargetParser, required_params
@@ -61,7 +60,7 @@ def params_of(entry: str, parser: TargetParser) -> dict[str, str]:
         InvalidRequest: the entry has the form of no param, or of params of several platforms, or is a link that no
             scraper reads. The message continues a sentence that begins with the entry's line.
     """
-    scrapers = candidates(parser)
+    scrapers = parser.candidates
     if is_link(entry) or is_host(entry):
         return _params_of_link(entry, scrapers)
     found: dict[str, dict[str, str]] = {}
