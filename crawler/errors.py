@@ -413,7 +413,7 @@ class ServiceError(ScrapeError):
 
 
 class Overloaded(ServiceError):
-    """Raised when too many calls, connections or uploads are open, or a call cannot start before its deadline."""
+    """Raised when too many calls, connections or uploads are open, or the platform's budget has no slot in time for a call."""
 
     code = "OVERLOADED"
     http_status = 503

@@ -141,10 +141,11 @@ class Lanes:
         """Maximum number of concurrent downloads through the lanes in use."""
         return sum([lane.budget.concurrency for lane in self.in_use])
 
-    def earliest(self, ahead: int = 0) -> float:
+    def earliest(self, ahead: int = 0, sources: Sequence[str] = ()) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` other downloads.
 
         The time may be too early, but never too late: for several lanes, the sum of their rates is assumed.
+        ``sources``: sources that are requested as well, so those with a budget of their own must allow it by then.
 
         Raises:
             CircuitOpen: all egresses are suspended.
@@ -153,7 +154,11 @@ class Lanes:
         if not lanes:
             seconds = math.ceil(self.usable_in)
             raise CircuitOpen("All egresses of the platform are suspended.", retry_after=seconds, reason="circuit_open")
-        return earliest_of(lanes, ahead + self.waiting)
+        earliest = earliest_of(lanes, ahead + self.waiting)
+        for source in sources:
+            own = [throttle.earliest(ahead) for lane in lanes if (throttle := lane.sources.get(source)) is not None]
+            earliest = max(earliest, min(own, default=earliest))
+        return earliest
 
     def idle_at(self) -> float:
         """Return the earliest time (of the event loop) at which a lane can have started all of its waiting downloads.

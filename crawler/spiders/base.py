@@ -69,6 +69,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
     args: CrawlArguments
     needs_browser: ClassVar[bool] = False
     """Whether the spider always loads its targets in the browser."""
+    required_sources: ClassVar[tuple[str, ...]] = ()
+    """The sources with a budget of their own that each target requests. A call is refused while they have no slot."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Set ``platform`` (the ``name`` of a subclass may differ) and ``arguments``, if the class has ``scrapers``."""

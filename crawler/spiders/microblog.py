@@ -89,6 +89,7 @@ class MicroblogSpider(PlatformSpider):
     """Scrapes the microblog's profiles with their posts."""
 
     name = "microblog"
+    required_sources = (TimelinePage.source,)
     metadata = {"title": "Microblog", "description": "Public profiles with their posts."}  # noqa: RUF012
     scrapers = (
         Scraper(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import os
 import re
 import signal
@@ -15,12 +17,12 @@ from scrapy.utils.conf import build_component_list
 
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.shared_state import SharedState
-from crawler.errors import CircuitOpen, UpstreamRateLimited
+from crawler.errors import CircuitOpen, Overloaded, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
 from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
-from tests.service.client import call
+from tests.service.client import HEADERS, call
 from tests.service.conftest import running
 
 EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b", "c")]
@@ -59,6 +61,55 @@ async def test_the_limits_exclude_egresses_that_rest() -> None:
     await second.count("listing", egress_failed("b", "it was unplugged"))
     limits.append((crawler.source.max_in_flight, crawler.limit))
     assert limits == [(number, number + WAITING) for number in (30, 20, 10, MIN_IN_FLIGHT)]
+
+
+@pytest.mark.parametrize(
+    ("deadline", "patience", "retry_after"),
+    [(60, 15, 6), (10, math.inf, 11), (60, 30, None), (60, math.inf, None)],
+)
+async def test_a_call_whose_source_has_no_slot_in_time_is_refused_with_the_seconds_until_one_is_accepted(
+    tmp_path: Path, deadline: float, patience: float, retry_after: int | None
+) -> None:
+    """The source has a slot in 21 s. A call that waits for so long is queued."""
+    budget = {"delay": 0, "sources": {"timeline": {"concurrency": 2, "delay": 21, "burst": 2}}}
+    values = {
+        "PLATFORM_BUDGETS": {"microblog": budget},
+        "SERVICE_MAX_WAITING": WAITING,
+        "PROCESSES": 1,
+        "STORE": tmp_path / "store.sqlite3",  # the next starts are kept beside it
+    }
+    crawler = OpenCrawler(spiders()["microblog"], settings_of_crawlers(Settings(values)), SharedState())
+    (lane,) = crawler.lanes
+    scraper = find_scraper("microblog-profile")
+    params = check_params(scraper, {"username": "harbor"})
+    for _ in range(2):
+        (await lane.sources["timeline"].acquire())()
+    target = Target("1", scraper, params, deadline=asyncio.get_running_loop().time() + deadline)
+    if retry_after is None:
+        waiting = asyncio.ensure_future(crawler.scrape(target, patience))
+        await asyncio.sleep(0)
+        assert len(crawler.source) == 1
+        waiting.cancel()
+        return
+    with pytest.raises(Overloaded, match=r"free in 2[01] s") as refused:
+        await crawler.scrape(target, patience)
+    assert refused.value.retry_after in {retry_after, retry_after - 1}
+
+
+def test_a_call_waits_for_a_slot_only_if_it_says_so(tmp_path: Path) -> None:
+    """The budget has a slot in 40 s."""
+    budgets = {"retail": {"concurrency": 2, "delay": 40, "burst": 1, "gap": 0}}
+    # A budget with a delay and without a burst varies each delay by up to half: the slot is free in 20 to 60 s.
+    with running(tmp_path / "log", f"PLATFORM_BUDGETS={json.dumps(budgets)}") as service:
+        answers = [
+            call(service.url, "/v1/scrapers/retail-search-v4", {"query": "tea"}, headers={**HEADERS, **prefer})
+            for prefer in ({}, {}, {"Prefer": "wait=2"})
+        ]
+    assert [answer.status for answer in answers] == [200, 503, 503]
+    assert [answer.body["error"]["code"] for answer in answers[1:]] == ["OVERLOADED", "OVERLOADED"]
+    default, shorter = (answer.body["error"]["retry_after"] for answer in answers[1:])
+    assert 3 <= default <= 45
+    assert shorter - default in {12, 13, 14}, "15 s less 2 s, and the time between the calls"
 
 
 async def test_if_all_egresses_rest_a_call_fails_with_the_seconds_until_the_first_rest_ends() -> None:

@@ -147,18 +147,18 @@ class OpenCrawler:
         if self._task:
             await self._task
 
-    async def scrape(self, target: Target) -> Outcome:
-        """Scrape a target and return its outcome, which may have an error.
+    async def scrape(self, target: Target, patience: float = math.inf) -> Outcome:
+        """Scrape a target and return its outcome, which may have an error. ``patience``: see ``OpenCrawlers.call``.
 
         Raises:
-            Overloaded: the queue is full, or the target cannot start before its deadline.
+            Overloaded: the queue is full, or the target cannot start before its deadline or within ``patience``.
             UpstreamTimeout: the target has no outcome at its deadline.
             CircuitOpen: all egresses of the platform are suspended.
             ServiceError: the crawler cannot be started.
         """
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
-        self._check_capacity(target.deadline, loop.time())
+        self._check_capacity(target.deadline, loop.time(), patience)
         self._calls[target.id] = loop.create_future()
         self.source.put(target)
         try:
@@ -175,7 +175,7 @@ class OpenCrawler:
             del self._calls[target.id]
             self.source.discard(target.id)
 
-    def _check_capacity(self, deadline: float, now: float) -> None:
+    def _check_capacity(self, deadline: float, now: float, patience: float) -> None:
         if self._crashes and self.unhealthy:
             raise _unavailable(self.spider.name)
         if len(self._calls) > self.max_waiting and len(self._calls) >= self.limit:
@@ -183,10 +183,15 @@ class OpenCrawler:
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
             )
-        excess = self.lanes.earliest(ahead=len(self.source)) - deadline
+        earliest = self.lanes.earliest(len(self.source), self.spider.required_sources)
+        excess = earliest - min(deadline, now + patience)
         if excess >= 0:
-            message = "No download slot will be free before the call's deadline."
-            raise Overloaded(message, retry_after=max(1, math.ceil(excess)))
+            seconds = math.ceil(earliest - now)
+            raise Overloaded(
+                f"The platform's next download slot is free in {seconds} s, and this call does not wait that long. The "
+                "header Prefer: wait=N lets a call wait for up to 120 s.",
+                retry_after=max(1, math.ceil(excess)),
+            )
 
     def _completed(self, outcome: Outcome) -> None:
         self._crashes = 0
@@ -254,8 +259,10 @@ class OpenCrawlers:
         for crawler in self.of.values():
             crawler.open()
 
-    async def call(self, target: Target) -> Outcome:
+    async def call(self, target: Target, patience: float = math.inf) -> Outcome:
         """Scrape a target with its platform's crawler, and return its outcome, which has data.
+
+        ``patience``: maximum seconds for which the target's first request may wait for a download slot.
 
         Raises:
             ScrapeError: the target failed.
@@ -269,7 +276,7 @@ class OpenCrawlers:
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
             )
-        outcome = await crawler.scrape(target)
+        outcome = await crawler.scrape(target, patience)
         if outcome.error:
             raise outcome.error
         return outcome

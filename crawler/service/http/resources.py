@@ -48,6 +48,9 @@ KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
 
 DEFAULT_WAIT_SECONDS = 60
 """The default timeout of a call."""
+SLOT_SECONDS = 15
+"""A call without ``Prefer: wait=N`` waits at most this many seconds for its first download slot: a client that is told
+at once when to retry is served better than one that waits, and may give up."""
 
 UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
 
@@ -222,7 +225,7 @@ class Api(Resource):
         call.target = target.label
         async with self.parts.limits.in_flight(holder):
             await quotas.check(self.parts.store, holder)
-            outcome = await self.parts.crawlers.call(target)
+            outcome = await self.parts.crawlers.call(target, seconds if call.wait else SLOT_SECONDS)
         assert outcome.data is not None
         return success(call, outcome.data, outcome.warnings)
 
