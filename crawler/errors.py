@@ -413,7 +413,7 @@ class ServiceError(ScrapeError):
 
 
 class Overloaded(ServiceError):
-    """Raised when too many calls, connections or uploads are open, or the platform's budget has no slot in time for a call."""
+    """Raised when too many calls, connections or uploads are open, or a call cannot get a download slot in time."""
 
     code = "OVERLOADED"
     http_status = 503

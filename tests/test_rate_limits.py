@@ -17,17 +17,22 @@ from tests.service.client import HEADERS, call
 from tests.service.conftest import running
 from tests.shop import Shop, open_shop
 
-ALLOWED, SECONDS = 6, 3.0
-"""The platform allows 6 requests in this window."""
+ALLOWED = 6
 TARGETS, PAGES = 25, 11
-COOLDOWN = 3.5
+SILENCE, COOLDOWN = 2.0, 3.0
+"""Seconds without a request after which the platform answers again, and the crawl's cooldown."""
+WINDOW = 10.0
+"""Seconds in which another platform allows the requests."""
 FREE = {"retail": {"concurrency": 2, "delay": 0, "burst": 1}}
 
 
-class Window:
-    """Counts the requests in the window. Those above the limit get status 429, and count, too."""
+class Limit:
+    """Answers ``ALLOWED`` requests. Further ones get status 429, until there was no request for ``SILENCE`` seconds.
 
-    def __init__(self, shop: Shop, retry_after: int | None) -> None:
+    So the number of refused requests does not depend on the speed of the machine.
+    """
+
+    def __init__(self, shop: Shop, retry_after: int | None = None) -> None:
         self._answer: Callable[[str], tuple[int, dict[str, str], bytes]] = shop.answer
         self._headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         self._lock = threading.Lock()
@@ -37,15 +42,26 @@ class Window:
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
         with self._lock:
-            now = time.monotonic()
-            while self._times and self._times[0] <= now - SECONDS:
-                self._times.popleft()
-            self._times.append(now)
+            self._forget(time.monotonic())
             if len(self._times) > ALLOWED:
                 self.refused.append(path)
                 return 429, self._headers, b"Too many requests"
             self.served.append(path)
         return self._answer(path)
+
+    def _forget(self, now: float) -> None:
+        if self._times and self._times[-1] <= now - SILENCE:
+            self._times.clear()
+        self._times.append(now)
+
+
+class Window(Limit):
+    """Counts the requests of the last ``WINDOW`` seconds. Those above the limit get status 429, and count, too."""
+
+    def _forget(self, now: float) -> None:
+        while self._times and self._times[0] <= now - WINDOW:
+            self._times.popleft()
+        self._times.append(now)
 
 
 @pytest.fixture
@@ -54,17 +70,17 @@ def shop() -> Iterator[Shop]:
         yield opened
 
 
-def limited(shop: Shop, retry_after: int | None) -> Window:
-    window = Window(shop, retry_after)
-    shop.answer = window.answer  # type: ignore[method-assign]  # the server looks it up for each request
-    return window
+def limited(shop: Shop, retry_after: int | None = None, kind: type[Limit] = Limit) -> Limit:
+    limit = kind(shop, retry_after)
+    shop.answer = limit.answer  # type: ignore[method-assign]  # the server looks it up for each request
+    return limit
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("retry_after", [None, 4])
+@pytest.mark.parametrize("retry_after", [None, 3])
 def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
     window, targets = limited(shop, retry_after), tmp_path / "targets.csv"
     targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
@@ -80,7 +96,30 @@ def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int |
     assert max(window.refused.count(path) for path in window.refused) == 1
 
 
-@pytest.mark.parametrize("retry_after", [None, 4])
+@pytest.mark.soak
+@pytest.mark.parametrize("budget", [{"delay": 0, "burst": 1}, {}], ids=["without a delay", "as shipped"])
+@pytest.mark.parametrize("paged", [False, True], ids=["targets", "pages"])
+def test_each_target_and_page_is_collected_from_a_platform_with_a_window(
+    tmp_path: Path, shop: Shop, budget: dict[str, int], *, paged: bool
+) -> None:
+    window, targets = limited(shop, kind=Window), tmp_path / "targets.csv"
+    targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
+    arguments = ("-a", "query=mustard", "-a", f"max_pages={PAGES}") if paged else ("-a", f"targets={targets}")
+    run = shop.crawl(
+        *arguments,
+        *("-O", f"{tmp_path}/out.jsonl"),
+        STORE=tmp_path / "store.sqlite3",
+        PLATFORM_BUDGETS=json.dumps({"retail": budget}),
+        BREAKER_COOLDOWN=WINDOW + 1,
+    )
+    assert run.returncode == 0, run.stderr[-3_000:]
+    found = [line["page"] if paged else line["params"]["query"] for line in lines(tmp_path / "out.jsonl")]
+    expected = [*range(1, PAGES + 1)] if paged else [f"mustard {number}" for number in range(TARGETS)]
+    assert sorted(found) == sorted(expected)
+    assert window.refused or budget == {}
+
+
+@pytest.mark.parametrize("retry_after", [None, 3])
 def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
     window = limited(shop, retry_after)
     run = shop.crawl(
@@ -94,7 +133,7 @@ def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: 
 
 
 def test_targets_that_met_the_limit_come_first(tmp_path: Path, shop: Shop) -> None:
-    window, targets = limited(shop, None), tmp_path / "targets.csv"
+    window, targets = limited(shop), tmp_path / "targets.csv"
     targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
     shop.crawl(
         *("-a", f"targets={targets}", "-O", f"{tmp_path}/out.jsonl"),
@@ -123,7 +162,7 @@ def test_a_second_rate_limit_is_the_outcome(tmp_path: Path, shop: Shop) -> None:
 
 
 def test_a_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
-    window, targets = limited(shop, None), tmp_path / "targets.csv"
+    window, targets = limited(shop), tmp_path / "targets.csv"
     targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
     run = shop.scrapy(
         *("collect", str(targets), "--job", "limited", "-O", f"{tmp_path}/out.jsonl"),
@@ -138,7 +177,7 @@ def test_a_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
 
 def test_a_client_s_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
     """The endpoint returns a target that met a rate limit to its queue, once."""
-    window, keys = limited(shop, None), KeyStore(tmp_path / "keys.sqlite")
+    window, keys = limited(shop), KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("client")}
     settings = [
         f"STORE={tmp_path / 'store.sqlite3'}",

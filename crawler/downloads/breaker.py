@@ -215,6 +215,8 @@ class CircuitBreaker:
         ends without a result, because its target has ended, is forgotten after ``TRIAL_SECONDS``."""
         self._is_limited = False
         """Whether a rate limit was received that is not counted yet."""
+        self._blocked_at = -math.inf
+        """The time (``time.monotonic()``) at which this process counted its last block."""
 
     @property
     def cooldown_left(self) -> float:
@@ -276,11 +278,15 @@ class CircuitBreaker:
 
         An ``ExtractionFailed`` with a status in ``THROTTLING_STATUSES`` counts as a block. The ``retry_after`` of a
         block or rate limit is limited to ``RETRY_AFTER_MAX``, also in the target's outcome.
+
+        While the breaker is closed, an answer to a request that was sent before the last block does not end the count
+        of blocks: the source may have accepted it before it refused others.
         """
         if isinstance(error, CircuitOpen):
             return False  # no request was sent
-        if self._sent:
-            self._sent.popleft()
+        sent_at = self._sent.popleft() if self._sent else math.inf
+        if is_answer(error) and sent_at < self._blocked_at and self._blocks.opened is None:
+            return False
         self._is_limited = False
         if error is not None and error.retry_after and is_block(error):
             error.retry_after = min(error.retry_after, math.ceil(self.policy.max_retry_after))
@@ -290,6 +296,7 @@ class CircuitBreaker:
         if not self.policy.threshold:
             return is_careful
         if error is not None and is_block(error):
+            self._blocked_at = time.monotonic()
             retry_after, reason = self.policy.retry_after(error), refusal_reason(error)
             block = partial(Blocks.block, policy=self.policy, retry_after=retry_after, reason=reason)
             await self.facts.change(Blocks, self.name, block)

@@ -174,6 +174,28 @@ async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(
     assert await breaker.enter() == 0
 
 
+async def test_only_an_answer_to_a_request_that_was_sent_after_the_last_block_ends_the_count(
+    clock: list[float],
+) -> None:
+    """A source may answer a request slowly, and refuse later ones in the meantime."""
+    breaker = local(BreakerPolicy(threshold=2, cooldown=60))
+    breaker.sent()
+    breaker.sent()
+    clock[0] += 1
+    await breaker.record(BLOCK)
+    await breaker.record(None)
+    assert breaker.is_refusing
+    clock[0] += 1
+    breaker.sent()
+    await breaker.record(None)
+    assert not breaker.is_refusing
+    for _ in range(2):
+        clock[0] += 1
+        breaker.sent()
+        await breaker.record(BLOCK)
+    assert breaker.cooldown_left == 60
+
+
 async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
     breaker = local(BreakerPolicy(threshold=1, cooldown=60))
     await breaker.record(BLOCK)
