@@ -47,6 +47,7 @@ LAYERS = {
     "commands.exit_codes": 0,
     "configuration.setting_types": 0,
     "configuration.descriptions": 0,
+    "configuration.suggestions": 0,
     "settings": 9,
     "configuration": 10,
     "outputs.formats": 0,

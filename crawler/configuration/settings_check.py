@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from pydantic import ValidationError
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 
+from crawler.configuration.suggestions import nearest
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.ids import check_platform_ids
@@ -65,11 +65,11 @@ def misspelled_name(settings: BaseSettings, environment: Mapping[str, str]) -> s
         name = variable.removeprefix(PREFIX)
         if name == variable or name in known or SERVICE_LINK.fullmatch(variable):
             continue
-        if near := get_close_matches(name.upper(), known, n=1, cutoff=SIMILARITY):
-            return f"{variable}: no setting is called {name}; did you mean {PREFIX}{near[0]}?"
+        if near := nearest(name, known, SIMILARITY):
+            return f"{variable}: no setting is called {name}; did you mean {PREFIX}{near}?"
     for name in sorted(settings.keys() - known):
-        if near := [each for each in Settings.model_fields if _differ_in_one_letter(name, each)]:
-            return f"{name}: no setting is called {name}; did you mean {near[0]}?"
+        if similar := [each for each in Settings.model_fields if _differ_in_one_letter(name, each)]:
+            return f"{name}: no setting is called {name}; did you mean {similar[0]}?"
     return None
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import structlog
 
+from crawler.configuration.suggestions import first_of
 from crawler.downloads.breaker import CircuitBreaker, refusal_reason
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import NOT_SENT, Lane
@@ -30,8 +31,6 @@ REFUSED = (UpstreamBlocked, UpstreamRateLimited)
 through another egress."""
 SOON_SECONDS = 0.1
 """A postponed target is due this many seconds early, so that it comes before targets that wait for the same time."""
-MAX_NAMED = 5
-"""Maximum number of suspensions that ``waiting_for`` names. The number of the remaining suspensions is appended."""
 
 
 @dataclass
@@ -304,10 +303,9 @@ def _suspension(name: str, breaker: CircuitBreaker) -> Suspension:
 
 
 def waiting_for(found: list[Suspension]) -> str:
-    """Return a text that names suspensions, at most ``MAX_NAMED`` of them.
+    """Return a text that names the first suspensions.
 
     >>> waiting_for([Suspension("egress berlin", "egress_failed", 29.5), Suspension("egress paris", "http_429", 60.0)])
     'egress berlin (egress_failed, 30 s), egress paris (http_429, 60 s)'
     """
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-    return ", ".join(map(str, found[:MAX_NAMED])) + more
+    return first_of([str(each) for each in found])

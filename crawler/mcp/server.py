@@ -27,12 +27,12 @@ from mcp.shared.message import SessionMessage
 from pydantic import ConfigDict, Field, ValidationError
 
 from crawler.configuration.descriptions import Described
+from crawler.configuration.suggestions import name_unknown
 from crawler.jobs.options import CategoryOptions
 from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
 from crawler.service.description.schemas import params_schema
-from crawler.targets.parser import name_unknown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from crawler.configuration.suggestions import hint
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
 from crawler.targets.target import Record, Scraper
 
@@ -146,10 +146,10 @@ class Selection:
         trees: list[Tree] = [{} for _ in known]
         for name in (part.strip() for part in text.split(",")):
             if not any(name in each for each in paths):
-                nearest = get_close_matches(name, {each for of_table in paths for each in of_table}, n=1)
+                every = {each for of_table in paths for each in of_table}
                 fields = dict.fromkeys(each for of_table in known for each in of_table.of)
-                hint = f"did you mean {nearest[0]}?" if nearest else f"the fields are {', '.join(fields)}"
-                raise ValueError(f"fields={text}: no field is called {name!r}; {hint}")
+                others = f"the fields are {', '.join(fields)}"
+                raise ValueError(f"fields={text}: no field is called {name!r}; {hint(name, every, others)}")
             for tree, of_table in zip(trees, paths, strict=True):
                 if name in of_table:
                     add_path(tree, of_table[name])

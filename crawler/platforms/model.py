@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
@@ -22,9 +22,10 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, ErrorDetails
 
 from crawler.configuration.descriptions import Described
+from crawler.configuration.suggestions import hint
 from crawler.errors import Detail
 from crawler.platforms.links import LinkError, PlatformLinks, is_link
 from crawler.platforms.pasted import cleaned, unquoted
@@ -316,20 +317,30 @@ def _having(key: str) -> JsonDict:
     return {"properties": {key: {}}, "required": [key]}
 
 
-def validation_details(error: ValidationError) -> list[Detail]:
-    """Return a validation's errors, without the rejected values and without pydantic's prefix of messages."""
+def validation_details(error: ValidationError, known: Collection[str] = ()) -> list[Detail]:
+    """Return a validation's errors, without the rejected values and without pydantic's prefix of messages.
+
+    ``known``: the model's fields, one of which is suggested for an unknown key.
+    """
     return [
-        {"loc": list(each["loc"]), "msg": each["msg"].removeprefix(VALUE_ERROR_PREFIX), "type": each["type"]}
+        {"loc": list(each["loc"]), "msg": _message(each, known), "type": each["type"]}
         for each in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
 
-def first_problem(error: ValidationError, whole: str = "", joint: str = ": ") -> str:
+def _message(problem: ErrorDetails, known: Collection[str]) -> str:
+    if problem["type"] == "extra_forbidden" and known and len(problem["loc"]) == 1:
+        others = f"expected {', '.join(known)}"
+        return f"unknown param; {hint(str(problem['loc'][0]), known, others)}"
+    return problem["msg"].removeprefix(VALUE_ERROR_PREFIX)
+
+
+def first_problem(error: ValidationError, whole: str = "", joint: str = ": ", known: Collection[str] = ()) -> str:
     """Return the first of a validation's errors as text: its location and its message.
 
     ``whole``: the name of the validated value, used if the error has no location. ``joint``: the text after the
-    location.
+    location. ``known``: as for ``validation_details()``.
     """
-    first = validation_details(error)[0]
+    first = validation_details(error, known)[0]
     place = ".".join(map(str, first["loc"])) or whole
     return f"{place}{joint}{first['msg']}" if place else first["msg"]

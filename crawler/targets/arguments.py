@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from crawler.configuration.descriptions import description
+from crawler.configuration.suggestions import hint
 from crawler.jobs.options import CRAWL, LimitedOptions, ListingOptions
 from crawler.targets.files.text import check_encoding
 from crawler.targets.target import Scraper
@@ -62,9 +62,8 @@ class CrawlArguments(ListingOptions):
         known = sorted(cls.model_fields, key=LimitedOptions.model_fields.__contains__)  # the options of jobs last
         objects = {name for name in OBJECTS & arguments.keys() if not isinstance(arguments[name], str)}
         for unknown in sorted(arguments.keys() - set(known) - objects - {JOB}):
-            near = get_close_matches(unknown, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
-            raise ValueError(f"no argument is called {unknown}; {hint}")
+            others = f"the arguments are {', '.join(known)}"
+            raise ValueError(f"no argument is called {unknown}; {hint(unknown, known, others)}")
         return arguments
 
     @field_validator("encoding")

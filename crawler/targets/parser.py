@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from crawler.configuration.suggestions import MAX_NAMED, name_unknown
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
@@ -18,8 +18,6 @@ from crawler.platforms.pasted import cleaned, unquoted
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
 
 _SEPARATORS = re.compile(r"[\s_-]+")
-MAX_NAMED = 5
-"""Maximum number of unknown names that a message or its details list."""
 
 
 def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
@@ -46,8 +44,9 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
             return scraper.params.model_validate_strings(params, context=reductions)
         return scraper.params.model_validate(params, context=reductions)
     except ValidationError as error:
-        message = f"{scraper.name}: {first_problem(error, 'params')}"
-        raise InvalidRequest(message, details=validation_details(error)) from error
+        known = scraper.params.model_fields
+        message = f"{scraper.name}: {first_problem(error, 'params', known=known)}"
+        raise InvalidRequest(message, details=validation_details(error, known)) from error
 
 
 def note_of(params: BaseModel) -> str:
@@ -241,22 +240,6 @@ def heading(name: str) -> str:
     True
     """
     return _SEPARATORS.sub("", cleaned(name)).casefold()
-
-
-def name_unknown(names: Sequence[str], known: Iterable[str]) -> str:
-    """Quote the first unknown names, each with the most similar known name: ``'Cat_ID' (did you mean 'cat_id'?)``."""
-    known = list(known)
-    similar = [(name, difflib.get_close_matches(name.casefold(), known, 1)) for name in names[:MAX_NAMED]]
-    return first_of(
-        [f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in similar], len(names)
-    )
-
-
-def first_of(texts: Sequence[str], total: int) -> str:
-    """Return the first texts of a list, and how many more it has: ``a, b, c, d, e and 995 more``."""
-    shown = texts[:MAX_NAMED]
-    more = total - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _is_text(annotation: Any) -> bool:

@@ -15,11 +15,12 @@ import orjson
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from crawler.errors import InvalidRequest
 from crawler.jobs.intake import job_name
-from crawler.registry import scrapers, spiders
+from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.arguments import parse_shard
 from crawler.targets.files.source import FileSource
-from crawler.targets.parser import TargetParser
+from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Target
@@ -73,6 +74,22 @@ def test_invalid_params_are_rejected(raw: dict[str, Any], code: str) -> None:
     target = RETAIL.parse(raw)
     assert isinstance(target, InvalidTarget), target
     assert target.error.code == code
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"catid": "976759"}, "catid: unknown param; did you mean cat_id?"),
+        ({"cat_id": "976759", "Sort": "price_low"}, "Sort: unknown param; did you mean sort?"),
+        ({"cat_id": "976759", "zzz": 1}, "zzz: unknown param; expected "),
+    ],
+)
+def test_an_unknown_param_is_named_with_a_similar_one(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        check_params(find_scraper("retail-category-v4"), given)
+    assert caught.value.message.startswith(f"retail-category-v4: {problem}")
+    (name, _, text) = problem.partition(": ")
+    assert [each["msg"].startswith(text) for each in caught.value.details if each["loc"] == [name]] == [True]
 
 
 def test_text_is_converted_for_arguments() -> None:

@@ -6,14 +6,14 @@ A table whose columns fit no scraper is refused before its first target.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import structlog
 
+from crawler.configuration.suggestions import first_of, name_unknown, nearest
 from crawler.platforms.pasted import cleaned
 from crawler.targets.files.rows import Row, UnreadableFileError, replaced_value
-from crawler.targets.parser import TargetParser, first_of, heading, name_unknown, required_params
+from crawler.targets.parser import TargetParser, heading, required_params
 from crawler.targets.target import OWN_KEYS
 
 logger = structlog.get_logger(__name__)
@@ -93,11 +93,11 @@ def check_columns(columns: Sequence[str], parser: TargetParser, line: int = 1) -
             for each in scrapers
         )
         raise UnreadableFileError(
-            line, f"the columns {first_of(names, len(names))} identify no target. Add the columns of one of {wanted}."
+            line, f"the columns {first_of(names)} identify no target. Add the columns of one of {wanted}."
         )
     twice = next((name for name, each in zip(names, headings, strict=True) if headings.count(each) > 1), None)
     if twice:
         raise UnreadableFileError(line, f"several columns have the name {twice!r}.")
     for name, each in zip(names, headings, strict=True):
-        if each not in parser.by_heading and (similar := get_close_matches(each, forms, 1, MISSPELT_FROM)):
-            logger.warning("column_maybe_misspelt", column=name, did_you_mean=forms[similar[0]])
+        if each not in parser.by_heading and (similar := nearest(each, forms, MISSPELT_FROM)):
+            logger.warning("column_maybe_misspelt", column=name, did_you_mean=forms[similar])
