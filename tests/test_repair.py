@@ -51,7 +51,7 @@ def test_a_change_during_a_job_is_seen_mended_and_repeated(tmp_path: Path) -> No
 
     project("jobs", "retry", "mine", "--unread")
     project("work", "--drain")
-    repaired = project.records("mine-unread-1")
+    repaired = project.records("mine-unread")
     assert len(repaired) == number
     for name, record in repaired.items():
         assert record == site.expected_record({"query": queries[name]}), name

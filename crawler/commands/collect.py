@@ -234,7 +234,8 @@ async def created(jobs: Jobs, name: str, options: JobOptions, remedy: str) -> Jo
     Raises:
         UsageError: there is a job with this name and different options. Different limits are not an error.
     """
-    job = await jobs.create(name, options=options, whole_roots=options.needs_whole_roots)
+    found = await jobs.find(name)
+    job = found or await jobs.begin(name, options=options, whole_roots=options.needs_whole_roots)
     if job.options.without_limits() != options.without_limits():
         raise UsageError(f"The job {name!r} has different options ({job.options}): {remedy}.")
     return job

@@ -190,14 +190,15 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
 
 
 async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
-    from crawler.jobs.reruns import rerun_unread  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs import reruns  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     if not unread:
         say(f"targets to retry: {await jobs.retry(job):,}")
-    elif (made := await rerun_unread(jobs, job)) is None:
-        say(f"No target of {job.name} has an unread part.")
+    elif keys := await reruns.unread(jobs, job):
+        made = await reruns.rerun(jobs, job, f"{job.name}-unread", keys)
+        say(f"{len(keys):,} targets with unread parts are in run {made.run} of {made.name}: scrapy work collects it.")
     else:
-        say(f"{made[1]:,} lines with unread parts are in the new job {made[0].name}: scrapy work collects it.")
+        say(f"No target of {job.name} has an unread part.")
 
 
 async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOptions) -> int:

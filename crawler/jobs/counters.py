@@ -80,7 +80,8 @@ class Changes:
             elif changes["paused"] > 0 or not startable:
                 state = "paused"
             ended = (ended or now) if state == "done" else None
-        return counts | {"state": state, "ended": ended}
+        revision = row.revision + (state == "done" and row.state != "done")
+        return counts | {"state": state, "ended": ended, "revision": revision}
 
 
 def check(session: Session, job: Job) -> list[str]:

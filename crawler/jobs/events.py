@@ -65,8 +65,11 @@ def post_done(session: Session, before: Any, after: dict[str, Any], now: float) 
     counts: dict[str, int] = {state: after[state] for state in STATES}
     data = {
         "job_id": str(before.id),
+        "name": before.name,
+        "run": before.run,
+        "revision": after["revision"],
         "state": after["state"],
-        "idempotency_key": orjson.loads(before.options).get("key"),
+        "idempotency_key": before.key,
         "targets": {"total": sum(counts.values()), **counts},
         "created_at": utc_text(before.created),
         "ended_at": utc_text(after["ended"]),

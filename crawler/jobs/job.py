@@ -54,11 +54,18 @@ def checked_name(what: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is stored. ``counts``: the number of its targets by state."""
+    """A run of a job as it is stored. ``counts``: the number of its targets by state."""
 
     id: int
+    """Identifies the run."""
     name: str
     owner: str
+    run: int
+    """The number of the run among those of the same name and owner, starting with 1."""
+    revision: int
+    """How often the run has become done: again after each retry."""
+    key: str | None
+    """The ``Idempotency-Key`` of the request that made the run."""
     kind: JobKind
     state: JobState
     whole_roots: bool
@@ -77,7 +84,7 @@ class Job:
     def of(cls, row: Any) -> Job:
         """Return the job in a row of the table ``jobs``."""
         counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
-        own = (row.id, row.name, row.owner, row.kind, row.state, bool(row.whole_roots))
+        own = (row.id, row.name, row.owner, row.run, row.revision, row.key, row.kind, row.state, bool(row.whole_roots))
         return cls(*own, JobOptions.model_validate_json(row.options), row.created, row.ended, row.seq, counts)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import orjson
 from scrapy.utils.asyncgen import as_async_generator
@@ -16,7 +17,7 @@ from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
 from crawler.jobs.job import InputLine, Job, JobError, checked_name
 from crawler.jobs.options import JobOptions
-from crawler.jobs.states import STATES, JobState, TargetState
+from crawler.jobs.states import STATES, UNFINISHED, JobState, TargetState
 from crawler.jobs.store import Session, Store
 
 ROWS_PER_TRANSACTION = 500
@@ -29,6 +30,25 @@ MAX_ID = 2**63 - 1
 
 class TooManyJobsError(JobError):
     """Raised when an owner has the maximum number of jobs that are loading, open or paused."""
+
+
+class UnfinishedRunError(JobError):
+    """Raised when a run cannot begin, because the newest run of the job is loading, open or paused."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When a new run of a job begins."""
+
+    if_unfinished: Literal["continue", "cancel", "refuse"] = "continue"
+    """What to do if the newest run is loading, open or paused."""
+    key: str | None = None
+    """The ``Idempotency-Key`` of the new run. If a run of the owner has this key, no run begins."""
+    most_open: int | None = None
+    """The maximum number of the owner's runs that are loading, open or paused."""
+
+
+DEFAULT = Rules()
 
 
 class Jobs:
@@ -46,21 +66,22 @@ class Jobs:
         """Return the rows of a query, in a transaction of its own."""
         return await self.reads.transact(lambda session: session.rows(statement, **values), write=False)
 
-    async def create(
+    async def begin(
         self,
         name: str,
         owner: str = "",
         *,
         options: JobOptions | None = None,
         whole_roots: bool = False,
-        most_open: int | None = None,
+        rules: Rules = DEFAULT,
     ) -> Job:
-        """Return the owner's job with this name. If there is none, create it in the state ``loading``.
+        """Return the run of a job to work on: the newest run if it is not finished, else a new run, which is loading.
 
-        ``most_open``: the maximum number of jobs of the owner that are loading, open or paused.
+        The newest run decides, in one transaction. If several processes begin a run at the same time, all get the same
+        one.
 
         Raises:
-            TooManyJobsError: the owner already has ``most_open`` such jobs.
+            UnfinishedRunError, TooManyJobsError: the rules refuse a new run.
             JobError: the name is empty, or the name or the owner cannot be stored.
         """
         values = {
@@ -68,21 +89,39 @@ class Jobs:
             "owner": checked_name("owner of a job", owner),
             "options": (options or JobOptions()).dump(),
             "whole_roots": whole_roots,
+            "key": rules.key,
             "state": "loading",
         }
         if not name:
             raise JobError("A job must have a name.")
-        return await self.writes.transact(lambda session: _create(session, values, most_open))
+        former, job = await self.writes.transact(lambda session: _begin(session, values, rules))
+        if former is not None:
+            await self.cancel(former)
+        return job
 
     async def get(self, job: int) -> Job | None:
         """Return a job, or None if it was removed."""
         found = await self._list(sql.JOB, job=job)
         return found[0] if found else None
 
-    async def find(self, name: str, owner: str = "") -> Job | None:
-        """Return the owner's job with this name, or None."""
-        found = await self._list(sql.FIND_JOB, name=name, owner=owner)
-        return found[0] if found else None
+    async def runs(self, name: str, owner: str = "") -> list[Job]:
+        """Return the runs of the owner's job with this name, the newest first, without removed ones."""
+        return [job for job in await self._list(sql.RUNS, name=name, owner=owner) if job.kind == "job"]
+
+    async def find(self, name: str, owner: str = "", run: int | None = None) -> Job | None:
+        """Return a run of the owner's job with this name, or None. Without a number, return the newest run."""
+        return next((job for job in await self.runs(name, owner) if run in {None, job.run}), None)
+
+    async def earlier(self, job: Job) -> list[Job]:
+        """Return the kept earlier runs with which a run can be compared, the newest first.
+
+        These are done, and of the sandbox only if the run is.
+        """
+        return [
+            each
+            for each in await self.runs(job.name, job.owner)
+            if each.run < job.run and each.state == "done" and each.options.sandbox == job.options.sandbox
+        ]
 
     async def has_unfinished(self, job: int, platform: str) -> bool:
         """Whether a job has waiting or running targets of a platform."""
@@ -254,19 +293,30 @@ class Jobs:
         return result
 
 
-def _create(session: Session, values: dict[str, Any], most_open: int | None) -> Job:
-    named = {"owner": values["owner"], "name": values["name"]}
-    found = session.execute(sql.FIND_JOB, named).fetchone()
-    if found is None:
-        if most_open is not None and _count_unfinished(session, values["owner"]) >= most_open:
-            raise TooManyJobsError(f"{most_open} jobs are not done.")
-        session.execute(sql.ADD_JOB, values | {"created": session.now()})
-        found = session.execute(sql.FIND_JOB, named).fetchone()
-    return Job.of(found)
+def _begin(session: Session, values: dict[str, Any], rules: Rules) -> tuple[Job | None, Job]:
+    """Return the run that was cancelled for a new one, and the run to work on."""
+    if rules.key is not None and (made := session.rows(sql.OF_KEY, owner=values["owner"], key=rules.key)):
+        return None, Job.of(made[0])
+    newest = next(map(Job.of, session.rows(sql.RUNS, owner=values["owner"], name=values["name"])), None)
+    former = None
+    if newest is not None and newest.state in UNFINISHED:
+        if rules.if_unfinished == "refuse":
+            raise UnfinishedRunError(f"Run {newest.run} of the job {newest.name!r} is {newest.state}.")
+        if rules.if_unfinished == "continue":
+            return None, newest
+        former = newest if _set_state(session, newest, "cancelled", of=UNFINISHED) else None
+    if rules.most_open is not None and _count_unfinished(session, values["owner"]) >= rules.most_open:
+        raise TooManyJobsError(f"{rules.most_open} jobs are not done.")
+    run = 1 if newest is None else newest.run + 1
+    if added := session.execute(sql.ADD_JOB, values | {"run": run, "created": session.now()}).fetchone():
+        return former, Job.of(added)
+    # Another process has begun this run meanwhile.
+    continues = replace(rules, if_unfinished="continue") if rules.if_unfinished == "cancel" else rules
+    return former, _begin(session, values, continues)[1]
 
 
 def _count_unfinished(session: Session, owner: str) -> int:
-    return int(session.rows(sql.COUNT_OPEN, owner=owner, states=["loading", "open", "paused"])[0][0])
+    return int(session.rows(sql.COUNT_OPEN, owner=owner, states=UNFINISHED)[0][0])
 
 
 def _changes(session: Session, job: Job) -> Changes:

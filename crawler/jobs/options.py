@@ -87,10 +87,8 @@ class JobOptions(LimitedOptions):
 
     sandbox: bool = False
     """Whether the job was made in the sandbox."""
-    key: str | None = None
-    """The ``Idempotency-Key`` of the upload."""
     fingerprint: str | None = None
-    """Identifies the content of an upload with an ``Idempotency-Key``."""
+    """Identifies the content of the targets' files, or of an upload with an ``Idempotency-Key``."""
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -48,7 +48,8 @@ OF_KEYS = (T.job == param("job_")) & T.key.in_(several("keys"))
 
 # Jobs
 
-FIND_JOB = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name"))
+RUNS = sa.select(jobs).where(J.owner == param("owner"), J.name == param("name")).order_by(J.run.desc())
+OF_KEY = sa.select(jobs).where(J.owner == param("owner"), J.key == param("key"))
 JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
 LIST_JOBS = first(sa.select(jobs).where(J.id > param("after")), J.id)
@@ -61,9 +62,9 @@ OPEN_JOBS = sa.select(jobs).where(OPEN, OF_USERS).order_by(J.id)
 COUNT_OPEN = sa.select(sa.func.count(J.id)).where(J.owner == param("owner"), OF_USERS, J.state.in_(several("states")))
 LOCK_JOBS = sa.select(jobs).where(J.id.in_(several("jobs"))).order_by(J.id).with_for_update()
 _UPDATE_JOB = sa.update(jobs).where(J.id == param("job_"))
-COUNT = _UPDATE_JOB.values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended")})
+COUNT = _UPDATE_JOB.values({name: param(f"{name}_") for name in (*STATES, "seq", "state", "ended", "revision")})
 SET_OPTIONS = _UPDATE_JOB.values(options=param("options_"))
-MARK_REMOVED = _UPDATE_JOB.values(kind="removed")
+MARK_REMOVED = _UPDATE_JOB.values(kind="removed", key=None)
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _WITH_RECORDS = targets.outerjoin(records, _RECORD)
@@ -74,7 +75,7 @@ NUMBERED = sa.select(sa.func.count(T.seq), sa.func.max(T.seq), sa.func.count(T.s
 
 # Targets
 
-ADD_JOB = insert_into(jobs)
+ADD_JOB = insert_into(jobs).returning(jobs)
 ADD_INPUTS = insert_into(inputs)
 ADD_TARGETS = insert_into(targets)
 STORED = sa.select(T.key).where(OF_KEYS)
@@ -158,10 +159,15 @@ _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
 _LINE = (T.key, T.row, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
 _LINES = sa.select(*_LINE).select_from(_WITH_RECORDS).where(OF_JOB)
 BY_SEQ = first(_LINES.where(T.seq > param("after"), T.seq <= param("until")), T.seq)
-_BY_INPUT = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key)).outerjoin(records, _RECORD)
+_WITH_TARGETS = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key))
+_BY_INPUT = _WITH_TARGETS.outerjoin(records, _RECORD)
 _INPUTS = sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT).select_from(_BY_INPUT)
 BY_ROW = first(_INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)
 _AFTER = sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_"))
+_OF_LINE = (inputs.c.row, inputs.c.id, inputs.c.key, T.platform, T.work, inputs.c.columns, inputs.c.line)
+_LINES_OF = sa.select(*_OF_LINE).select_from(_WITH_TARGETS)
+LINES = first(_LINES_OF.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)
+"""The input lines of a job with their targets, without outcomes."""
 FOLLOWUPS = first(_LINES.where(T.parent.is_not(None), T.row <= param("last"), _AFTER), T.row, T.key)
 INPUTS_OF = (
     sa.select(inputs.c.key, inputs.c.row, *_INPUT)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import orjson
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
@@ -25,6 +26,9 @@ jobs = sa.Table(
     sa.Column("id", Number, sa.Identity(), primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("run", sa.BigInteger, nullable=False, server_default="1"),
+    sa.Column("revision", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("key", sa.Text),
     sa.Column("kind", sa.Text, nullable=False, server_default="job"),  # job | removed
     sa.Column("state", sa.Text, nullable=False),  # loading | open | paused | cancelled | done
     sa.Column("whole_roots", sa.Boolean, nullable=False),
@@ -33,7 +37,8 @@ jobs = sa.Table(
     sa.Column("ended", sa.Double),
     sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
     *(sa.Column(state, sa.BigInteger, nullable=False, server_default="0") for state in STATES),
-    sa.UniqueConstraint("owner", "name"),
+    sa.UniqueConstraint("owner", "name", "run"),
+    sa.UniqueConstraint("owner", "key"),
     sqlite_autoincrement=True,  # no id is used again: a removed job's cursor must not fit a later job
 )
 tallies = sa.Table(
@@ -188,4 +193,28 @@ def _to_version_2(connection: sa.Connection) -> None:
     outbox.create(connection)
 
 
-SCHEMA = VersionedSchema(_create, steps=(_to_version_2,))
+def _to_version_3(connection: sa.Connection) -> None:
+    """Add the runs of jobs, and move the idempotency keys from the options to a column."""
+    columns = ", ".join(each.name for each in jobs.columns if each.name not in {"run", "revision", "key"})
+    former = connection.execute(sa.text("SELECT id, options FROM jobs")).fetchall()
+    if connection.dialect.name == "sqlite":  # it cannot drop a constraint
+        connection.execute(sa.text("DROP INDEX jobs_open"))
+        connection.execute(sa.text("ALTER TABLE jobs RENAME TO former"))
+        jobs.create(connection)
+        connection.execute(sa.text(f"INSERT INTO jobs ({columns}) SELECT {columns} FROM former"))  # noqa: S608
+        connection.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = 'jobs'"))
+        connection.execute(sa.text("UPDATE sqlite_sequence SET name = 'jobs' WHERE name = 'former'"))
+        connection.execute(sa.text("DROP TABLE former"))
+    else:
+        run, revision, key = "run BIGINT NOT NULL DEFAULT 1", "revision BIGINT NOT NULL DEFAULT 0", "key TEXT"
+        unique = "ADD UNIQUE (owner, name, run), ADD UNIQUE (owner, key)"
+        added = f"ADD {run}, ADD {revision}, ADD {key}, DROP CONSTRAINT jobs_owner_name_key, {unique}"
+        connection.execute(sa.text(f"ALTER TABLE jobs {added}"))
+    for job, options in former:
+        given = orjson.loads(options)
+        if key := given.pop("key", None):
+            values = {"key": key, "options": orjson.dumps(given)}
+            connection.execute(sa.update(jobs).where(J.id == job).values(values))
+
+
+SCHEMA = VersionedSchema(_create, steps=(_to_version_2, _to_version_3))

@@ -216,7 +216,7 @@ class Chaos:
     async def run(self) -> None:
         """Run the job to its end."""
         jobs = Jobs(self.location)
-        job = await jobs.create("chaos")
+        job = await jobs.begin("chaos")
         await jobs.push(job, lines(self.plan.targets))
         await jobs.open(job)
         begin = time.monotonic()

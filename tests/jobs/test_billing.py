@@ -26,7 +26,7 @@ OUTCOME = {"warnings": [], "fetched_at": "2026-11-25T20:00:00+00:00"}
 
 
 async def owned_job(jobs: Jobs, owner: str, n: int, start: int = 0) -> Job:
-    job = await jobs.create(f"job {start}", owner)
+    job = await jobs.begin(f"job {start}", owner)
     keys = [target_key(SCRAPER, {"query": str(row)}) for row in range(start, start + n)]
     work = {"scraper": SCRAPER}
     lines = [InputLine(row, str(row), key, "retail", work) for row, key in enumerate(keys)]
@@ -121,7 +121,7 @@ async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
 
 
 async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_removes_it(jobs: Jobs) -> None:
-    job = await jobs.create("key", "acme")
+    job = await jobs.begin("key", "acme")
     await jobs.push(job, lines(3))
     assert await jobs.newest("acme", 9) == []
     await jobs.open(job)
@@ -136,7 +136,7 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    job = await jobs.create("large", "acme")
+    job = await jobs.begin("large", "acme")
     await jobs.push(job, [replace(each, work={"scraper": SCRAPER, "id": each.id, "params": {}}) for each in lines(200)])
     await jobs.open(job)
     await jobs.describe(job, [SCRAPER], ())

@@ -12,8 +12,7 @@ import pytest
 from crawler.jobs import events
 from crawler.jobs.databases import Connection
 from crawler.jobs.job import Claim, Finished, Job
-from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.options import JobOptions
+from crawler.jobs.lifecycle import Jobs, Rules
 from crawler.jobs.store import Session
 from crawler.jobs.tables import outbox
 from tests.jobs.workers import Process, done, lines, new_job
@@ -81,7 +80,7 @@ async def be_removed_while_loading(jobs: Jobs, job: Job) -> None:
     """Two jobs, one without lines, are removed before their uploads have ended."""
     await jobs.remove(job)
     for n in (0, 2):
-        loading = await jobs.create("loading", OWNER)
+        loading = await jobs.begin("loading", OWNER)
         await jobs.push(loading, lines(n))
         await jobs.remove(loading)
 
@@ -100,16 +99,17 @@ async def be_removed_while_loading(jobs: Jobs, job: Job) -> None:
 async def test_each_completion_of_a_job_is_one_event_with_counts(
     jobs: Jobs, change: Callable[[Jobs, Job], Awaitable[None]], expected: list[dict[str, int]]
 ) -> None:
-    job = await new_job(jobs, 3, owner=OWNER, options=JobOptions(key="nightly"))
+    job = await new_job(jobs, 3, owner=OWNER, rules=Rules(key="nightly"))
     await change(jobs, job)
     found = await stored(jobs)
     assert [{name: n for name, n in each["data"].pop("targets").items() if n} for each in found] == [
         {"total": 3, **counts} for counts in expected
     ]
-    for each in found:
+    for revision, each in enumerate(found, start=1):
         data = each.pop("data")
+        assert data.pop("revision") == revision
         assert data.pop("created_at") <= data.pop("ended_at") <= each.pop("timestamp")
-        assert data == {"job_id": str(job.id), "state": "done", "idempotency_key": "nightly"}
+        assert data == {"job_id": str(job.id), "name": "job", "run": 1, "state": "done", "idempotency_key": "nightly"}
         assert each == {"type": "job.done"}
 
 

@@ -47,7 +47,7 @@ def test_wrong_cursors_are_refused(text: str) -> None:
 
 async def test_lines_in_the_order_of_the_input(jobs: Jobs) -> None:
     """The export has a line for each input line, even for repeated targets. Follow-ups come after their target."""
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     first = list(lines(700))
     again = [InputLine(700 + each.row, f"again {each.row}", each.key, each.platform, each.work) for each in first[:3]]
     await jobs.push(job, [*first, *again])

@@ -316,7 +316,7 @@ async def test_a_worker_stops_if_its_store_is_lost(tmp_path: Path, fault: str) -
 
 
 async def test_a_push_that_was_killed_can_be_repeated(jobs: Jobs) -> None:
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
 
     def killed() -> Any:
         yield from lines(1_200)
@@ -324,7 +324,7 @@ async def test_a_push_that_was_killed_can_be_repeated(jobs: Jobs) -> None:
 
     with pytest.raises(KilledError):
         await jobs.push(job, killed())
-    again = await jobs.create("job")
+    again = await jobs.begin("job")
     assert again.id == job.id
     assert again.state == "loading"
     await jobs.push(again, lines(1_500))
@@ -355,7 +355,7 @@ def locked(location: str) -> Iterator[None]:
 @pytest.mark.usefixtures("impatient")
 async def test_a_push_continues_when_a_lock_is_released(location: str) -> None:
     jobs = Jobs(location)
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     with locked(location):
         pushing = asyncio.ensure_future(jobs.push(job, lines(3)))
         while not jobs.writes.failures:  # noqa: ASYNC110  # counted in the store's thread
@@ -372,7 +372,7 @@ async def test_a_process_waits_for_the_tables_that_another_one_creates(postgresq
     jobs = Jobs(postgresql_store)
     with psycopg.connect(postgresql_store) as connection:
         connection.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
-        creating = asyncio.ensure_future(jobs.create("job"))
+        creating = asyncio.ensure_future(jobs.begin("job"))
         await asyncio.sleep(0.5)
         assert not creating.done()
     assert (await creating).name == "job"

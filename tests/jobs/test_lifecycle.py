@@ -17,8 +17,9 @@ from crawler.jobs import leases
 from crawler.jobs import statements as sql
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
 from crawler.jobs.leases import Holder, Skipped
-from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.lifecycle import Jobs, Rules, UnfinishedRunError
 from crawler.jobs.options import JobOptions
+from crawler.jobs.states import JobState
 from crawler.jobs.store import Session
 from crawler.targets.target import target_key
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
@@ -33,19 +34,19 @@ def unanswered(claim: Claim) -> None:
 @pytest.mark.parametrize("part", ["name", "owner"])
 async def test_names_that_cannot_be_stored_are_refused(jobs: Jobs, part: str, text: str) -> None:
     with pytest.raises(JobError, match=f"The {part} of a job"):
-        await jobs.create(**{"name": "job", part: text})  # type: ignore[arg-type]
+        await jobs.begin(**{"name": "job", part: text})  # type: ignore[arg-type]
     assert await jobs.page() == []
 
 
 async def test_a_job_must_have_a_name(jobs: Jobs) -> None:
     with pytest.raises(JobError, match="must have a name"):
-        await jobs.create("")
+        await jobs.begin("")
 
 
 async def test_names_belong_to_owners(jobs: Jobs) -> None:
-    made = [await jobs.create(name, owner) for name in ("a", "b") for owner in ("x", "y")]
+    made = [await jobs.begin(name, owner) for name in ("a", "b") for owner in ("x", "y")]
     assert len({job.id for job in made}) == 4
-    again = await jobs.create("b", "y", options=JobOptions(max_pages=2))
+    again = await jobs.begin("b", "y", options=JobOptions(max_pages=2))
     assert again == made[3]
     assert [job.id for job in await jobs.page(after=made[1].id, limit=1)] == [made[2].id]
 
@@ -53,16 +54,101 @@ async def test_names_belong_to_owners(jobs: Jobs) -> None:
 async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(jobs: Jobs, location: str) -> None:
     stores = [Jobs(location) for _ in range(4)]
     made = await asyncio.gather(
-        *(store.create("job", options=JobOptions(max_pages=n + 1)) for n, store in enumerate(stores))
+        *(store.begin("job", options=JobOptions(max_pages=n + 1)) for n, store in enumerate(stores))
     )
     assert len({job.id for job in made}) == 1
     assert len(await jobs.page()) == 1
+    await jobs.open(made[0])
+    made = await asyncio.gather(*(store.begin("job") for store in stores))
+    assert [(job.run, job.state) for job in made] == [(2, "loading")] * 4
+    made = await asyncio.gather(*(store.begin("job", rules=Rules("cancel")) for store in stores))
+    runs = await jobs.runs("job")
+    assert runs[0].id in {job.id for job in made}
+    assert [run.state for run in runs] == ["loading", *["cancelled"] * (len(runs) - 2), "done"]
     for store in stores:
         await store.close()
 
 
+@pytest.mark.parametrize(
+    ("state", "continues"),
+    [("loading", True), ("open", True), ("paused", True), ("cancelled", False), ("done", False)],
+)
+async def test_the_newest_run_decides(jobs: Jobs, state: JobState, *, continues: bool) -> None:
+    job = await jobs.begin("job", "acme", options=JobOptions(max_pages=2))
+    await jobs.push(job, lines(3))
+    if state != "loading":
+        await jobs.open(job)
+    if state == "paused":
+        await Process(jobs, lambda claim: Finished(claim, "paused")).run(job)
+    if state == "cancelled":
+        await jobs.cancel(job)
+    if state == "done":
+        await Process(jobs).run(job)
+    former = await jobs.get(job.id)
+    assert former is not None
+    assert former.state == state
+    if continues:
+        with pytest.raises(UnfinishedRunError, match=f"Run 1 of the job 'job' is {state}"):
+            await jobs.begin("job", "acme", rules=Rules("refuse"))
+        assert await jobs.begin("job", "acme", options=JobOptions()) == former
+        new = await jobs.begin("job", "acme", options=JobOptions(), rules=Rules("cancel"))
+        await assert_books(jobs, job, cancelled=3)
+    else:
+        new = await jobs.begin("job", "acme", options=JobOptions(), rules=Rules("refuse"))
+        assert await jobs.get(job.id) == former
+    assert (new.run, new.revision, new.state, new.options) == (2, 0, "loading", JobOptions())
+    assert [each.run for each in await jobs.runs("job", "acme")] == [2, 1]
+    assert (await jobs.begin("job")).run == 1, "the job of another owner"
+    assert await jobs.find("job", "acme", 1) == await jobs.get(job.id)
+    assert await jobs.find("job", "acme") == new
+    assert await jobs.find("job", "acme", 3) is None
+
+
+async def test_a_key_belongs_to_one_run_of_an_owner(jobs: Jobs) -> None:
+    job = await jobs.begin("job", "acme", rules=Rules(key="k"))
+    await jobs.open(job)
+    again = await jobs.begin("other", "acme", rules=Rules("refuse", "k"))
+    assert (again.id, again.state) == (job.id, "done")
+    other = await jobs.begin("job", "other", rules=Rules(key="k"))
+    assert (other.owner, other.run) == ("other", 1)
+    new = await jobs.begin("job", "acme", rules=Rules(key="k2"))
+    assert new.run == 2
+    assert (await jobs.begin("job", "acme", rules=Rules(key="k"))).id == job.id
+    await jobs.mark_removed(again)
+    new = await jobs.begin("other", "acme", rules=Rules(key="k"))
+    assert (new.name, new.run, new.key) == ("other", 1, "k")
+    await jobs.remove(job)
+
+
+async def test_runs_can_be_compared_with_earlier_runs_that_are_done(jobs: Jobs) -> None:
+    made = []
+    for sandbox in (False, True, False, False, False):
+        made.append(await jobs.begin("job", options=JobOptions(sandbox=sandbox)))
+        await jobs.push(made[-1], lines(2))
+        await (jobs.cancel if len(made) == 3 else jobs.open)(made[-1])
+        await Process(jobs).run(made[-1])
+    assert [each.run for each in await jobs.earlier(made[4])] == [4, 1]
+    assert [each.run for each in await jobs.earlier(made[3])] == [1]
+    assert await jobs.earlier(made[1]) == await jobs.earlier(made[0]) == []
+    await jobs.remove(made[0])
+    assert [each.run for each in await jobs.earlier(made[4])] == [4]
+
+
+async def test_a_retried_run_is_unfinished_until_it_is_done_again(jobs: Jobs) -> None:
+    job = await new_job(jobs, 2)
+    await Process(jobs, lambda claim: Finished(claim, "failed", "BLOCKED", {})).run(job)
+    await jobs.retry(job)
+    again = await jobs.begin("job")
+    assert (again.run, again.state, again.revision) == (1, "open", 1)
+    await Process(jobs).run(job)
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert (found.state, found.revision) == ("done", 2)
+    assert (await jobs.begin("job")).run == 2
+
+
 async def test_targets_are_claimed_when_their_job_is_loaded(jobs: Jobs) -> None:
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     await jobs.push(job, lines(3))
     process = Process(jobs)
     assert await process.claim() == []
@@ -93,7 +179,7 @@ async def test_a_job_that_is_done_continues_with_new_targets(jobs: Jobs) -> None
 
 @pytest.mark.parametrize("line", [{"work": "\ud800"}, {"id": "\ud800"}, {"columns": {"own": {1}}}])
 async def test_a_line_that_cannot_be_stored_is_named(jobs: Jobs, line: dict[str, Any]) -> None:
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     made = [replace(each, **line) if each.row == 7 else each for each in lines(10)]
     with pytest.raises(JobError, match="Line 8 cannot be stored"):
         await jobs.push(job, made)
@@ -221,7 +307,7 @@ async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
     if "://" not in location:
         pages = await jobs.reads.transact(lambda session: session.rows("PRAGMA freelist_count")[0][0], write=False)
         assert pages == 0
-    again = await jobs.create("job")
+    again = await jobs.begin("job")
     assert again.id > other.id  # ids are not reused, so that a cursor of the removed job is valid for no other job
     with pytest.raises(JobError, match="was removed"):
         await jobs.push(job, lines(1))
@@ -277,7 +363,7 @@ async def test_a_check_finds_wrong_books(jobs: Jobs) -> None:
 
 
 async def test_claims_are_of_one_platform(jobs: Jobs) -> None:
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     await jobs.push(job, lines(5))
     await jobs.push(job, lines(7, start=5, platform="photoapp"))
     await jobs.open(job)
@@ -326,7 +412,7 @@ SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo"
 async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
     """In 30 rounds, two processes claim a target for each free slot. Only one of the two clients has retail targets."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
-        job = await jobs.create("job", owner)
+        job = await jobs.begin("job", owner)
         for number, platform in enumerate(platforms):
             await jobs.push(job, lines(240, start=number * 240, platform=platform))
         await jobs.open(job)
@@ -362,7 +448,7 @@ async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs) -> None:
 
 async def test_owners_without_targets_of_a_platform_are_passed_over(jobs: Jobs) -> None:
     for number in range(5):
-        other = await jobs.create("job", f"owner {number}")
+        other = await jobs.begin("job", f"owner {number}")
         await jobs.push(other, lines(3, platform="photoapp"))
         await jobs.open(other)
     await new_job(jobs, 5, owner="mine")
@@ -435,7 +521,7 @@ def test_equal_work_has_an_equal_key() -> None:
 
 
 async def test_lines_of_the_same_target_are_kept(jobs: Jobs) -> None:
-    job = await jobs.create("job")
+    job = await jobs.begin("job")
     key = target_key("a", {})
     rows = [InputLine(n, f"id {n}\x00", key, "retail", {}, {"own": n, "text": "\x00"}) for n in range(3)]
     assert await jobs.push(job, rows) == 1

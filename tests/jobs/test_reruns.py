@@ -5,17 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
+from crawler.jobs import statements as sql
 from crawler.jobs.export import Cursor, by_outcome
-from crawler.jobs.job import Claim, Finished, JobError
+from crawler.jobs.job import Claim, Finished, Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.jobs.reruns import rerun_unread
+from crawler.jobs.reruns import rerun, unread
 from crawler.reading.unread import Unread
 from crawler.targets.warning import OutcomeWarning
 from tests.jobs.workers import Process, assert_books, done, lines, new_job
 from tests.tiers import FAST_ON_SQLITE
+
+
+async def rerun_unread(jobs: Jobs, job: Job) -> Job:
+    return await rerun(jobs, job, "job-unread", await unread(jobs, job))
+
 
 UNREAD = OutcomeWarning.of_unread("search", Unread("rows[].rating", "missing", 3, 40)).as_dict()
 OTHER = {"source": "feed", "code": "UPSTREAM_ERROR", "reason": "no_feed"}
@@ -35,8 +42,14 @@ async def ids(jobs: Jobs, job: Any) -> list[tuple[str, Any, int | None]]:
     return sorted([(i.id, i.columns, i.line) async for each in by_outcome(jobs, Cursor(job.id)) for i in each.inputs])
 
 
+async def rows(jobs: Jobs, job: Job) -> list[tuple[int, str, Any, int | None]]:
+    """The input lines of a job: row, id, columns and line."""
+    found = await jobs.read(sql.LINES, job=job.id, after=-1, limit=5_000)
+    return [(row, own_id.decode(), orjson.loads(columns), line) for row, own_id, *_, columns, line in found]
+
+
 async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
-    job = await jobs.create("job", "acme", options=JobOptions(sandbox=True))
+    job = await jobs.begin("job", "acme", options=JobOptions(sandbox=True))
     inputs = [replace(each, columns={"shop": each.row}, line=each.row + 1) for each in lines(10)]
     inputs.append(replace(inputs[3], row=10, id="again", line=11))
     await jobs.push(job, inputs)
@@ -44,10 +57,9 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     await jobs.open(job)
     await Process(jobs, warned).run(job)
     before = await jobs.get(job.id)
-    made = await rerun_unread(jobs, job)
-    assert made is not None
-    new, number = made
-    assert (new.name, new.owner, new.options, number) == ("job-unread-1", "acme", JobOptions(sandbox=True), 6)
+    new = await rerun_unread(jobs, job)
+    assert (new.name, new.owner, new.run, new.options) == ("job-unread", "acme", 1, JobOptions(sandbox=True))
+    assert await rerun_unread(jobs, job) == new, "it is not finished"
     assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
     await Process(jobs).run(new)
     await assert_books(jobs, new, done=5)
@@ -58,10 +70,9 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     )
     assert len(page) == 6, "and the second page of the fifth line"
     assert await jobs.get(job.id) == before, "a done target is never opened again"
-    assert await rerun_unread(jobs, new) is None
+    assert await unread(jobs, new) == set()
     again = await rerun_unread(jobs, job)
-    assert again is not None
-    assert again[0].name == "job-unread-2"
+    assert (again.name, again.run) == ("job-unread", 2)
 
 
 @FAST_ON_SQLITE
@@ -78,22 +89,37 @@ async def test_a_rerun_that_was_killed_is_continued(jobs: Jobs, monkeypatch: pyt
         await rerun_unread(jobs, job)
     monkeypatch.setattr(Jobs, "describe", describe)
     made = await rerun_unread(jobs, job)
-    assert made is not None
-    assert (made[0].name, made[1]) == ("job-unread-1", 1_700)
-    await assert_books(jobs, made[0], waiting=1_700)
+    assert (made.name, made.run) == ("job-unread", 1)
+    await assert_books(jobs, made, waiting=1_700)
 
 
 async def test_in_a_job_of_whole_roots_the_root_is_repeated(jobs: Jobs) -> None:
     job = await new_job(jobs, 6, whole_roots=True)
     await Process(jobs, warned).run(job)
     made = await rerun_unread(jobs, job)
-    assert made is not None
-    assert made[1] == 3
-    await Process(jobs).run(made[0])
-    assert [each[0] for each in await ids(jobs, made[0])] == ["id-0", "id-3", "id-4"]
+    assert made.counts["waiting"] == 3
+    await Process(jobs).run(made)
+    assert [each[0] for each in await ids(jobs, made)] == ["id-0", "id-3", "id-4"]
 
 
 async def test_new_entries_only_are_refused(jobs: Jobs) -> None:
     job = await new_job(jobs, 1, options=JobOptions(since="last"))
     with pytest.raises(JobError, match="count as seen"):
-        await rerun_unread(jobs, job)
+        await unread(jobs, job)
+
+
+async def test_all_lines_of_a_run_are_repeated_in_their_order(jobs: Jobs) -> None:
+    job = await jobs.begin("job", "acme", options=JobOptions(max_pages=2), whole_roots=True)
+    inputs = [replace(each, columns={"shop": each.row}, line=each.row + 1) for each in lines(1_203)]
+    inputs.append(replace(inputs[3], row=1_203, id="again", line=1_204))
+    await jobs.push(job, inputs)
+    await jobs.describe(job, ["retail-search-v4"], ["shop"])
+    await jobs.open(job)
+    await Process(jobs, warned).run(job)
+    new = await rerun(jobs, job, job.name)
+    assert (new.run, new.options, new.whole_roots, new.counts["waiting"]) == (2, job.options, True, 1_203)
+    assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
+    await Process(jobs, warned).run(new)
+    assert await rows(jobs, new) == await rows(jobs, job)
+    assert (await rows(jobs, new))[-1] == (1_203, "again", {"shop": 3}, 1_204)
+    assert await jobs.check(new) == []

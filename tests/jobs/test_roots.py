@@ -153,7 +153,7 @@ def new_job(location: str, name: str, users: list[str], since: str = "last") -> 
     async def push() -> None:
         jobs = Jobs(location)
         options = JobOptions(since=since, max_pages=50, sandbox=False)
-        job = await jobs.create(name, options=options, whole_roots=since == "last")
+        job = await jobs.begin(name, options=options, whole_roots=since == "last")
         for row, user in enumerate(users):
             target = TargetParser(TimelineSpider.scrapers).parse({"id": user, "user": user})
             assert isinstance(target, Target)

@@ -29,7 +29,7 @@ def lines(n: int, start: int = 0, platform: str = "retail") -> Iterator[InputLin
 
 async def new_job(jobs: Jobs, n: int, name: str = "job", owner: str = "", **options: Any) -> Job:
     """Create and open a job of ``n`` targets."""
-    job = await jobs.create(name, owner, **options)
+    job = await jobs.begin(name, owner, **options)
     await jobs.push(job, lines(n))
     await jobs.open(job)
     return job

@@ -40,7 +40,7 @@ async def make_jobs(store: str, owners: tuple[str, ...]) -> None:
     """Create a job for each client."""
     jobs = Jobs(store)
     for owner in owners:
-        job = await jobs.create("job", owner, options=JobOptions(sandbox=False))
+        job = await jobs.begin("job", owner, options=JobOptions(sandbox=False))
         lines = []
         for row in range(TARGETS):
             params = {"query": f"hang {owner} {row}"}

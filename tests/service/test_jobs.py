@@ -637,29 +637,6 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     await jobs.close()
 
 
-async def test_an_upload_that_an_earlier_version_abandoned_is_repeated(
-    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The earlier version cancelled a job before deleting it, and could be killed between the two steps."""
-    jobs = Jobs(sqlite_store)
-    uploads = Uploads(jobs, 10, sandbox=True)
-
-    async def cancelled(job: Job, **_: object) -> None:
-        await jobs.cancel(job)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("crawler.jobs.intake.push", interrupted)
-        patched.setattr(jobs, "mark_removed", cancelled)
-        with pytest.raises(asyncio.CancelledError):
-            await make_nightly(uploads)
-    made, contents = await make_nightly(uploads)
-    assert (made.state, contents is not None) == ("open", True)
-    await jobs.cancel(made)
-    again, contents = await make_nightly(uploads)
-    assert (again.id, again.state, contents) == (made.id, "cancelled", None)  # cancelled by the client
-    await jobs.close()
-
-
 async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
     started = asyncio.Event()
 

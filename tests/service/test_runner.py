@@ -84,7 +84,7 @@ async def running(folder: Path, fetch: Fetch, slots: int = 2) -> AsyncIterator[J
 
 async def made(jobs: Jobs, client: str, *queries: str) -> Job:
     """Make an open job of a client with a target for each query."""
-    job = await jobs.create(f"job of {client}", client)
+    job = await jobs.begin(f"job of {client}", client)
     lines = []
     for row, query in enumerate(queries):
         work: dict[str, Any] = {"id": str(row), "scraper": SEARCH.name, "params": {"query": query}}

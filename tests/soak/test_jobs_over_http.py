@@ -364,7 +364,7 @@ def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> Non
 async def large_job(store: str) -> int:
     """Create a finished job whose records do not fit into the buffers of a connection."""
     jobs = Jobs(store)
-    job = await jobs.create("large", "sandbox")
+    job = await jobs.begin("large", "sandbox")
     work = {"scraper": SCRAPERS[0], "params": {}}
     await jobs.push(job, [replace(each, work={**work, "id": each.id}) for each in lines(300)])
     await jobs.describe(job, [SCRAPERS[0]], ())

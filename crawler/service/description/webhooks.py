@@ -17,6 +17,12 @@ class JobChange(Model):
 
     job_id: str
     """The id of the job."""
+    name: str
+    """The name of the job, which all its runs share; the id of the request if the job was made without a name."""
+    run: int
+    """The number of the run among those of the same name, starting with 1."""
+    revision: int
+    """How often the run has become done: 1, and one more after each retry."""
     state: Literal["done"]
     """The state of the job."""
     idempotency_key: str | None

@@ -26,7 +26,7 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     return {
         "job_id": str(job.id),
         "state": job.state,
-        "idempotency_key": job.options.key,
+        "idempotency_key": job.key,
         "targets": {"total": sum(job.counts.values()), **job.counts},
         "created_at": utc_text(job.created),
         "ended_at": None if job.ended is None else utc_text(job.ended),

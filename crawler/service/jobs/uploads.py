@@ -23,7 +23,7 @@ from crawler.errors import (
 from crawler.jobs import intake
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
-from crawler.jobs.lifecycle import TooManyJobsError
+from crawler.jobs.lifecycle import Rules, TooManyJobsError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.targets.files.source import FileSource
@@ -226,7 +226,7 @@ class Uploads:
 
         The lines are None if an earlier upload with the same ``Idempotency-Key`` made the job.
 
-        ``name``: the name of a job without an ``Idempotency-Key``.
+        ``name``: the name of a new job.
 
         Raises:
             InvalidRequest: the upload cannot be read, or has no valid target. ConcurrencyLimited: the client has too
@@ -239,26 +239,20 @@ class Uploads:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
             own: dict[str, Any] = {"sandbox": self.sandbox}
             if upload.key is not None:
-                name = f"key:{hashlib.sha256(upload.key.encode()).hexdigest()}"
-                own |= {"key": upload.key, "fingerprint": fingerprint}
+                own["fingerprint"] = fingerprint
             options = upload.options.model_copy(update=own)
             try:
-                job = await self.jobs.create(
+                job = await self.jobs.begin(
                     name,
                     holder.client,
                     options=options,
                     whole_roots=bool(options.arguments),  # a job with arguments has its own crawl
-                    most_open=self.most,
+                    rules=Rules(key=upload.key, most_open=self.most),
                 )
             except TooManyJobsError:
                 raise self._too_many() from None
             if job.options.fingerprint != options.fingerprint:
                 raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
-            # An earlier version of the program was stopped while it removed the job.
-            is_abandoned = job.state == "cancelled" and not (await self.jobs.described(job))[0]
-            if job.kind == "removed" or is_abandoned:
-                await self.jobs.remove(job)  # the job is still being removed
-                return await self.make(holder, upload, name)
             if job.state != "loading":
                 return job, None
             contents = Contents(upload.options)
