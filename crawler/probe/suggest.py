@@ -98,10 +98,13 @@ class Candidate(NamedTuple):
     """The values at the path, for each of the gap's values."""
 
     @property
-    def rank(self) -> tuple[int, float, bool]:
-        """A sort key: the most likely candidates come last."""
+    def rank(self) -> tuple[int, bool, float, bool]:
+        """A sort key: the most likely candidates come last. A value that identifies rows differs between them."""
+        parts = zip(self.gap.parts, self.found, strict=True)
+        identities = [found for part, found in parts if part.value.kind == "identity"]
+        differs = not any(len(found) > 1 and all(each == found[0] for each in found) for found in identities)
         new, old = (each.lower().replace("_", "") for each in (self.keys[-1], self.gap.keys[-1]))
-        return self.inner, SequenceMatcher(None, new, old).ratio(), self.keys[:-1] == self.gap.keys[:-1]
+        return self.inner, differs, SequenceMatcher(None, new, old).ratio(), self.keys[:-1] == self.gap.keys[:-1]
 
 
 def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
