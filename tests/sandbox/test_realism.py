@@ -68,7 +68,7 @@ def test_another_seed_gives_other_platforms() -> None:
     [
         ("photoapp", 600_000, 1_200_000, 60_000),
         ("professional", 300_000, 600_000, 200_000),
-        ("retail", 600_000, 1_200_000, 60_000),
+        ("retail", 600_000, 1_200_000, 100_000),
         ("shortvideo", 150_000, 600_000, 600_000),
         ("videosite", 300_000, 1_500_000, 100_000),
     ],

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 import orjson
 
 from crawler.sandbox.retail.row import row_of
-from crawler.sandbox.skeletons import ABSENT, Skeletons
+from crawler.sandbox.skeletons import ABSENT, Fragments, Skeletons
 
 if TYPE_CHECKING:
     from crawler.sandbox.retail.shop import Shop, View
 
 PUBLIC = "https://www.walmart.com"
-fill = Skeletons(__file__)
+fill, render = Skeletons(__file__), Fragments(__file__)
 
 _VOCABULARY = """
 cart store pickup delivery order return size color brand price review seller item offer gift list filter save
@@ -38,7 +38,7 @@ def document(title: str, data: Any, *, light: bool = False) -> bytes:
     """Render a complete page that contains the given data block."""
     escaped = title.replace("&", "&amp;").replace("<", "&lt;")
     block = data if isinstance(data, bytes) else orjson.dumps(data)
-    head = f'<!DOCTYPE html><html lang="en-US"><head><meta charset="utf-8"/><title>{escaped}</title>'.encode()
+    head = render("head", title=escaped).encode()
     script = b'<script id="__NEXT_DATA__" type="application/json" nonce="k3x">' + block + b"</script>"
     return b"".join(
         (head, b"" if light else _styles(), b'</head><body><div id="__next">', _svg(), b"</div>", script, _END)
@@ -66,12 +66,8 @@ def not_found() -> bytes:
 
 def challenge() -> bytes:
     """Render the page with the CAPTCHA challenge."""
-    filler = b"<!-- " + b" ".join(f"{random.Random(n).getrandbits(64):x}".encode() for n in range(800)) + b" -->"  # noqa: S311
-    return (
-        b"<!DOCTYPE html><html><head><title>Robot or human?</title></head><body>"
-        b'<h1>Robot or human?</h1><p>Activate and hold the button to confirm.</p><div id="px-captcha"></div>'
-        b'<script id="blockScript" src="/px/PXu6b0qd2S/captcha/captcha.js"></script>' + filler + b"</body></html>"
-    )
+    filler = " ".join(f"{random.Random(n).getrandbits(64):x}" for n in range(800))  # noqa: S311
+    return render("challenge", filler=filler).encode()
 
 
 def title_of(view: View) -> str:
@@ -116,9 +112,10 @@ def _listing(shop: Shop, view: View) -> dict[str, Any]:
     rows: list[dict[str, Any]] = [row_of(row.product, layout, sponsored=row.sponsored) for row in view.rows]
     carousel = rows[:3]
     if rows:
-        rows.insert(4, {"__typename": "AdPlaceholder"})
-        rows.insert(9, {"__typename": "TileTakeOverProductPlaceholder", "tile": None})
-        rows.append({"__typename": "MarqueePlaceholder"})
+        early, late, last = fill("placeholders")["rows"]
+        rows.insert(4, early)
+        rows.insert(9, late)
+        rows.append(last)
     half = len(rows) // 2 if view.page % 2 else len(rows)
     shown = {"view": view, "query": view.query or ""}
     grid = {"title": _heading(view), "kind": "GRID", "sub": "EXACT_MATCH"}
