@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from crawler.jobs.options import JobOptions
     from crawler.targets.files.source import FileSource
 
-FOLLOW_SECONDS = 1.0
-"""Interval in seconds at which ``export --follow`` looks for a new part."""
-
 
 class Command(CheckedCommand):
     """List, show, fill, export, retry, cancel, check and remove jobs.
@@ -60,10 +56,6 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
         add_layout(parser)
-        parser.add_argument(
-            "--part", type=int, metavar="N", help="export: write files of N outcomes each; -O needs %%(part)05d"
-        )
-        parser.add_argument("--follow", action="store_true", help="export --part: continue until the job ends")
         parser.add_argument(
             "--after",
             metavar="CURSOR",
@@ -125,16 +117,6 @@ class Command(CheckedCommand):
         layout = layout_of(opts)
         if layout is None and not opts.failures:
             raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
-        if opts.part is not None:
-            if opts.part < 1 or layout is None or opts.failures or opts.after:
-                raise UsageError("--part needs -O <file> and at least 1, and does not fit --failures and --after.")
-            while True:
-                found = await jobs.get(job.id)
-                async for path in files.write_parts(layout, opts.part):
-                    say(path)
-                if not opts.follow or found is None or found.state in {"done", "cancelled", "paused"}:
-                    return
-                await asyncio.sleep(FOLLOW_SECONDS)
         after = _cursor(job, opts.after) if opts.after else None
         written, cursor = await files.write(layout, opts.failures, after)
         for path in written:

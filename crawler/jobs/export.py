@@ -1,4 +1,4 @@
-"""Reads the outcomes of a job: pages, cursors, and parts of an export to files.
+"""Reads the outcomes of a job: pages and cursors.
 
 Each page is read in a short transaction of its own. The transaction that numbers an outcome (``seq``) holds a lock on
 the job until its commit, so that outcomes become visible in the order of their numbers. So a reader that continues
@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 
 from crawler.jobs import statements as sql
-from crawler.jobs.counters import lock_jobs
 from crawler.jobs.job import unpack
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
@@ -141,49 +140,6 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
         if len(rows) < LINES_PER_PAGE:
             return
         position = {"row_": rows[-1].row, "key_": rows[-1].key}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an export: the outcomes with ``after < seq <= until``, which become one file."""
-
-    number: int
-    after: int
-    until: int
-
-
-async def next_part(jobs: Jobs, job: int, export: str, size: int) -> Part | None:
-    """Return the next part of an export to upload.
-
-    The range of outcomes in the part is stored before the upload, so that a repeated upload writes the same lines.
-
-    ``export``: the path or URL to which the parts are written. Return None if all outcomes are uploaded, if fewer than
-    ``size`` are left and the job may get more (it is not done, and not cancelled without running targets), or if the
-    job was removed.
-    """
-    of_export = {"job_": job, "export_": export.encode()}
-
-    def plan(session: Session) -> Part | None:
-        row = lock_jobs(session, [job]).get(job)
-        last = session.execute(sql.LAST_PART, of_export).fetchone()
-        if last is not None and not last.uploaded:
-            return Part(last.number, last.after, last.until)
-        after = last.until if last is not None else 0
-        ended = row is not None and row.state in {"done", "cancelled"} and not row.running
-        if row is None or row.seq <= after or (row.seq < after + size and not ended):
-            return None
-        part = Part(last.number + 1 if last is not None else 0, after, min(after + size, row.seq))
-        values = {"job": job, "export": export.encode(), "number": part.number, "uploaded": False}
-        session.execute(sql.ADD_PART, values | {"after": part.after, "until": part.until})
-        return part
-
-    return await jobs.writes.transact(plan)
-
-
-async def uploaded(jobs: Jobs, job: int, export: str, part: Part) -> None:
-    """Record in the store that a part was uploaded."""
-    values = {"job_": job, "export_": export.encode(), "number_": part.number}
-    await jobs.writes.transact(lambda session: session.run(sql.UPLOADED, **values))
 
 
 def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None) -> InputId:

@@ -406,7 +406,7 @@ def _drop_rest(session: Session, job: Job) -> bool:
     row = lock_jobs(session, [job.id]).get(job.id)
     if row is not None and any(Job.of(row).counts.values()):
         return False
-    for statement in (*sql.DROP_REST, sql.DROP_JOB):
+    for statement in (sql.DROP_TALLIES, sql.DROP_JOB):
         session.run(statement, job=job.id)
     return True
 

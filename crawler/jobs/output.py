@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from crawler.jobs.export import Cursor, by_outcome, in_order, next_part, uploaded
+from crawler.jobs.export import Cursor, by_outcome, in_order
 from crawler.jobs.rows import Shape, failure_line, in_one_table, new_entries, record_line, shapes_of
 from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
@@ -308,11 +308,11 @@ class JobFiles:
         outputs: list[Output | DatabaseOutput] = []
         if layout is not None:
             named = replace(layout, path=layout.path.replace("%(name)s", self.job.name))
+            shapes = await named.shapes(self.jobs, self.job)
             if named.format.kind == "database":
-                shapes = await named.shapes(self.jobs, self.job)
                 outputs.append(DatabaseOutput(named.path, shapes.values()))
             else:
-                outputs.append(await self._output(named))
+                outputs.append(Output(named, shapes, self.settings, self._created))
         failures = failures and failures.replace("%(name)s", self.job.name)
         if failures is not None:
             own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "failures": True}
@@ -322,33 +322,6 @@ class JobFiles:
         if failures is not None and failures not in written:
             _remove_local(failures)
         return written, Cursor(self.job.id, max(seq, after.seq if after else 0))
-
-    async def write_parts(self, layout: Layout, size: int) -> AsyncIterator[str]:
-        """Write the records that are not written yet to files of ``size`` outcomes each. Yield the path of each file.
-
-        The path contains ``%(part)d``, the number of a part. A part's lines never change: a part that was interrupted
-        is written again. The last part is written when the job has ended.
-
-        Raises:
-            OutputError: the path has no ``%(part)d``, or the records cannot be written as ``layout`` says.
-            OSError: a file cannot be written.
-        """
-        path, job = layout.path, self.job
-        if layout.format.kind == "database":
-            raise OutputError("A database has no parts: use --after, which writes the new records.")
-        if part_path(path, job, 0) == part_path(path, job, 1):
-            raise OutputError(f"{path}: the name of parts needs their number, such as %(part)05d.")
-        await layout.shapes(self.jobs, job)
-        while (part := await next_part(self.jobs, job.id, path, size)) is not None:
-            output = await self._output(replace(layout, path=part_path(path, job, part.number)), store_empty=False)
-            written, _ = await _write(by_outcome(self.jobs, Cursor(job.id, part.after), until=part.until), [output])
-            await uploaded(self.jobs, job.id, path, part)
-            for each in written:
-                yield each
-
-    async def _output(self, layout: Layout, *, store_empty: bool = True) -> Output:
-        shapes = await layout.shapes(self.jobs, self.job)
-        return Output(layout, shapes, self.settings, self._created, store_empty)
 
     @property
     def _created(self) -> datetime:
@@ -373,18 +346,6 @@ async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | Database
 def _remove_local(path: str) -> None:
     if "://" not in path:
         Path(path).unlink(missing_ok=True)
-
-
-def part_path(path: str, job: Job, number: int) -> str:
-    """Return the path of a part. The placeholder ``%(scraper)s`` is not replaced.
-
-    Raises:
-        OutputError: the path has unknown placeholders, or a placeholder with a wrong format.
-    """
-    try:
-        return path % {"part": number, "name": job.name, "scraper": "%(scraper)s"}
-    except (KeyError, TypeError, ValueError):
-        raise OutputError(f"{path}: the placeholders are %(part)05d, %(name)s and %(scraper)s.") from None
 
 
 def failures_path(settings: BaseSettings, job: Job) -> str | None:

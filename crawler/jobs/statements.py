@@ -25,7 +25,6 @@ from crawler.jobs.tables import (
     inputs,
     insert_into,
     jobs,
-    parts,
     records,
     seen,
     tallies,
@@ -143,7 +142,7 @@ DROP_TARGETS = (
 INPUT_ROWS = first(sa.select(inputs.c.row).where(inputs.c.job == param("job")), inputs.c.row)
 LAST_ROW = sa.select(sa.func.max(inputs.c.row)).where(inputs.c.job == param("job"))
 DROP_INPUTS = sa.delete(inputs).where(inputs.c.job == param("job"), inputs.c.row <= param("last"))
-DROP_REST = tuple(sa.delete(table).where(table.c.job == param("job")) for table in (tallies, parts))
+DROP_TALLIES = sa.delete(tallies).where(tallies.c.job == param("job"))
 
 UNFINISHED = tuple(sa.select(T.key).where(OF_JOB, _ON_PLATFORM, state).limit(1) for state in (WAITING, RUNNING))
 COUNT_UNFINISHED = sa.select(sa.func.count()).where(OF_JOB, _ON_PLATFORM, WAITING | RUNNING)
@@ -177,7 +176,3 @@ INPUTS_OF = (
 _DONE = sa.select(T.key, T.root, T.outcome, T.seq).where(OF_JOB, T.state == sa.literal_column("'done'"))
 DONE = first(_DONE.where(T.seq > param("after")), T.seq)
 TARGETS_OF = sa.select(T.key, T.platform, T.work).where(OF_KEYS).order_by(T.row, T.key)
-_OF_EXPORT = (parts.c.job == param("job_")) & (parts.c.export == param("export_"))
-LAST_PART = sa.select(parts).where(_OF_EXPORT).order_by(parts.c.number.desc()).limit(1)
-ADD_PART = sa.insert(parts)
-UPLOADED = sa.update(parts).where(_OF_EXPORT, parts.c.number == param("number_")).values(uploaded=True)

@@ -152,7 +152,6 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
         (["jobs"], "Usage: scrapy jobs list"),
         (["jobs", "show", "nothing"], "No job is called 'nothing'"),
         (["jobs", "export", "nothing"], "No job is called 'nothing'"),
-        (["jobs", "export", "nothing", "-O", "x.jsonl", "--part", "0"], "No job is called 'nothing'"),
         (["work", "retail"], "Unexpected arguments: retail."),
         (["crawl", "retail", "-a", "job=x", "-a", "targets=TARGETS"], "a job has its own targets"),
         (["crawl", "retail", "-a", "job=x", "-a", "exhaustive=true"], "remove exhaustive=, or remove job="),
@@ -209,24 +208,6 @@ def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Com
     assert "is cancelled: use --fresh" in run.stderr
     assert commands.run("jobs", "rm", "mine").returncode == 0
     assert commands.run("jobs", "list", "--json").stdout == ""
-
-
-def test_parts_are_written_once_while_the_job_runs(commands: Commands) -> None:
-    first, rest = searches(25)[:17], searches(25)[17:]
-    parts = commands.folder / "part-%(part)02d.jsonl"
-    before: dict[str, bytes] = {}
-    for rows, expected in ((first, [10, 7]), (rest, [10, 7, 8])):
-        commands.run("jobs", "push", "parts", write(commands.folder / f"{len(rows)}.jsonl", rows))
-        assert commands.run("work", "--drain").returncode == 0
-        for _ in range(2):
-            run = commands.run("jobs", "export", "parts", "-O", parts, "--part", 10)
-            assert run.returncode == 0, run.stderr
-        found = {each.name: each.read_bytes() for each in sorted(commands.folder.glob("part-*"))}
-        assert [len(text.splitlines()) for text in found.values()] == expected
-        assert found | before == found, "no part differs from its first version"
-        before = found
-    ids = [line["id"] for line in lines(*sorted(commands.folder.glob("part-*")))]
-    assert sorted(ids) == sorted(row["id"] for row in [*first, *rest])
 
 
 def test_a_job_of_the_sandbox_never_continues_as_a_real_one(commands: Commands) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 
 import pytest
 
-from crawler.jobs.export import Cursor, Line, by_seq, in_order, next_part, uploaded
+from crawler.jobs.export import Cursor, Line, by_seq, in_order
 from crawler.jobs.job import Finished, InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
@@ -75,48 +74,6 @@ async def test_a_target_without_new_data_has_no_record(jobs: Jobs) -> None:
     await Process(jobs, lambda claim: Finished(claim, "done", "OK", {"warnings": []})).run(job)
     assert [(line.state, line.record) for line in await outcomes(jobs, job)] == [("done", None)] * 2
     assert await jobs.check(job) == []
-
-
-async def test_a_part_that_is_uploaded_again_has_the_same_lines(jobs: Jobs, location: str) -> None:
-    """Uploads fail, and processes are killed before they have stored that an upload succeeded."""
-    job = await new_job(jobs, 200)
-    chance = random.Random(1)  # noqa: S311  # no secret
-    other = Jobs(location)
-    worker = Process(other, lambda claim: done(claim, followups=1))
-    working = asyncio.create_task(worker.run(job))
-    files: dict[int, list[bytes]] = {}
-    async with asyncio.timeout(60):
-        while True:
-            part = await next_part(jobs, job.id, "s3://bucket/%(part)d.jsonl", size=30)
-            if part is None:
-                if working.done():
-                    break
-                await asyncio.sleep(0.01)
-                continue
-            page = await by_seq(jobs, Cursor(job.id, part.after), until=part.until)
-            keys = [line.key for line in page]
-            assert files.setdefault(part.number, keys) == keys
-            if chance.random() < 0.5:
-                await uploaded(jobs, job.id, "s3://bucket/%(part)d.jsonl", part)
-    await working
-    part = await next_part(jobs, job.id, "s3://bucket/%(part)d.jsonl", size=30)
-    assert part is None
-    assert [len(files[number]) for number in range(len(files))] == [30] * 13 + [10]
-    assert len({key for keys in files.values() for key in keys}) == 400
-    await other.close()
-
-
-async def test_exports_to_two_places_have_parts_of_their_own(jobs: Jobs) -> None:
-    job = await new_job(jobs, 10)
-    await Process(jobs).run(job)
-    parts = [await next_part(jobs, job.id, place, size=6) for place in ("a", "b")]
-    assert parts[0] == parts[1]
-    assert parts[0] is not None
-    await uploaded(jobs, job.id, "a", parts[0])
-    last = await next_part(jobs, job.id, "a", size=6)
-    assert last is not None
-    assert (last.number, last.after, last.until) == (1, 6, 10)
-    assert await next_part(jobs, job.id, "b", size=6) == parts[0]
 
 
 async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, location: str) -> None:

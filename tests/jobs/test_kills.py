@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import subprocess
 import tempfile
 import threading
 import time
@@ -80,37 +81,47 @@ def drained(worker: forks.Popen) -> Iterator[list[str]]:
 
 @FAST_ON_SQLITE
 @LENGTHS
-def test_parts_in_a_failing_bucket_are_the_truth(
+def test_new_records_in_a_failing_bucket_are_the_truth(
     tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int
 ) -> None:
-    """``export --part --follow`` is killed while the job runs. Uploads fail, some of them after the file was stored."""
+    """``export --after`` is killed while the job runs. Uploads fail, some of them after the file was stored.
+
+    A repeated export from the same cursor writes the same file again, with all lines of its former versions.
+    """
     commands = in_shop(tmp_path, location, shop, 0.1)
-    assert commands.run("jobs", "push", "parts", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
-    parts = f"bucket://{tmp_path}/bucket/part-%(part)03d.jsonl.gz"
-    command = commands.command("jobs", "export", "parts", "-O", parts, "--part", 7, "--follow")
+    assert commands.run("jobs", "push", "new", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
     chance = random.Random(kills)  # noqa: S311  # no secret
     ends: Counter[int] = Counter()
+    cursor, is_complete = "0", False
     worker = commands.start("work", "--drain")
     with drained(worker):
-        while not ends[0]:
+        while not is_complete:
             killed = ends[-9] < kills
+            ended = worker.poll() is not None
             environment = {**os.environ, bucket.FAIL: "0.05" if killed else "0.3"}
-            with forks.Popen(command, text=True, cwd=ROOT, env=environment, before=bucket.IMPORT) as export:
+            place = f"bucket://{tmp_path}/bucket/after-{cursor}.jsonl.gz"
+            command = commands.command("jobs", "export", "new", "-O", place, "--after", cursor)
+            pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "cwd": ROOT, "env": environment}
+            with forks.Popen(command, **pipes, before=bucket.IMPORT) as export:
                 if killed:
-                    time.sleep(0.6 + 0.9 * chance.random())
+                    time.sleep(0.3 + 0.9 * chance.random())
                     export.kill()
-                ends[export.wait(timeout=120)] += 1
+                printed = export.communicate(timeout=120)[0].strip()
+            ends[export.returncode] += 1
+            if export.returncode == 0:
+                is_complete, cursor = ended and cursor == printed, printed
             assert ends.keys() <= {0, 1, -9}
     assert worker.returncode == 0
-    assert ends[-9] == kills, "each kill was while the job ran, or before all parts were written"
+    assert ends[-9] == kills
 
     folder = tmp_path / "bucket"
-    found = sorted(folder.glob("part-*.gz"))
-    assert [each.name for each in found] == [f"part-{number:03}.jsonl.gz" for number in range(len(found))]
-    for part in found:
-        versions = {each.read_bytes() for each in (folder / bucket.VERSIONS).glob(f"{part.name}.*[0-9]")}
-        assert versions == {part.read_bytes()}, "no part differs from its first version"
-    assert_complete(commands, "parts", targets)
-    exported = [line for part in found for line in map(json.loads, gzip.decompress(part.read_bytes()).splitlines())]
+    exported: list[Any] = []
+    for file in sorted(folder.glob("after-*.gz")):
+        last = gzip.decompress(file.read_bytes()).splitlines()
+        for version in (folder / bucket.VERSIONS).glob(f"{file.name}.*[0-9]"):
+            former = gzip.decompress(version.read_bytes()).splitlines()
+            assert former == last[: len(former)], "a file that is written again has its former lines"
+        exported += map(json.loads, last)
+    assert_complete(commands, "new", targets)
     whole = lines(tmp_path / "all.jsonl")
     assert sorted(exported, key=lambda line: str(line["id"])) == sorted(whole, key=lambda line: str(line["id"]))
