@@ -64,7 +64,7 @@ def _texts(user: User) -> dict[str, Any]:
         "name": html.escape(user.name),
         "about": html.escape(user.about, quote=False),
         "kind": user.kind or ABSENT,
-        "bio": {"description": {}, **urls},
+        "bio": {"description": {"urls": []}, **urls},
     }
 
 

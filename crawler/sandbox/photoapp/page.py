@@ -28,6 +28,10 @@ POST_QUERY = "PolarisLoggedOutDesktopWWWPostRootContentQuery"
 PUBLIC = "https://www.instagram.com"
 ROUTE_BLOCK = 12
 """The position of the block with the route among the blocks that every page has. The results of queries follow it."""
+POST_BLOCKS = {*range(20, 27), 39}
+"""The positions of the blocks that only pages of posts have: about rendering on the server, and scripts to load."""
+SCRIPT_IDS = {0: ' id="envjson"', 1: ' id="__eqmc"', 39: ' id="deferred-scripts"'}
+"""The ids of scripts, by the position of their blocks among the blocks that every page has."""
 
 fill, render = Skeletons(__file__), Fragments(__file__)
 
@@ -45,11 +49,11 @@ def document(route: str, blocks: Sequence[bytes], *, light: bool, post: Post | N
     attributes = ' data-content-len="4711"' if post is None or int(post.pk) % 2 else ""
     preloaders = [fill("post preloader", post=post, adapter=_adapter(POST_QUERY), query=POST_QUERY)] if post else []
     bootstrap = fill("bootstrap", route=_route(route, post), preloaders=preloaders if blocks else None)["blocks"]
-    constant = [orjson.dumps(each) for each in bootstrap]
-    constant[ROUTE_BLOCK + 1 : ROUTE_BLOCK + 1] = blocks
-    scripts = b"".join(_script(block, attributes) for block in constant)
+    kept = [(n, each) for n, each in enumerate(bootstrap) if route == POST_ROUTE or n not in POST_BLOCKS]
+    scripts = [_script(orjson.dumps(each), SCRIPT_IDS.get(n, attributes)) for n, each in kept]
+    scripts[ROUTE_BLOCK + 1 : ROUTE_BLOCK + 1] = [_script(each, attributes) for each in blocks]
     weight = b"" if light else _styles() + b"".join(_script(each, attributes) for each in _bootstrap())
-    return render("head", meta=preview(post) if post else "").encode() + weight + scripts + _END
+    return render("head", meta=preview(post) if post else "").encode() + weight + b"".join(scripts) + _END
 
 
 def _route(name: str, post: Post | None) -> dict[str, Any]:
@@ -80,11 +84,15 @@ def preview(post: Post) -> str:
     return render("preview", post=post, likes=likes, quoted=quoted, picture=picture)
 
 
-def prefetched(query: str, data: dict[str, Any]) -> bytes:
+def prefetched(query: str, data: dict[str, Any], **extensions: Any) -> bytes:
     """Build a page's data block: the response to the page's first query, nested in script calls."""
-    return orjson.dumps(
-        fill("prefetched", adapter=_adapter(query), result={"data": data, "extensions": {"is_final": True}})
-    )
+    result = {"data": data, "extensions": {**extensions, "is_final": True}}
+    return orjson.dumps(fill("prefetched", adapter=_adapter(query), result=result))
+
+
+def further_results() -> list[bytes]:
+    """Build the results of the other queries of a page: dialog, ruling, related posts and comments."""
+    return [orjson.dumps(each) for each in fill("further results")["blocks"]]
 
 
 def plain(title: str) -> bytes:

@@ -136,7 +136,8 @@ class Site:
             return photoapp_embed.page(context)
         if request.headers and request.headers.get("sec-fetch-mode") != "navigate":  # not a browser's navigation
             return self.document(post)
-        return self.document(post, self.block(post))
+        further = photoapp_page.further_results() if post.layout == "item" else []
+        return self.document(post, self.block(post), *further)
 
     def document(self, post: Post, *blocks: bytes) -> bytes:
         """Render a post's page with data blocks."""
@@ -145,7 +146,8 @@ class Site:
     def block(self, post: Post) -> bytes:
         """Build the data block of a post's page."""
         if post.layout == "item":
-            return photoapp_page.prefetched("PolarisPostRootQuery", self.data(post, "item"))
+            video = photoapp_page.fill("extensions") if post.is_video else {}
+            return photoapp_page.prefetched("PolarisPostRootQuery", self.data(post, "item"), **video)
         return photoapp_page.prefetched(photoapp_page.POST_QUERY, self.data(post, "page"))
 
     def data(self, post: Post, form: str) -> dict[str, Any]:
