@@ -17,12 +17,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import sqlalchemy as sa
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.clock import STORE_TIME
+from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.databases import Connection, PostgreSqlDatabase, SqliteDatabase
-from crawler.jobs.tables import SCHEMA
+from crawler.jobs.tables import SCHEMA, insert_into, writes
 
 if TYPE_CHECKING:
     from crawler.jobs.databases import Database
@@ -41,6 +42,11 @@ PATIENT_SECONDS = 0.2
 """Seconds between two tries of ``transact_patiently()``."""
 CONFLICT_TRIES = 5
 """Maximum number of tries of a transaction. A deadlock or serialisation failure in the last try counts as an outage."""
+
+WRITE_SECONDS = 86_400.0
+"""Seconds for which the id of a write is kept: longer than its caller repeats it."""
+ADD_WRITE = insert_into(writes)
+DROP_WRITES = writes.delete().where(writes.c.stored < sa.bindparam("before"))
 
 T = TypeVar("T")
 Session: TypeAlias = Connection
@@ -128,6 +134,25 @@ class Store:
             job.abandoned = True
             raise _unavailable() from None
         return outcome
+
+    async def write_once(self, work: Callable[[Session], object], write_id: str) -> None:
+        """Run ``work`` in a transaction, unless a transaction with the same id is already committed.
+
+        For work that must not be done twice, such as adding numbers to stored ones. The response to a commit may be
+        lost, so a transaction may be committed although this method raises: repeat it with the same id.
+
+        Raises:
+            StoreUnavailable: the database is unavailable.
+            StoreRefused: the database rejects the values.
+        """
+
+        def once(session: Session) -> None:
+            now = store_time()
+            if session.run(ADD_WRITE, id=write_id, stored=now):
+                work(session)
+                session.run(DROP_WRITES, before=now - WRITE_SECONDS)
+
+        await self.transact(once)
 
     async def transact_patiently(self, work: Callable[[Session], T]) -> T:
         """Run ``work`` in a transaction, and repeat it for a time while the database is unavailable.

@@ -132,6 +132,12 @@ outbox = sa.Table(  # the events that are to be sent to the webhooks of clients:
     sa.Column("due", sa.Double, nullable=False),  # the time of the next try
     sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
 )
+writes = sa.Table(  # the ids of writes that may be repeated: see ``Store.write_once``
+    "writes",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("stored", sa.Double, nullable=False),
+)
 T, J = targets.c, jobs.c
 
 
@@ -146,6 +152,7 @@ _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
 # Targets are claimed in the order in which they are stored, so that few pages change.
 _index("targets_waiting", T.platform, T.job, T.row, T.key, where=WAITING)
 _index("outbox_due", outbox.c.due)
+_index("writes_stored", writes.c.stored)
 _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
@@ -179,7 +186,10 @@ def _create(connection: sa.Connection) -> None:
 
 
 def _to_version_2(connection: sa.Connection) -> None:
-    """Drop asynchronous calls, reservations of quotas, the states of processes, and webhooks that clients have set."""
+    """Drop asynchronous calls, reservations of quotas, the states of processes, and webhooks that clients have set.
+
+    Add the events of webhooks, and the ids of writes.
+    """
     calls = "IN (SELECT id FROM jobs WHERE kind = 'calls')"
     for table in ("records", "targets", "tallies"):
         connection.execute(sa.text(f"DELETE FROM {table} WHERE job {calls}"))  # noqa: S608  # constants
@@ -190,7 +200,8 @@ def _to_version_2(connection: sa.Connection) -> None:
     states = ("processes", "outcomes", "unread", "successes")
     for table in ("idempotency", "quotas", "reservations", *states, "webhooks", "deliveries"):
         connection.execute(sa.text(f"DROP TABLE {table}"))
-    outbox.create(connection)
+    for added in (outbox, writes):
+        added.create(connection)
 
 
 def _to_version_3(connection: sa.Connection) -> None:

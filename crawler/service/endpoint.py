@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -117,8 +118,14 @@ class Endpoint:
         await asyncio.gather(*self._upkeep, return_exceptions=True)
 
     async def _store_usage(self) -> None:
-        await self.parts.usage.flush(LAST_FLUSH_SECONDS)
-        if pending := self.parts.usage.pending():
+        counts = self.parts.usage
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_FLUSH_SECONDS):
+                await counts.flush()
+                while counts.pending():
+                    await asyncio.sleep(usage.FLUSH_SECONDS)
+                    await counts.flush()
+        if pending := counts.pending():
             logger.error("usage_lost", calls=pending)
 
     async def _store_counts(self) -> None:

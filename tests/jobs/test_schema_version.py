@@ -83,6 +83,7 @@ TO_VERSION_1 = (
         for name in ("idempotency", "quotas", "reservations", "processes", "outcomes", "unread", "successes")
     ),
     "DROP TABLE outbox",
+    "DROP TABLE writes",
     "CREATE TABLE webhooks (x INTEGER)",
     "CREATE TABLE deliveries (x INTEGER)",
     "UPDATE jobs SET kind = 'calls' WHERE name = 'calls'",

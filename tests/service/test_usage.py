@@ -29,6 +29,7 @@ from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
 from crawler.service.periodic import repeat
 from tests import forks
+from tests.jobs.lossy_postgresql import lossy
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
@@ -294,6 +295,33 @@ async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
         await counts.flush()
     report = await counts.report(Holder(client, "k"))
     assert (report["calls"], report["billable"]) == (3, 3)
+    await store.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_lost_responses_to_commits_count_no_call_twice(postgresql_store: str, seed: int) -> None:
+    async with lossy(postgresql_store, seed) as (url, proxy):
+        store = Store(url)
+        counts = Usage(store)
+        for _ in range(100):
+            counts.count("one", "a", "OK", billable=True)
+            await counts.flush()
+        while counts.pending():
+            await counts.flush()
+        await store.close()
+    assert proxy.lost >= 5
+    store = Store(postgresql_store)
+    report = await Usage(store).report(Holder("one", "k"))
+    assert (report["calls"], report["billable"]) == (100, 100)
+    await store.close()
+
+
+async def test_a_write_with_the_same_id_is_done_once(location: str) -> None:
+    store = Store(location)
+    done: list[int] = []
+    for number, write_id in enumerate(("a", "a", "b")):
+        await store.write_once(partial(lambda n, _: done.append(n), number), write_id)
+    assert done == [0, 2]
     await store.close()
 
 

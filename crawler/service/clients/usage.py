@@ -7,6 +7,7 @@ than one second.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,8 +51,9 @@ class Usage:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._pending: defaultdict[Key, Count] = defaultdict(_no_calls)
-        self._writing: dict[Key, Count] = {}
-        """The counts that the current transaction stores."""
+        self._batch: dict[Key, Count] = {}
+        """The counts that are being stored, or may be stored already, because the end of their write is unknown."""
+        self._batch_id = ""
         self._write: asyncio.Task[None] | None = None
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
@@ -64,27 +66,32 @@ class Usage:
     async def flush(self, seconds: float | None = None) -> None:
         """Store the counts. If the store is unavailable, they stay in memory for the next flush.
 
-        ``seconds``: how long to wait. None: until they are stored. A transaction that takes longer continues, because
-        its end must be known: counts that were stored must not be stored again.
+        ``seconds``: how long to wait. None: until the transaction ends. A transaction that takes longer continues.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 if self._write is not None:
                     await asyncio.shield(self._write)
-                if self._pending and self._write is None:
+                if (self._pending or self._batch) and self._write is None:
                     self._write = asyncio.create_task(self._store_pending())
                     await asyncio.shield(self._write)
 
     async def _store_pending(self) -> None:
-        writing, self._pending = self._pending, defaultdict(_no_calls)
-        self._writing = writing
         try:
-            await self.store.transact(lambda session: add(session, writing))
-        except StoreUnavailable:  # the store logs the outage
-            for key, count in writing.items():
-                self._pending[key] = [sum(pair) for pair in zip(self._pending[key], count, strict=True)]
+            if self._batch:
+                await self._store_batch()
+            if self._pending:
+                self._batch, self._pending = self._pending, defaultdict(_no_calls)
+                self._batch_id = secrets.token_hex(16)
+                await self._store_batch()
+        except StoreUnavailable:  # the store logs the outage, and the next flush repeats the write with the same id
+            pass
         finally:
-            self._writing, self._write = {}, None
+            self._write = None
+
+    async def _store_batch(self) -> None:
+        await self.store.write_once(lambda session: add(session, self._batch), self._batch_id)
+        self._batch = {}
 
     async def report(self, holder: Holder, since: date | None = None, until: date | None = None) -> dict[str, Any]:
         """Return a client's usage from the day ``since`` to the day ``until``, by default of the last 31 days.
@@ -106,7 +113,7 @@ class Usage:
 
     def pending(self, client: str | None = None) -> int:
         """Return the number of calls, of one or of all clients, whose counts this process has not stored yet."""
-        counts = [*self._pending.items(), *self._writing.items()]
+        counts = [*self._pending.items(), *self._batch.items()]
         return sum(count[0] for key, count in counts if client in {None, key[0]})
 
 
@@ -126,10 +133,10 @@ def _day(number: int) -> str:
 
 
 def add(session: Session, counts: Mapping[Key, Count]) -> None:
-    """Add counts of completed calls to the stored ones. Each call is counted once.
+    """Add counts of completed calls to the stored ones.
 
-    Calls are added up in memory for less than a second. Targets of jobs are counted when their outcomes are stored, in
-    the same transaction.
+    The caller counts each call once: calls by ``Store.write_once``, targets of jobs in the transaction that stores
+    their outcomes.
     """
     names = ("client", "scraper", "day", "code", *COUNTED)
     # All processes update the rows in the same order, which prevents deadlocks.
