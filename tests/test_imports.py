@@ -31,6 +31,7 @@ LAYERS = {
     "jobs.source": 5,
     "jobs.intake": 4,
     "jobs.extension": 6,
+    "jobs.crawls": 5,
     "downloads.facts": 1,  # imports nothing
     "jobs.shared_facts": 4,
     "jobs.arguments": 10,

@@ -19,6 +19,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands.crawl import replace_log, with_values
 from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.options import add_values, named_values
+from crawler.commands.work import crawl_jobs
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.errors import StoreUnavailable
@@ -26,9 +27,7 @@ from crawler.jobs.arguments import problem_of, problems_of
 from crawler.jobs.location import open_jobs
 from crawler.jobs.options import JobOptions, LimitedOptions
 from crawler.outputs.formats import PLACES
-from crawler.platforms import platforms
 from crawler.registry import spiders
-from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 
@@ -85,12 +84,9 @@ class Command(CheckedCommand):
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
             layout, options = layout_of(opts), job_options(self.settings, opts.arguments)
             files = [_stdin(stack) if each == STDIN else each for each in args]
-            job, needed = run_async(self._prepare(files, options, opts, layout))
-            if needed:
-                for platform in needed:
-                    self.crawler_process.crawl(platform, job=job.name)
-                tune_garbage_collector(collect=False)
-                self.crawler_process.start()
+            job = run_async(self._prepare(files, options, opts, layout))
+            if job.state == "open":
+                crawl_jobs(self, lambda each: each.id == job.id, drain=True, rests=())
             elif job.state == "done":
                 ended = datetime.fromtimestamp(job.ended or 0, UTC)
                 say(f"The job {job.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
@@ -114,8 +110,8 @@ class Command(CheckedCommand):
 
     async def _prepare(
         self, files: list[str], options: JobOptions, opts: argparse.Namespace, layout: Layout | None
-    ) -> tuple[Job, list[str]]:
-        """Return the job, loaded and open, and the platforms with unfinished targets."""
+    ) -> Job:
+        """Return the job, loaded and open."""
         from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         sources = file_sources(files, opts.scraper, opts.encoding, sliced=options.exhaustive)
@@ -132,8 +128,7 @@ class Command(CheckedCommand):
             await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
-            job = await opened(jobs, job, options)
-            return job, [each for each in platforms() if await jobs.has_unfinished(job.id, each)]
+            return await opened(jobs, job, options)
 
 
 @contextmanager

@@ -5,30 +5,33 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import AsyncCrawlerProcess
+from twisted.internet.error import ReactorNotRunning
 
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.errors import StoreUnavailable
 from crawler.jobs.location import open_jobs
-from crawler.platforms import platforms
 from crawler.runtime.garbage_collection import tune_garbage_collector
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
-    from crawler.jobs.lifecycle import Jobs
 
-POLL_SECONDS = 1.0
-"""Interval in seconds at which a platform without work looks for new jobs in the store."""
+END_SECONDS = 30.0
+"""Seconds after ``CLOSE_GRACE`` in which crawls must store their outcomes after a signal. Then the process ends."""
 
 
 class Command(CheckedCommand):
     """Collect the targets of all open jobs of STORE, together with other workers.
 
-    Exit codes: 0 after SIGTERM or Ctrl-C, or with --drain when no target is left, 1 if a crawl failed, 2 for wrong use.
+    A worker in the sandbox takes only jobs of the sandbox, and other workers take only other jobs. A job whose crawls
+    fail three times with the same error is given up by this worker.
+
+    Exit codes: 0 after SIGTERM or Ctrl-C, or with --drain when no target is left, 1 if a job was given up, 2 for wrong
+    use.
     """
 
     requires_crawler_process = True
@@ -38,74 +41,61 @@ class Command(CheckedCommand):
         parser.add_argument("--drain", action="store_true", help="end when no open job has targets left")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs the reactor when it makes the process
-
-        assert isinstance(self.crawler_process, AsyncCrawlerProcess)  # the class for the asyncio reactor
-        self.process = self.crawler_process
         install(self.settings)
-        self.drain: bool = opts.drain
-        self.stopping: asyncio.Task[None] | None = None
-        jobs = open_jobs(self.settings)
-        tune_garbage_collector(collect=False)
-
-        async def work() -> None:
-            try:
-                await asyncio.gather(*(self._work(jobs, platform) for platform in platforms()))
-            finally:
-                await jobs.close()
-                reactor.stop()
-
-        def begin() -> None:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, self._end)
-            self.task = asyncio.get_running_loop().create_task(work())
-
-        reactor.callLater(0, begin)
-        self.process.start(stop_after_crawl=False, install_signal_handlers=False)
-
-    def _end(self) -> None:
-        """End the crawls. Each crawl stores the outcomes of its targets, and releases targets without an outcome."""
-        if self.stopping is None:
-            self.stopping = asyncio.get_running_loop().create_task(self.process.stop())
-
-    async def _work(self, jobs: Jobs, platform: str) -> None:
-        from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
-
-        while self.stopping is None:
-            job = None
-            with suppress(StoreUnavailable):
-                job, others = await self._next(jobs, platform)
-                if job is None and self.drain and not others:
-                    return
-            if job is None:
-                await asyncio.sleep(POLL_SECONDS)
-                continue
-            crawler = self.process.create_crawler(platform)
-            if job.owner:  # a client's job of the endpoint
-                crawler.settings.setdict(account_settings(job.owner), priority="cmdline")
-            # A spider's constructor or an extension may raise any exception. Scrapy logs it, and the other platforms
-            # continue. The stats then have no finish reason.
-            with suppress(Exception):
-                await self.process.crawl(crawler, job=job.name)
-            assert crawler.stats is not None
-            reason = crawler.stats.get_value("finish_reason")
-            if reason != "finished" and self.stopping is None:
-                self.fail(f"{platform}: the crawl of the job {job.name} ended: {reason}")
-                await asyncio.sleep(POLL_SECONDS)
-
-    async def _next(self, jobs: Jobs, platform: str) -> tuple[Job | None, bool]:
-        """Return the first open job with unfinished targets of a platform, and whether a job of any platform is open.
-
-        Jobs with waiting targets have priority. A worker in the sandbox takes only jobs of the sandbox, and other
-        workers take only other jobs.
-        """
-        from crawler.jobs.queue import first_waiting, open_jobs_of  # noqa: PLC0415  # imports SQLAlchemy: 0.1 s
-
         sandbox = self.settings.getbool("SANDBOX")
-        found = await open_jobs_of(jobs, platform, lambda job: job.options.sandbox == sandbox)
-        if job := await first_waiting(jobs, found, platform):
-            return job, True
-        for job in found:  # other workers have its last targets, but may exit
-            if await jobs.has_unfinished(job.id, platform):
-                return job, True
-        return None, bool(found)
+        crawl_jobs(self, lambda job: job.options.sandbox == sandbox, drain=opts.drain)
+
+
+def crawl_jobs(command: CheckedCommand, is_wanted: Callable[[Job], bool], **how: Any) -> None:
+    """Run the reactor, and crawl jobs in it until all are done (``drain``), or until SIGTERM or Ctrl-C.
+
+    Print each job that was given up, and set the command's exit code. A second signal ends the process without waiting
+    for the crawls. Without it, the process ends at most ``CLOSE_GRACE`` + ``END_SECONDS`` seconds after the first one.
+    ``how``: as for ``JobCrawls``.
+    """
+    from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs the reactor when it makes the process
+
+    from crawler.jobs.crawls import JobCrawls  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy, too
+
+    process, jobs = command.crawler_process, open_jobs(command.settings)
+    assert isinstance(process, AsyncCrawlerProcess)  # the class for the asyncio reactor
+    crawls = JobCrawls(jobs, process, is_wanted, account_settings, **how)
+    seconds = command.settings.getfloat("CLOSE_GRACE") + END_SECONDS
+    tasks: list[asyncio.Task[None]] = []
+
+    def stop_reactor() -> None:
+        with suppress(ReactorNotRunning):  # it stops already
+            reactor.stop()
+
+    async def work() -> None:
+        try:
+            await crawls.run()
+        finally:
+            await jobs.close()
+            stop_reactor()
+
+    def end() -> None:
+        if len(tasks) > 1:
+            stop_reactor()
+        else:
+            tasks.append(asyncio.get_running_loop().create_task(crawls.stop()))
+            reactor.callLater(seconds, late)
+
+    def late() -> None:
+        command.fail(f"The crawls have not ended within {seconds:g} s: other workers take their targets over.")
+        stop_reactor()
+
+    def begin() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
+        tasks.append(loop.create_task(work()))
+
+    reactor.callLater(0, begin)
+    tune_garbage_collector(collect=False)
+    process.start(stop_after_crawl=False, install_signal_handlers=False)
+    if tasks[0].done():
+        tasks[0].result()
+    for sentence in crawls.given_up:
+        command.fail(sentence)

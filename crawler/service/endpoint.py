@@ -65,6 +65,7 @@ class Endpoint:
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, parts.store, parts.usage)
         self._upkeep: list[asyncio.Task[None]] = []
+        self._listings: asyncio.Future[None]
 
     def _site(self, api: Api, connections: int, addresses: Addresses) -> EdgeSite:
         uploads = Uploads(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), api.admit)
@@ -75,7 +76,7 @@ class Endpoint:
         prepare_documents(self.parts.service_url)
         self.parts.crawlers.open()
         self.parts.runs.open()
-        self.parts.listings.open()
+        self._listings = asyncio.ensure_future(self.parts.listings.run())
         tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.job_routes.keep_days)
         send_events = self.parts.webhooks.send_due
         periodic: tuple[Periodic, ...] = (
@@ -93,15 +94,15 @@ class Endpoint:
         would not log the exception.
         """
         parts = self.parts
-        for each in (parts.runs, parts.listings):
-            each.stop()
+        parts.runs.stop()
+        stopping = asyncio.ensure_future(parts.listings.stop())
         steps: tuple[Callable[[], Awaitable[object]], ...] = (
             parts.crawlers.drain,
             self.api.finish,
             self.internal_api.finish,
             self._end_upkeep,
             parts.job_routes.close,
-            parts.listings.close,
+            lambda: asyncio.gather(stopping, self._listings),
             parts.runs.close,
             parts.webhooks.close,
             self._store_usage,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from scrapy.crawler import AsyncCrawlerRunner
+
 from crawler.downloads.shared_state import SharedState, platform_facts
+from crawler.jobs.crawls import JobCrawls
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.service import metrics
-from crawler.service.calls.open_crawlers import OpenCrawlers
+from crawler.service.calls.open_crawlers import OVERLAY, OpenCrawlers
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.job_routes import JobRoutes
-from crawler.service.jobs.listings import Listings
+from crawler.service.jobs.billing import account_settings
 from crawler.service.jobs.runs import Runs
 from crawler.service.webhooks import Webhooks
 
@@ -23,8 +27,25 @@ if TYPE_CHECKING:
 
     from scrapy.settings import Settings
 
+    from crawler.jobs.job import Job
     from crawler.service.clients.keys import Keys
     from crawler.service.http.static import StaticContent
+
+
+def listings(jobs: Jobs, settings: Settings, shared: SharedState) -> JobCrawls:
+    """Return the loop for clients' jobs with spider arguments (``max_pages``, ``exhaustive``, ``since``).
+
+    The spiders of such jobs keep state between the pages of a listing, so each job has a crawl of its own. The
+    downloads of synchronous calls have priority over those of these crawls.
+    """
+    sandbox, crawl = settings.getbool("SANDBOX"), settings.copy()
+    crawl.setdict(OVERLAY, priority="cmdline")
+
+    def is_wanted(job: Job) -> bool:
+        return bool(job.owner) and job.whole_roots and job.options.sandbox == sandbox
+
+    account_of, arguments = partial(account_settings, waits=False), {"shared": shared}
+    return JobCrawls(jobs, AsyncCrawlerRunner(crawl), is_wanted, account_of, arguments, waits=False)
 
 
 class Parts:
@@ -50,6 +71,6 @@ class Parts:
         jobs = Jobs(store_location(self.settings))
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, lease, exits)
-        self.listings = Listings(jobs, self.settings, self.shared)
+        self.listings = listings(jobs, self.settings, self.shared)
         self.job_routes = JobRoutes(jobs, self.runs, self.store, self.settings)
         self.webhooks = Webhooks(self.store, keys)

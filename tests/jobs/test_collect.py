@@ -55,10 +55,9 @@ class Commands:
         given: dict[str, Any] = {"check": False, "capture_output": True, "text": True, "cwd": ROOT, "timeout": 120}
         return forks.run(self.command(*arguments), **given, **options)
 
-    def start(self, *arguments: object) -> forks.Popen:
-        return forks.Popen(
-            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-        )
+    def start(self, *arguments: object, before: str = "") -> forks.Popen:
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return forks.Popen(self.command(*arguments), text=True, cwd=ROOT, before=before, **pipes)
 
     def show(self, job: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.run("jobs", "show", job, "--json").stdout)
@@ -352,6 +351,77 @@ def test_a_worker_releases_its_targets_on_sigterm(tmp_path: Path, shop: dict[str
     with sqlite3.connect(store) as database:
         assert database.execute("SELECT max(exits) FROM targets").fetchone() == (0,)
     database.close()
+
+
+STOPPED_WHILE_A_CRAWL_OPENS = """
+import os, signal
+from scrapy import signals
+from scrapy.crawler import AsyncCrawlerRunner
+crawl = AsyncCrawlerRunner.crawl
+def stop_first(self, crawler, **arguments):
+    stop = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    crawler.signals.connect(stop, signals.spider_opened, weak=False)
+    return crawl(self, crawler, **arguments)
+AsyncCrawlerRunner.crawl = stop_first
+"""
+NEVER_CLOSES = """
+import asyncio
+import crawler.commands.work as work
+from crawler.jobs.source import JobSource
+work.END_SECONDS = 0.5
+async def close(self):
+    await asyncio.Event().wait()
+JobSource.close = close
+"""
+SPIDER_FAILS = """
+from crawler.spiders.microblog import MicroblogSpider
+def fail(self, *args, **kwargs):
+    raise ZeroDivisionError("a permanent error")
+MicroblogSpider.__init__ = fail
+"""
+
+
+def test_a_worker_ends_although_a_crawl_opens_at_that_moment(tmp_path: Path, shop: dict[str, Any]) -> None:
+    commands = in_shop(tmp_path, str(tmp_path / "jobs.sqlite3"), shop, 0.5)
+    commands.run("jobs", "push", "opening", write(tmp_path / "targets.jsonl", searches(40)))
+    worker = commands.start("work", before=STOPPED_WHILE_A_CRAWL_OPENS)
+    _, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    counts = commands.show("opening")["targets"]
+    assert (counts["running"], counts["waiting"] > 30) == (0, True)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_worker_ends_although_its_crawl_never_closes(tmp_path: Path, shop: dict[str, Any], signals: int) -> None:
+    """The process ends within its bound. A second signal ends it at once."""
+    commands = in_shop(tmp_path, str(tmp_path / "jobs.sqlite3"), shop, 0.2)
+    commands.settings["CLOSE_GRACE"] = 0.1
+    commands.run("jobs", "push", "hangs", write(tmp_path / "targets.jsonl", searches(40)))
+    bound = NEVER_CLOSES if signals == 1 else NEVER_CLOSES.replace("0.5", "600")
+    worker = commands.start("work", before=bound)
+    wait_until_done(commands, "hangs", 2)
+    for _ in range(signals):
+        worker.terminate()
+        time.sleep(0.5)
+    _, errors = worker.communicate(timeout=60)
+    message = "The crawls have not ended within 0.6 s: other workers take their targets over."
+    assert (worker.returncode, message in errors) == ((1, True) if signals == 1 else (0, False)), errors
+
+
+def test_a_worker_gives_up_a_job_whose_crawls_fail_with_the_same_error(commands: Commands) -> None:
+    """The other jobs are collected. ``collect`` gives up after the first failure."""
+    bad = write(commands.folder / "bad.jsonl", [{"scraper": "microblog-profile", "username": "quiet_harbor"}])
+    for name, targets in (("bad", bad), ("good", write(commands.folder / "good.jsonl", searches(2)))):
+        commands.run("jobs", "push", name, targets)
+    run = commands.run("work", "--drain", before=SPIDER_FAILS)
+    assert run.returncode == 1
+    sentence = "microblog: the crawl of the job bad ended{} ZeroDivisionError: a permanent error"
+    assert run.stderr.endswith(f"{sentence.format(' 3 times with the same error:')}\n")
+    assert [commands.show(name)["state"] for name in ("bad", "good")] == ["open", "done"]
+    run = commands.run("collect", bad, "--job", "bad", before=SPIDER_FAILS)
+    assert run.returncode == 1
+    assert sentence.format(":") in run.stderr
+    assert run.stderr.count("event=job_crawl_failed") == 1
 
 
 def test_an_interrupted_command_writes_what_there_is(tmp_path: Path, shop: dict[str, Any]) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import orjson
 import pytest
-from scrapy.settings import Settings
 
-from crawler.commands import work
 from crawler.jobs import leases
 from crawler.jobs import statements as sql
+from crawler.jobs.crawls import JobCrawls
 from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs, Rules, UnfinishedRunError
@@ -390,18 +389,18 @@ async def test_at_12_owners_have_fair_shares(jobs: Jobs) -> None:
 
 
 async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targets(jobs: Jobs) -> None:
-    command = work.Command()
-    command.settings = Settings({"SANDBOX": False})
+    runner: Any = None  # nothing is crawled
+    crawls = JobCrawls(jobs, runner, lambda _: True, lambda _: {})
     for owner, name in (("busy", "a"), ("busy", "b"), ("new", "c")):
         await new_job(jobs, 3, name, owner)
-    first, _ = await command._next(jobs, "retail")
+    first, _ = await crawls._next("retail")
     assert first is not None
     assert first.name == "a", "in the order of their creation"
     await Process(jobs, lambda _: None, {"job": first.id}).claim(1)
-    second, _ = await command._next(jobs, "retail")
+    second, _ = await crawls._next("retail")
     assert second is not None
     assert second.name == "c"
-    assert await command._next(jobs, "microblog") == (None, True)
+    assert await crawls._next("microblog") == (None, True)
 
 
 SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo": (3, 5), "videosite": (2, 2)}

@@ -541,7 +541,7 @@ def test_a_target_whose_task_failed_is_tried_again(tmp_path: Path) -> None:
 
 
 FIRST_LISTING_FAILS = """
-from crawler.service.jobs.listings import AsyncCrawlerRunner
+from scrapy.crawler import AsyncCrawlerRunner
 crawl, failing = AsyncCrawlerRunner.crawl, []
 async def fail_first(self, crawler, **arguments):
     if "job" not in arguments:
@@ -565,7 +565,7 @@ def test_a_listing_that_fails_does_not_hold_back_the_next_one(tmp_path: Path) ->
 STOPPED_WHILE_A_LISTING_OPENS = """
 import os, signal
 from scrapy import signals
-from crawler.service.jobs.listings import AsyncCrawlerRunner
+from scrapy.crawler import AsyncCrawlerRunner
 crawl = AsyncCrawlerRunner.crawl
 async def stop_first(self, crawler, **arguments):
     if "job" in arguments:
