@@ -12,7 +12,7 @@ from crawler.configuration.descriptions import description
 from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS
 from crawler.registry import spiders
-from crawler.service.description.schemas import markdown as in_markdown
+from crawler.service.schemas import markdown as in_markdown
 from tests.crawls import ROOT
 from tests.platform_pages import table
 

@@ -17,8 +17,7 @@ from scrapy.settings import Settings as ScrapySettings
 from scrapy.utils.misc import walk_modules_iter
 
 from crawler.components import COMPONENTS
-from crawler.service import metrics
-from crawler.service.description import openapi
+from crawler.service import metrics, openapi
 from crawler.settings import Settings
 from crawler.targets.files import formats as targets_files
 

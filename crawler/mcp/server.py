@@ -32,7 +32,7 @@ from crawler.jobs.options import CategoryOptions
 from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
-from crawler.service.description.schemas import params_schema
+from crawler.service.schemas import params_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable

@@ -12,15 +12,15 @@ import structlog
 
 from crawler.registry import scrapers
 from crawler.runtime.memory import TRIM_SECONDS, trim_heap
-from crawler.service import metrics, webhooks
+from crawler.service import llms, metrics, openapi, viewer, webhooks
+from crawler.service.app import Api
 from crawler.service.clients import usage
-from crawler.service.description import catalogue, llms, openapi, viewer
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite, Uploads
-from crawler.service.http.resources import Api
 from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
 from crawler.service.parts import Parts
 from crawler.service.periodic import Periodic, logged, repeat
+from crawler.service.status import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -77,7 +77,7 @@ class Endpoint:
         self.parts.crawlers.open()
         self.parts.runs.open()
         self._listings = asyncio.ensure_future(self.parts.listings.run())
-        tend_jobs = partial(tend, self.parts.job_routes.jobs, self.parts.job_routes.keep_days)
+        tend_jobs = partial(tend, self.parts.jobs.jobs, self.parts.jobs.keep_days)
         send_events = self.parts.webhooks.send_due
         periodic: tuple[Periodic, ...] = (
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
@@ -101,7 +101,7 @@ class Endpoint:
             self.api.finish,
             self.internal_api.finish,
             self._end_upkeep,
-            parts.job_routes.close,
+            parts.jobs.close,
             lambda: asyncio.gather(stopping, self._listings),
             parts.runs.close,
             parts.webhooks.close,
@@ -139,7 +139,7 @@ def prepare_documents(service_url: str) -> None:
     """Build and compress the documents, and build the validators of all records, before the first call needs them."""
     for scraper in scrapers().values():
         scraper.data.model_rebuild()
-    catalogue.as_json()
+    catalogue()
     documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
     for document in (*documents, *viewer.bundled_files().values()):
         assert document.digest

@@ -17,8 +17,8 @@ from crawler.service.calls.open_crawlers import OVERLAY, OpenCrawlers
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
 from crawler.service.http.addresses import Addresses
-from crawler.service.http.job_routes import JobRoutes
 from crawler.service.jobs.billing import account_settings
+from crawler.service.jobs.client_jobs import ClientJobs
 from crawler.service.jobs.runs import Runs
 from crawler.service.webhooks import Webhooks
 
@@ -72,5 +72,5 @@ class Parts:
         lease, exits = self.settings.getfloat("JOB_LEASE"), self.settings.getint("JOB_EXITS")
         self.runs = Runs(jobs, self.crawlers, lease, exits)
         self.listings = listings(jobs, self.settings, self.shared)
-        self.job_routes = JobRoutes(jobs, self.runs, self.store, self.settings)
+        self.jobs = ClientJobs(jobs, self.runs, self.settings)
         self.webhooks = Webhooks(self.store, keys)

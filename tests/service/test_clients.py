@@ -16,7 +16,7 @@ import pytest
 from crawler.errors import ScrapeError, documented
 from crawler.platforms.model import schema_name
 from crawler.registry import find_scraper, scrapers
-from crawler.service.description.calls import NOT_FROM_SCRAPERS
+from crawler.service.calls.routes import NOT_FROM_SCRAPERS
 from tests.browsers import require_chromium
 from tests.openapi import DOCUMENT
 from tests.service.client import call

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from crawler.browser.chromium import executable
 from crawler.service.calls.envelope import Call
-from crawler.service.description.headers import HEADERS
+from crawler.service.headers import HEADERS
 from crawler.service.http.cors import Cors
 from tests.browsers import own_chromium, require_chromium
 from tests.service.client import CATEGORY, Reply, call

@@ -13,12 +13,11 @@ from twisted.web.resource import Resource
 
 from crawler.errors import documented
 from crawler.registry import scrapers
-from crawler.service.description import catalogue
-from crawler.service.description.headers import RATE_LIMIT_HEADERS
-from crawler.service.description.operations import describe_error
 from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
-from tests.openapi import DOCUMENT
+from crawler.service.openapi import RATE_LIMIT_HEADERS, describe_error
+from crawler.service.status import entries
+from tests.openapi import DOCUMENT, resolved
 from tests.service.client import CATEGORY, call
 from tests.service.conftest import Service, running
 
@@ -74,7 +73,7 @@ def test_co_15_the_document_names_the_server(service: Service) -> None:
 
 def test_co_12_the_rate_limit_headers_are_documented(service: Service) -> None:
     sent = call(service.url, CATEGORY, {"cat_id": "976759"}).headers
-    described = DOCUMENT["paths"][CATEGORY]["post"]["responses"]["200"]["headers"]
+    described = resolved(DOCUMENT["paths"][CATEGORY]["post"]["responses"]["200"])["headers"]
     limits = {name for name in sent if "ratelimit" in name}
     assert limits == {name.lower() for name in RATE_LIMIT_HEADERS}
     assert limits <= {name.lower() for name in described}
@@ -99,7 +98,7 @@ def test_llms_txt_describes_each_scraper_and_error(service: Service) -> None:
     assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
     assert text.startswith("# ")
     assert f"{URL}/openapi.json" in text
-    for entry in catalogue.entries():
+    for entry in entries():
         section = text.split(f"### {entry['name']}\n")[1].split("###")[0]
         assert entry["summary"] in section
         for name, param in entry["params_schema"]["properties"].items():

@@ -398,7 +398,7 @@ RB_18: dict[str, tuple[bytes, int]] = {
     "a compressed body": (HEAD + CLOSE + b"Content-Encoding: br\r\n" + length(GOOD_BODY), 415),
     "a body that is not compressed": (HEAD + CLOSE + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
     "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
-    "a URL as the target": (b"GET http://x:1/healthz?a=b HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
+    "a URL as the target": (b"GET http://x:1/v1/scrapers HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
     "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", HOME),
 }
 

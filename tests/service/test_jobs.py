@@ -33,8 +33,8 @@ from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Holder
-from crawler.service.description.jobs import FailureLine, RecordLine
 from crawler.service.http.response_writer import send_pieces
+from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
 from tests.service.client import Reply, call
@@ -268,8 +268,8 @@ def test_the_cost_is_known_before_a_job_is_made(  # noqa: PLR0913, PLR0917  # a 
         ([CATEGORY], "?max_pages=%EF%BC%93", "max_pages: Input should be a valid integer"),
         ([CATEGORY], "?since=", "since: '' is not a day"),
         ({"": 10**30}, "", "cannot be stored"),
-        ([CATEGORY], "?max_requests=5", "max_requests: expected dry_run"),
-        ([CATEGORY], "?key=5", "key: expected dry_run"),
+        ([CATEGORY], "?max_requests=5", "max_requests: unknown query parameter"),
+        ([CATEGORY], "?key=5", "key: unknown query parameter"),
         ({**CATEGORY, "since": "last"}, "", "sorted by newest first"),
         ({**CATEGORY, "exhaustive": True, "max_pages": 2}, "", "leave out max_pages"),
         ({"url": LINK}, "?exhaustive=true", "exhaustive"),
@@ -409,7 +409,7 @@ def test_chosen_fields_of_several_scrapers_are_one_table(made: Made) -> None:
     ("query", "text"),
     [
         ("format=csv", "choose a scraper"),
-        ("format=yaml", "jsonl, json, csv"),
+        ("format=yaml", "'jsonl', 'json', 'csv' or 'xlsx'"),
         ("fields=nosuch", "nosuch"),
         ("explode=nosuch", "nosuch"),
         ("scraper=nosuch", "microblog-profile"),

@@ -18,9 +18,9 @@ from openapi_spec_validator import validate
 from crawler.errors import documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
-from crawler.service.description.calls import NOT_FROM_SCRAPERS
-from crawler.service.description.operations import describe_error
-from tests.openapi import DOCUMENT
+from crawler.service.calls.routes import NOT_FROM_SCRAPERS
+from crawler.service.openapi import describe_error
+from tests.openapi import DOCUMENT, resolved
 from tests.service.client import call
 from tests.service.conftest import ROOT, Service, running
 
@@ -51,7 +51,7 @@ def test_the_document_has_every_scraper_under_each_of_its_names() -> None:
     assert paths == set(scrapers())
     for name, scraper in scrapers().items():
         operation = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]
-        body = operation["requestBody"]["content"]["application/json"]
+        body = resolved(operation["requestBody"])["content"]["application/json"]
         assert operation["summary"] == scraper.summary
         schema = resolved(body["schema"])
         assert set(schema["properties"]) == set(scraper.params.model_fields)
@@ -117,17 +117,6 @@ def test_co_5_operations_and_tags_are_described() -> None:
 def test_every_error_is_described_in_a_sentence() -> None:
     for error in documented():
         assert re.fullmatch(r"(When|For|Without) .+\.", describe_error(error)), describe_error(error)
-
-
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of the document, or the part to which its ``$ref`` points."""
-    if "$ref" not in part:
-        return part
-    found: Any = DOCUMENT
-    for key in part["$ref"].removeprefix("#/").split("/"):
-        found = found[key]
-    assert isinstance(found, dict)
-    return found
 
 
 def validator(schema: dict[str, Any]) -> OAS31Validator:

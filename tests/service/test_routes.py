@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from crawler.registry import scrapers
-from crawler.service.description import openapi
+from crawler.service import openapi
 from tests.service.client import Reply, call
 from tests.service.conftest import Service
 

@@ -12,7 +12,7 @@ from crawler.jobs import rows
 from crawler.jobs.export import InputId, Line
 from crawler.outputs.failures import failure_line
 from crawler.registry import find_scraper
-from crawler.service.description.jobs import FailureLine, RecordLine
+from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target
 

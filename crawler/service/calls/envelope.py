@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
@@ -18,6 +19,7 @@ from crawler.targets.warning import LIMIT, UNPROVEN, UNREAD, OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.outputs.selection import Selection
+    from crawler.service.clients.keys import Holder
 
 MAX_UNREAD = 8
 """Maximum number of unread parts in the headers of a response. Reverse proxies limit the size of headers."""
@@ -62,6 +64,10 @@ class Call:
     """The path of the URL, without the query string."""
     request_headers: Mapping[str, str] = field(default_factory=dict)
     """The headers of the request, by their lower-case names."""
+    content: IO[bytes] = field(default_factory=io.BytesIO)
+    """The body of the request."""
+    holder: Holder = field(init=False)
+    """The client that owns the API key, once the key is checked."""
     fields: Selection | None = None
     """The fields of the record that the response contains. None: all fields."""
     target: str = ""

@@ -6,14 +6,11 @@ from collections.abc import Collection, Mapping
 from http import HTTPStatus
 
 from crawler.service.calls.envelope import Answer, Call, raw_response
-from crawler.service.description.headers import HEADERS, PARAMETERS
+from crawler.service.headers import HEADERS
 
 ANY_ORIGIN = "*"
 METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
-REQUEST_HEADERS = (
-    *("Content-Type", "X-API-Key"),
-    *sorted({each["name"] for each in PARAMETERS.values() if each["in"] == "header"}),
-)
+REQUEST_HEADERS = ("Content-Type", "X-API-Key", "Idempotency-Key", "Prefer")
 """The request headers that pages may send: the documented headers of calls."""
 RESPONSE_HEADERS = tuple(sorted({"Location", *HEADERS}))
 """The response headers that pages may read: the documented headers of responses."""

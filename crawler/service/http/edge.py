@@ -20,8 +20,8 @@ from twisted.web.server import Request, Site
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, PayloadTooLarge, ScrapeError
 from crawler.registry import scrapers
 from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
-from crawler.service.http.body import MAX_BODY_BYTES, SCRAPERS, headers_of
 from crawler.service.http.cors import Cors
+from crawler.service.route import MAX_BODY_BYTES, SCRAPERS, headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -82,9 +82,9 @@ class Buffer(io.BytesIO):
         return data
 
 
-async def last_of(jobs: Jobs, job: Job, after: int, limit: int | None) -> int:
+async def last_of(jobs: Jobs, job: Job, after: int, limit: int) -> int:
     """Return the sequence number of a response's last outcome: the job's last, or the last of ``limit`` outcomes."""
-    if limit is None:
+    if after + limit >= job.seq:
         return job.seq
     query = "SELECT seq FROM targets WHERE job = :job AND seq > :after ORDER BY seq LIMIT 1 OFFSET :skipped"
     rows = await jobs.read(query, job=job.id, after=after, skipped=limit - 1)

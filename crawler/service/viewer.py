@@ -11,9 +11,9 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from crawler.errors import ScraperNotFound, documented
-from crawler.service.description.operations import describe_error
+from crawler.errors import documented
 from crawler.service.http.static import MEDIA_TYPES, ONE_DAY, StaticContent
+from crawler.service.openapi import describe_error
 
 HEADERS = {
     # Swagger UI has inline styles, and icons in data URLs. Everything else is loaded from this service.
@@ -70,16 +70,5 @@ def bundled_files() -> dict[str, StaticContent]:
     """Return the files that the page ``/docs`` loads, by name."""
     return {
         entry.name: StaticContent.of_file(entry.name, entry.read_bytes(), ONE_DAY)
-        for entry in (files("crawler.service.description") / "docs").iterdir()
+        for entry in (files("crawler.service") / "docs").iterdir()
     }
-
-
-def bundled_file(name: str) -> StaticContent:
-    """Return a file that the page ``/docs`` loads.
-
-    Raises:
-        ScraperNotFound: the page needs no file with this name. The name is never used as a path.
-    """
-    if name not in bundled_files():
-        raise ScraperNotFound("Unknown page. The documentation is at /docs.")
-    return bundled_files()[name]

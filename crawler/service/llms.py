@@ -13,10 +13,9 @@ import orjson
 from crawler.errors import documented
 from crawler.jobs.options import CategoryOptions
 from crawler.outputs.formats import SERVED
-from crawler.service.description import catalogue
-from crawler.service.description.openapi import DESCRIPTION, SUMMARY, TITLE
-from crawler.service.description.operations import describe_error
 from crawler.service.http.static import StaticContent
+from crawler.service.openapi import DESCRIPTION, SUMMARY, TITLE, describe_error
+from crawler.service.status import entries
 
 PAGE = """\
 # {title}
@@ -66,7 +65,7 @@ def as_text(service_url: str) -> StaticContent:
         url=service_url,
         options=", ".join(f"`{name}`" for name in CategoryOptions.model_fields),
         formats=", ".join(f"`{name}`" for name in SERVED),
-        scrapers="\n".join(_scraper(entry) for entry in catalogue.entries()),
+        scrapers="\n".join(_scraper(entry) for entry in entries()),
         errors="\n".join(f"- `{kind.code}` ({kind.http_status}): {describe_error(kind)}" for kind in documented()),
     )
     return StaticContent("text/plain; charset=utf-8", text.encode())

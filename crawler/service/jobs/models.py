@@ -1,49 +1,14 @@
-"""Jobs in the OpenAPI document: the models of uploads and responses, and the routes."""
+"""The models of jobs: their uploads, states and outcomes, and the events about them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from crawler.errors import (
-    ConcurrencyLimited,
-    IdempotencyInProgress,
-    IdempotencyMismatch,
-    JobNotFound,
-    Overloaded,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-)
 from crawler.jobs.options import CategoryOptions
-from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED, Format, Kind
 from crawler.platforms.model import Model
-from crawler.service.description.contract import Detail, Time, Upstream
-from crawler.service.description.headers import JOB_HEADERS, TEXT
-from crawler.service.description.operations import (
-    ERRORS,
-    JSON,
-    body,
-    empty,
-    failures,
-    in_path,
-    limit,
-    operation,
-    query,
-    response,
-    success,
-)
-from crawler.service.description.schemas import Json, Refs, params_schema
-from crawler.service.jobs.uploads import SUFFIXES
-
-UPLOAD_ERRORS = (
-    *(*ERRORS, PayloadTooLarge, UnsupportedMediaType, ConcurrencyLimited, Overloaded),
-    *(IdempotencyInProgress, IdempotencyMismatch),
-)
-ID = "^[1-9][0-9]{0,17}$"
-
-WAIT: Json = {"$ref": "#/components/parameters/Wait"}
+from crawler.service.calls.models import Detail, Time, Upstream
 
 
 class JobTarget(Model):
@@ -251,105 +216,35 @@ class FailureLine(TargetLine):
     """How the platform responded, and the cause of the error; null if neither is known."""
 
 
-def paths(ref: Refs) -> Json:
-    """Return the routes of jobs."""
-    listed = "The jobs of the key's client.\nThe newest job is first."
-    after = query("after", "The `next_after` of the previous page.", TEXT | {"pattern": ID})
-    return {
-        "/v1/jobs": {
-            "get": operation("jobs", listed, success(ref[JobList]), after, limit("jobs")),
-            "post": _upload(ref),
-        },
-        **{f"/v1/jobs/{{job_id}}{part}": operations for part, operations in _of_job(ref).items()},
-    }
+class JobChange(Model):
+    """A job that is done."""
+
+    job_id: str
+    """The id of the job."""
+    name: str
+    """The name of the job, which all its runs share; the id of the request if the job was made without a name."""
+    run: int
+    """The number of the run among those of the same name, starting with 1."""
+    revision: int
+    """How often the run has become done: 1, and one more after each retry."""
+    state: Literal["done"]
+    """The state of the job."""
+    idempotency_key: str | None
+    """The `Idempotency-Key` of the job's upload; null if there was none."""
+    targets: JobTargets
+    """The numbers of the job's targets by state."""
+    created_at: Time
+    """When the job was made."""
+    ended_at: Time
+    """When the job ended."""
 
 
-def _upload(ref: Refs) -> Json:
-    others = ", ".join(f"`{each}`" for each in SUFFIXES if each != JSON)
-    text = (
-        "Make a job of many targets of any platforms.\n"
-        "The body is an array of targets, or one listing. It may also be a table or a list of links,"
-        f" with one of these media types: {others}. The job runs in the background, on any number of machines."
-    )
-    responses = {
-        "200": response("The upload was checked (`dry_run`).", ref[JobUpload]),
-        "202": response("The job was created.", ref[JobUpload], JOB_HEADERS),
-    }
-    options = params_schema(CategoryOptions)["properties"]
-    for field in options.values():
-        del field["default"]  # generated clients would send it
-    parameters = (
-        query("scraper", "The scraper of targets that do not name one.", TEXT),
-        query("dry_run", "Only check the upload.", {"type": "boolean"}),
-        *(query(name, field.pop("description"), field) for name, field in options.items()),
-        {"$ref": "#/components/parameters/IdempotencyKey"},
-        WAIT,
-    )
-    schema = {"oneOf": [{"type": "array", "items": ref[JobTarget], "minItems": 1}, ref[JobListing]]}
-    example = [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}]
-    return operation("create-job", text, responses, *parameters, errors=UPLOAD_ERRORS) | body(schema, example=example)
+class JobEvent(Model):
+    """The body of an event."""
 
-
-def _of_job(ref: Refs) -> Json:
-    """Return the operations on one job by the part of their path after its id."""
-    job_id = in_path("job_id", "The id of the job.", ID)
-    unknown = {"404": failures(404, [JobNotFound], ref)}
-    shown = "A job, and how its targets ended.\nAlso while the job runs."
-    deleted = (
-        "Cancel a job, or delete it with its records.\n"
-        "A job that is open or paused is cancelled: its targets in progress are completed, and no others start. A"
-        " job that is done or cancelled is deleted."
-    )
-    cancelled = {"204": empty("The job was cancelled or deleted.")}
-    records = "The records of a job.\nThe records that were stored when the response began, also while the job runs."
-    failed = (
-        "The failures of a job.\n"
-        "Targets that ended with an error, and lines that are not targets, with their line numbers."
-    )
-    retried = "Queue failed targets again, and resume paused ones.\nThe targets of a cancelled job cannot be retried."
-    waiting = {"202": response("The targets were queued.", ref[JobRetried])}
-    selection = (
-        query("fields", "The fields of the data, with commas between them.", TEXT),
-        query("explode", "The list whose entries are the rows.", TEXT),
-    )
-    outcomes = (
-        query("scraper", "Only targets of this scraper.", TEXT),
-        query("code", "Only targets with this outcome: `OK` or an error code.", TEXT),
-        query("after", "The `X-Next-Cursor` of the previous response.", TEXT),
-        query("limit", "Maximum number of ended targets.", {"type": "integer", "minimum": 1}),
-    )
-    return {
-        "": {
-            "get": operation("job", shown, success(ref[JobDetail]) | unknown, job_id, WAIT),
-            "delete": operation("delete-job", deleted, cancelled | unknown, job_id),
-        },
-        "/records": {
-            "get": operation(
-                *("job-records", records, _streamed(SERVED, ref[RecordLine]) | unknown),
-                *(job_id, _format(SERVED), *selection, *outcomes),
-            )
-        },
-        "/failures": {
-            "get": operation(
-                *("job-failures", failed, _streamed(OF_FAILURES, ref[FailureLine]) | unknown),
-                *(job_id, _format(OF_FAILURES), *outcomes),
-            )
-        },
-        "/retry": {"post": operation("retry-job", retried, waiting | unknown, job_id)},
-    }
-
-
-def _format(known: Mapping[str, Format]) -> Json:
-    """Return the query parameter that selects one of some formats. The console shows its ``x-formats``."""
-    names = "; ".join(f"`{name}` ({each.title}): {each.purpose}" for name, each in known.items())
-    own = {"x-formats": {name: {"title": each.title, "kind": each.kind} for name, each in known.items()}}
-    text = f"The format of the response, instead of the header `Accept`. {names}."
-    return query("format", text, TEXT | {"enum": [*known], "default": DEFAULT.name} | own)
-
-
-def _streamed(known: Mapping[str, Format], line: Json) -> Json:
-    """Return the response with the outcomes of a job in one of some formats. ``line``: the schema of a line."""
-    schemas: dict[Kind, Json] = {"array": {"type": "array", "items": line}, "book": TEXT | {"format": "binary"}}
-    texts_first = sorted(known.values(), key=lambda each: each.kind != "table")  # generated clients read the first
-    contents = {each.media_type.partition(";")[0]: {"schema": schemas.get(each.kind, TEXT)} for each in texts_first}
-    return {"200": empty("The outcomes.", ("X-Next-Cursor", "ETag")) | {"content": contents}}
+    type: Literal["job.done"]
+    """The type of the event."""
+    timestamp: Time
+    """When the event happened."""
+    data: JobChange
+    """The job."""

@@ -1,9 +1,13 @@
-"""The HTTP routes of the service. An unexpected exception becomes ``INTERNAL_ERROR``."""
+"""The endpoint's dispatcher: finds the route of a request and the client of its API key, and sends the answer.
+
+An unexpected exception becomes ``INTERNAL_ERROR``.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
@@ -12,27 +16,24 @@ import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.errors import AuthError, InvalidRequest, RateLimited, ScrapeError, ScraperNotFound
-from crawler.logs import one_line
-from crawler.registry import scrapers
-from crawler.service import metrics
-from crawler.service.calls.envelope import (
-    Answer,
-    Call,
-    failure,
-    json_response,
-    raw_response,
-    success,
-    unexpected,
+from crawler.configuration.suggestions import nearest
+from crawler.errors import (
+    AuthError,
+    JobNotFound,
+    MethodNotAllowed,
+    RateLimited,
+    ScrapeError,
+    ScraperNotFound,
 )
-from crawler.service.clients import quotas
-from crawler.service.description import catalogue, llms, openapi, viewer
-from crawler.service.http import job_routes
-from crawler.service.http.body import SCRAPERS, days, fields_of, headers_of, read_object, require_method, wait_of
+from crawler.logs import one_line
+from crawler.service import llms, metrics, openapi, viewer
+from crawler.service.calls.envelope import Answer, Call, failure, raw_response, unexpected
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
-from crawler.targets.parser import check_params, note_of
-from crawler.targets.target import Scraper, Target
+from crawler.service.jobs.routes import PATH as JOBS
+from crawler.service.jobs.routes import CreateJob
+from crawler.service.route import headers_of
+from crawler.service.routes import ROUTES
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -40,19 +41,12 @@ if TYPE_CHECKING:
     from crawler.service.clients.keys import Holder
     from crawler.service.http.edge import CappedRequest
     from crawler.service.parts import Parts
+    from crawler.service.route import Route
 
 logger = structlog.get_logger(__name__)
 
-KeyedRoute = Callable[[Request, Call, "Holder", str], Awaitable[Answer]]
-"""Responds to a request of an authenticated client. The text is the request's path."""
-
-DEFAULT_WAIT_SECONDS = 60
-"""The default timeout of a call."""
-SLOT_SECONDS = 15
-"""A call without ``Prefer: wait=N`` waits at most this many seconds for its first download slot: a client that is told
-at once when to retry is served better than one that waits, and may give up."""
-
-UNKNOWN_ROUTE = "Unknown route or scraper. GET /v1/scrapers lists all scrapers."
+MAX_COMPARED = 200
+"""Longer paths are not compared with the known ones."""
 
 POLL_SECONDS = 0.1
 """Interval in seconds at which the service checks, when it shuts down, whether calls are completed."""
@@ -73,25 +67,15 @@ class Api(Resource):
         self.cors = Cors(cors_origins)
         self._writer = ResponseWriter(self.cors)
         self._tasks: set[asyncio.Task[None]] = set()
-        routes: dict[str, Callable[[Call], Answer]] = {
-            "/": self._root,
-            SCRAPERS: lambda call: json_response(200, catalogue.as_json(), call),
-            "/openapi.json": lambda call: openapi.as_json(parts.service_url).answer(call),
-            "/llms.txt": lambda call: llms.as_text(parts.service_url).answer(call),
-            "/docs": lambda call: viewer.page().answer(call),
-            "/metrics": lambda call: raw_response(call, metrics.CONTENT_TYPE, metrics.expose()),
-            "/healthz": lambda call: json_response(200, {"status": "ok"}, call),
-            "/readyz": self._ready,
-            **{path: content.answer for path, content in parts.pages.items()},
+        documents = {
+            "/openapi.json": openapi.as_json(parts.service_url),
+            "/llms.txt": llms.as_text(parts.service_url),
+            "/docs": viewer.page(),
+            **{f"/docs/{name}": content for name, content in viewer.bundled_files().items()},
+            **parts.pages,
         }
-        self._public_routes = {path: route for path, route in routes.items() if path not in hidden}
-        """Routes that need no API key, by path."""
-        self._keyed_routes: dict[str, KeyedRoute] = {"/v1/usage": self._usage}
-        """Routes that need an API key and have no routes below their path, by path."""
-        self._keyed_folders: dict[str, KeyedRoute] = {
-            job_routes.PATH: parts.job_routes.answer,
-        }
-        """Routes that need an API key and have further routes below their path, by path."""
+        self._pages = {path: content for path, content in documents.items() if not _is_hidden(path, hidden)}
+        self._routes, self._templates = table(each for each in ROUTES if not _is_hidden(each.path, hidden))
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""
@@ -110,16 +94,12 @@ class Api(Resource):
 
         Return the response that refuses it, or a function to be called when the body has arrived.
         """
-        call = Call(
-            method="POST",
-            path=job_routes.PATH,
-            request_headers=headers_of(request),
-            service_url=self.parts.service_url,
-        )
+        call = Call(method="POST", path=JOBS, request_headers=headers_of(request), service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                holder = await self._holder(request, call)
-                free_place = await self.parts.job_routes.admit(call, holder, uri)
+                call.holder = await self._holder(request, call)
+                upload = CreateJob.read(call, uri.decode("latin-1").partition("?")[2], {})
+                free_place = await upload.admit(call, self.parts)
             except ScrapeError as error:
                 answer = failure(call, error)
             except Exception:
@@ -186,48 +166,47 @@ class Api(Resource):
 
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
-        prefix, _, name = path.rpartition("/")
-        if request.method == b"OPTIONS" and (preflight := self.cors.preflight(call)):
+        if call.method == "OPTIONS" and (preflight := self.cors.preflight(call)):
             return preflight
-        public_route = self._public_routes.get(path)
-        if public_route is not None:
-            require_method(request, "GET")
-            return public_route(call)
-        keyed_route = self._keyed_routes.get(path) or self._keyed_folders.get("/".join(path.split("/")[:3]))
-        if keyed_route is not None:
-            return await keyed_route(request, call, await self._holder(request, call), path)
-        if prefix == "/docs" and prefix in self._public_routes:
-            require_method(request, "GET")
-            return viewer.bundled_file(name).answer(call)
-        scraper = scrapers().get(name) if prefix == SCRAPERS else None
-        if scraper is None:
-            raise ScraperNotFound(UNKNOWN_ROUTE)
-        call.scraper = scraper.name
-        if request.method != b"POST" and call.request_headers.get("x-api-key"):
-            with suppress(AuthError):  # the client is named in the response if its key is valid
-                await self._holder(request, call)
-        require_method(request, "POST")
-        if request.args:
-            call.fields = fields_of(request, scraper.name)
-        return await self._scrape(request, call, scraper)
+        if (page := self._pages.get(path)) is not None:
+            _check_method(call, ("GET",))
+            return page.answer(call)
+        if path == "/" and "/docs" in self._pages:  # for people who open the service's address in a browser
+            _check_method(call, ("GET",))
+            return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
+        methods, in_path = self._find(path)
+        route = methods.get("GET" if call.method == "HEAD" else call.method)
+        any_route = route or next(iter(methods.values()))
+        call.scraper, call.is_counted = any_route.calls, any_route.is_counted
+        if route is None:
+            if call.request_headers.get("x-api-key"):
+                with suppress(AuthError):  # the client is named in the response if its key is valid
+                    await self._holder(request, call)
+            _check_method(call, methods)
+        assert route is not None
+        if not route.is_public:
+            call.holder = await self._holder(request, call)
+        given = route.read(call, request.uri.decode("latin-1").partition("?")[2], in_path)
+        assert request.content is not None
+        call.content = request.content
+        return await given.answer(call, self.parts)
 
-    async def _scrape(self, request: Request, call: Call, scraper: Scraper) -> Answer:
-        holder = await self._holder(request, call)
-        given = read_object(request, call)
-        params = check_params(scraper, given)
-        call.note = note_of(params)
-        if "idempotency-key" in call.request_headers:
-            raise InvalidRequest.of("Idempotency-Key", "a call has none; send the target as a job (POST /v1/jobs)")
-        call.wait = wait_of(call.request_headers.get("prefer", ""))
-        seconds = (call.wait or DEFAULT_WAIT_SECONDS) - call.duration_ms / 1000
-        deadline = asyncio.get_running_loop().time() + seconds  # its clock need not be time.monotonic()
-        target = Target(call.request_id, scraper, params, deadline=deadline)
-        call.target = target.label
-        async with self.parts.limits.in_flight(holder):
-            await quotas.check(self.parts.store, holder)
-            outcome = await self.parts.crawlers.call(target, seconds if call.wait else SLOT_SECONDS)
-        assert outcome.data is not None
-        return success(call, outcome.data, outcome.warnings)
+    def _find(self, path: str) -> tuple[Mapping[str, type[Route]], Mapping[str, str]]:
+        """Return the routes of a path by their methods, and the path parameters.
+
+        Raises:
+            ScraperNotFound, JobNotFound: the path has no routes.
+        """
+        if found := self._routes.get(path):
+            return found, {}
+        for template, methods in self._templates.items():
+            if matched := template.fullmatch(path):
+                return methods, matched.groupdict()
+        if path.startswith(f"{JOBS}/"):
+            raise JobNotFound("A job has no such route. GET /openapi.json describes all routes.")
+        near = nearest(path, [*self._routes, *self._pages]) if len(path) < MAX_COMPARED else None
+        suggested = f"Did you mean {near}? " if near else ""
+        raise ScraperNotFound(f"Unknown route or scraper. {suggested}GET /v1/scrapers lists all scrapers.")
 
     async def _holder(self, request: Request, call: Call) -> Holder:
         """Return the client that owns the call's API key. A POST counts as one call of the key's rate.
@@ -260,17 +239,31 @@ class Api(Resource):
             rate_limit.check()
         return holder
 
-    def _root(self, call: Call) -> Answer:
-        """Redirect to the documentation, for people who open the service's address in a browser."""
-        if "/docs" not in self._public_routes:
-            raise ScraperNotFound(UNKNOWN_ROUTE)
-        return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
 
-    def _ready(self, call: Call) -> Answer:
-        state = self.parts.crawlers.state
-        return json_response(200 if state["status"] == "ready" else 503, state, call)
+def table(
+    routes: Iterable[type[Route]],
+) -> tuple[dict[str, dict[str, type[Route]]], dict[re.Pattern[str], dict[str, type[Route]]]]:
+    """Return the routes without path parameters by path and method, and the others by the pattern of their path."""
+    fixed: dict[str, dict[str, type[Route]]] = {}
+    for each in routes:
+        fixed.setdefault(each.path, {})[each.method] = each
+    templates = {
+        re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)): fixed.pop(path) for path in [*fixed] if "{" in path
+    }
+    return fixed, templates
 
-    async def _usage(self, request: Request, call: Call, holder: Holder, _: str) -> Answer:
-        require_method(request, "GET")
-        since, until = days(request)
-        return json_response(200, await self.parts.usage.report(holder, since, until), call)
+
+def _is_hidden(path: str, hidden: Collection[str]) -> bool:
+    return path in hidden or (path.startswith("/docs/") and "/docs" in hidden)
+
+
+def _check_method(call: Call, methods: Collection[str]) -> None:
+    """Check the method of a request.
+
+    Raises:
+        MethodNotAllowed: the method is not one of ``methods``. If ``GET`` is one of them, ``HEAD`` is allowed, too.
+    """
+    allowed = [*methods, "HEAD"] if "GET" in methods else [*methods]  # Twisted sends no body after HEAD
+    if call.method not in allowed:
+        named = ", ".join(sorted(allowed))
+        raise MethodNotAllowed(f"Method not allowed: this route accepts {named}.", allowed=named)

@@ -1,4 +1,4 @@
-"""The headers of requests and responses, as OpenAPI parameters and headers."""
+"""The headers of responses, as OpenAPI headers."""
 
 from __future__ import annotations
 
@@ -6,44 +6,6 @@ from typing import Any
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
-
-
-def parameter(where: str, name: str, description: str, schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the description of a parameter. ``where``: ``query``, ``header`` or ``path``. ``more``: further keys."""
-    return {"name": name, "in": where, "description": description, "schema": schema, **more}
-
-
-PARAMETERS: dict[str, Any] = {
-    "IdempotencyKey": parameter(
-        "header",
-        "Idempotency-Key",
-        "A text that is unique to this upload. A second upload with the same key and content returns the first one's"
-        " job. An upload with the same key and other content is refused.",
-        TEXT | {"pattern": "^[!-~]{1,255}$", "maxLength": 255},
-    ),
-    "Prefer": parameter(
-        "header",
-        "Prefer",
-        "`wait=N`: the timeout of the call in seconds, 1 to 120 (RFC 7240). The default is 60.",
-        TEXT,
-        example="wait=30",
-    ),
-    "Wait": parameter(
-        "header",
-        "Prefer",
-        "`wait=N`: wait up to N seconds (1 to 120) until the job has ended (RFC 7240).",
-        TEXT,
-        example="wait=30",
-    ),
-    "Fields": parameter(
-        "query",
-        "fields",
-        "The fields of the data to return, with commas between them: `name,price.current_price`. Objects in lists keep"
-        " only these keys. Types in generated clients describe whole records.",
-        TEXT,
-    ),
-}
-SCRAPER_PARAMETERS = ("Fields", "Prefer")
 
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
@@ -75,11 +37,3 @@ HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "const": "true"},
     },
 }
-RATE_LIMIT_HEADERS = (
-    *("RateLimit-Policy", "RateLimit"),
-    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
-)
-CALL_HEADERS = ("Preference-Applied", *RATE_LIMIT_HEADERS)
-SUCCESS_HEADERS = (*CALL_HEADERS, "X-Partial")
-FAILURE_HEADERS = (*CALL_HEADERS, "Retry-After")
-JOB_HEADERS = ("Location", "Preference-Applied", *RATE_LIMIT_HEADERS, "Idempotent-Replayed")

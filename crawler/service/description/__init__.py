@@ -1,1 +1,0 @@
-"""Describes the endpoint to its callers: catalogue, OpenAPI document, llms.txt and the page ``/docs``."""

@@ -1,0 +1,121 @@
+"""The clients' jobs in one process of the endpoint, which the routes of jobs read and change."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
+from crawler.jobs.job import JobError
+from crawler.service.jobs.uploads import Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from scrapy.settings import Settings
+
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+    from crawler.service.clients.keys import Holder
+    from crawler.service.jobs.runs import Runs
+
+JOB_ID = "^[1-9][0-9]{0,17}$"
+"""Matches the ids of jobs."""
+MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT = 16, 4
+"""Maximum numbers of uploads whose bodies arrive at the same time: in a process, and of one client."""
+MAX_UPLOADS = 2
+"""Maximum number of uploads that a process reads at once. Further uploads wait."""
+MAX_FILES = 2
+"""Maximum number of files of records that a process writes at once. Further requests for files wait."""
+POLL_SECONDS = 0.5
+"""Interval in seconds at which a request that waits for a job reads its state."""
+NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
+
+
+@dataclass
+class ClientJobs:
+    """The jobs of authenticated clients, and the requests about them that are in progress."""
+
+    jobs: Jobs
+    runs: Runs
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
+        self.keep_days = self.settings.getfloat("JOBS_KEEP")
+        self.reading = asyncio.Semaphore(MAX_UPLOADS)
+        self.writing = asyncio.Semaphore(MAX_FILES)
+        self._arriving: Counter[str] = Counter()
+        """Client -> the number of its uploads that are arriving."""
+        self._changes: set[asyncio.Task[Any]] = set()
+        """The running cancellations and removals of jobs, which continue if the client disconnects."""
+
+    async def find(self, holder: Holder, job_id: str) -> Job:
+        """Return a job of a client.
+
+        Raises:
+            JobNotFound: the client has no such job.
+        """
+        job = await self.jobs.get(int(job_id)) if re.fullmatch(JOB_ID, job_id) else None
+        if job is None or (job.owner, job.kind) != (holder.client, "job") or job.state == "loading":
+            raise JobNotFound(NOT_FOUND)
+        return job
+
+    async def ended(self, job: Job, seconds: float) -> Job:
+        """Wait until a job has ended, for at most these seconds. Return its last state."""
+        end = asyncio.get_running_loop().time() + seconds
+        while job.state in {"open", "paused"} and asyncio.get_running_loop().time() < end:
+            if self.runs.crawlers.draining:
+                break
+            await asyncio.sleep(POLL_SECONDS)
+            job = await self.jobs.get(job.id) or job
+        return job
+
+    def check_open(self) -> None:
+        """Check that the service accepts jobs.
+
+        Raises:
+            ShuttingDown: the service is shutting down.
+        """
+        if self.runs.crawlers.draining:
+            raise ShuttingDown("The service is shutting down; retry the call.", retry_after=5)
+
+    def arrive(self, client: str) -> Callable[[], None]:
+        """Count an upload whose body begins to arrive. Return the function that ends its arrival.
+
+        Raises:
+            ConcurrencyLimited: too many uploads of the client are arriving.
+            Overloaded: too many uploads are arriving.
+        """
+        if self._arriving[client] >= MAX_ARRIVING_OF_CLIENT:
+            raise ConcurrencyLimited(
+                f"{MAX_ARRIVING_OF_CLIENT} uploads of this client are arriving: wait until one of them is complete.",
+                retry_after=5,
+            )
+        if self._arriving.total() >= MAX_ARRIVING:
+            raise Overloaded("Too many uploads are arriving.", retry_after=5)
+        self._arriving[client] += 1
+        return partial(self._arriving.subtract, [client])
+
+    async def change(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Change a job. The change continues if the client disconnects.
+
+        Raises:
+            InvalidRequest: another request has cancelled or deleted the job meanwhile.
+        """
+        task = asyncio.ensure_future(work)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+        try:
+            return await asyncio.shield(task)
+        except JobError:
+            raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
+
+    async def close(self) -> None:
+        """Wait at most 5 seconds until cancellations and removals have ended."""
+        if changes := self._changes | self.uploads.removals:
+            await asyncio.wait(changes, timeout=5)

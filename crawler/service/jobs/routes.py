@@ -1,0 +1,397 @@
+"""The routes of jobs: upload, list, show, cancel and delete, retry, and return records and failures."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from contextlib import nullcontext
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import MinLen
+from pydantic import Field, ValidationError, WithJsonSchema
+
+from crawler.errors import (
+    ConcurrencyLimited,
+    IdempotencyInProgress,
+    IdempotencyMismatch,
+    InvalidRequest,
+    JobNotFound,
+    Overloaded,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+)
+from crawler.jobs.export import Cursor
+from crawler.jobs.lifecycle import MAX_ID
+from crawler.jobs.options import CategoryOptions, Flag, JobOptions, Number
+from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
+from crawler.platforms.model import validation_details
+from crawler.service.calls.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
+from crawler.service.clients import quotas
+from crawler.service.http.response_writer import compressed_pieces
+from crawler.service.http.static import best_coding, has_copy
+from crawler.service.jobs import records, reports
+from crawler.service.jobs.client_jobs import JOB_ID
+from crawler.service.jobs.models import (
+    FailureLine,
+    JobDetail,
+    JobList,
+    JobListing,
+    JobRetried,
+    JobTarget,
+    JobUpload,
+    RecordLine,
+)
+from crawler.service.jobs.records import Selected
+from crawler.service.jobs.uploads import KEY, SUFFIXES, Upload
+from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from crawler.jobs.job import Job
+    from crawler.jobs.rows import Shape
+    from crawler.outputs.formats import Format
+    from crawler.service.calls.envelope import Call
+    from crawler.service.parts import Parts
+
+PATH = "/v1/jobs"
+MAX_PAGE = 100
+"""The default and the maximum number of entries on a page of a list."""
+MAX_OUTCOMES = 999_999_999
+"""The default and the maximum number of outcomes in a response."""
+PEEKED_BYTES = 64
+
+JobId = Annotated[str, WithJsonSchema({"type": "string", "pattern": JOB_ID})]
+
+
+class CreateJob(CategoryOptions, Route):
+    """Make a job of many targets of any platforms.
+
+    The body is an array of targets, or one listing. It may also be a table or a list of links. The job runs in the
+    background, on any number of machines.
+    """
+
+    method = "POST"
+    path = PATH
+    operation = "create-job"
+    is_counted = False
+    takes = dict.fromkeys(SUFFIXES, str) | {JSON: Annotated[list[JobTarget], MinLen(1)] | JobListing}
+    example = [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}]
+    replies = {
+        200: Reply("The upload was checked (`dry_run`).", JobUpload),
+        202: Reply("The job was created.", JobUpload, ("Location", "Idempotent-Replayed")),
+    }
+    errors = (
+        *(*KEYED_ERRORS, PayloadTooLarge, UnsupportedMediaType, ConcurrencyLimited, Overloaded),
+        *(IdempotencyInProgress, IdempotencyMismatch),
+    )
+
+    scraper: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    """The scraper of targets that do not name one."""
+    dry_run: Flag = False
+    """Only check the upload."""
+    key: Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=f"^{KEY.pattern}$")] = None
+    """A text that is unique to this upload. A second upload with the same key and content returns the first one's job.
+    An upload with the same key and other content is refused."""
+    wait: Wait = None
+    """``wait=N``: wait up to N seconds (1 to 120) until the job has ended (RFC 7240)."""
+
+    async def admit(self, call: Call, parts: Parts) -> Callable[[], None]:
+        """Check an upload before its body is received.
+
+        Raises:
+            UnsupportedMediaType, InvalidRequest, ShuttingDown, StoreUnavailable: as for the upload itself.
+            ConcurrencyLimited: the client has too many jobs that are not done, or too many uploads that are arriving.
+            Overloaded: too many uploads are arriving.
+        """
+        self._upload(call, call.content, {}).check()
+        parts.jobs.check_open()
+        if self.key is None and not self.dry_run:  # an earlier upload with the same key may have made the job
+            await parts.jobs.uploads.check_room(call.holder)
+        return parts.jobs.arrive(call.holder.client)
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        of_client = parts.jobs
+        upload = self._upload(call, *_listing(call))
+        upload.check()
+        of_client.check_open()
+        async with of_client.reading:
+            if self.dry_run:
+                contents = await of_client.uploads.check(upload)
+                return json_response(200, {"job": None, **contents.as_json()}, call)
+            await quotas.check(parts.store, call.holder)
+            job, made = await of_client.uploads.make(call.holder, upload, call.request_id)
+            if made is None:
+                call.headers["Idempotent-Replayed"] = "true"
+                made = await of_client.uploads.check(upload)
+        of_client.runs.added()
+        call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
+        job = await _ended(job, self.wait, call, parts)
+        return json_response(202, {"job": reports.describe(job, of_client.keep_days), **made.as_json()}, call)
+
+    def _upload(self, call: Call, content: IO[bytes], in_body: Mapping[str, Any]) -> Upload:
+        """Return the upload of a request. ``in_body``: the options of the job in the body.
+
+        Raises:
+            InvalidRequest: an option is not valid, or options contradict each other.
+        """
+        in_query = {name: getattr(self, name) for name in CategoryOptions.model_fields if name in self.model_fields_set}
+        given = {**in_body, **in_query}
+        try:
+            options = JobOptions(**given)
+        except ValidationError as error:
+            first = validation_details(error)[0]
+            raise InvalidRequest.of(str(first["loc"][0] if first["loc"] else min(given)), first["msg"]) from None
+        return Upload(content, call.request_headers.get("content-type", ""), self.scraper, self.key, options)
+
+
+class ListJobs(Route):
+    """The jobs of the key's client.
+
+    The newest job is first.
+    """
+
+    path = PATH
+    operation = "jobs"
+    is_counted = False
+    replies = {200: Reply("Success.", JobList)}
+
+    after: Annotated[str | None, Field(pattern=JOB_ID)] = None
+    """The ``next_after`` of the previous page."""
+    limit: Number = Field(default=MAX_PAGE, ge=1, le=MAX_PAGE)
+    """Maximum number of jobs."""
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        client, keep_days = call.holder.client, parts.jobs.keep_days
+        page = await parts.jobs.jobs.newest(client, self.limit + 1, int(self.after or MAX_ID))
+        listed = [reports.describe(each, keep_days) for each in page[: self.limit]]
+        following = str(page[self.limit - 1].id) if len(page) > self.limit else None
+        return json_response(200, {"client_id": client, "jobs": listed, "next_after": following}, call)
+
+
+class OfJob(Route):
+    """The input of the routes of one job."""
+
+    is_counted = False
+    errors = (*KEYED_ERRORS, JobNotFound)
+
+    job_id: JobId
+    """The id of the job."""
+
+
+class ReadJob(OfJob):
+    """A job, and how its targets ended.
+
+    Also while the job runs.
+    """
+
+    path = PATH + "/{job_id}"
+    operation = "job"
+    replies = {200: Reply("Success.", JobDetail)}
+
+    wait: Wait = None
+    """``wait=N``: wait up to N seconds (1 to 120) until the job has ended (RFC 7240)."""
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        job = await _ended(await parts.jobs.find(call.holder, self.job_id), self.wait, call, parts)
+        tallies = await parts.jobs.jobs.tallies(job.id)
+        return json_response(200, reports.detail(job, tallies, parts.jobs.keep_days), call)
+
+
+class DeleteJob(OfJob):
+    """Cancel a job, or delete it with its records.
+
+    A job that is open or paused is cancelled: its targets in progress are completed, and no others start. A job that is
+    done or cancelled is deleted.
+    """
+
+    method = "DELETE"
+    path = PATH + "/{job_id}"
+    operation = "delete-job"
+    replies = {204: Reply("The job was cancelled or deleted.")}
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        job, jobs = await parts.jobs.find(call.holder, self.job_id), parts.jobs.jobs
+        await parts.jobs.change(jobs.remove(job) if job.state in {"done", "cancelled"} else jobs.cancel(job))
+        return empty_response(call)
+
+
+class RetryJob(OfJob):
+    """Queue failed targets again, and resume paused ones.
+
+    The targets of a cancelled job cannot be retried.
+    """
+
+    method = "POST"
+    path = PATH + "/{job_id}/retry"
+    operation = "retry-job"
+    replies = {202: Reply("The targets were queued.", JobRetried)}
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        of_client = parts.jobs
+        job = await of_client.find(call.holder, self.job_id)
+        if job.state == "cancelled":
+            raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
+        await quotas.check(parts.store, call.holder)
+        retried = await of_client.change(of_client.jobs.retry(job))
+        if job.counts["paused"]:
+            await of_client.change(of_client.jobs.resume(job))
+        of_client.runs.added()
+        found = await of_client.find(call.holder, self.job_id)
+        return json_response(202, {"retried": retried, "job": reports.describe(found, of_client.keep_days)}, call)
+
+
+class Outcomes(OfJob):
+    """The input of the routes that return outcomes of a job."""
+
+    scraper: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    """Only targets of this scraper."""
+    code: Annotated[str | None, Field(pattern="^[A-Z_]{1,60}$")] = None
+    """Only targets with this outcome: ``OK`` or an error code."""
+    after: Annotated[str | None, Field(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")] = None
+    """The ``X-Next-Cursor`` of the previous response."""
+    limit: Number = Field(default=MAX_OUTCOMES, ge=1, le=MAX_OUTCOMES)
+    """Maximum number of ended targets."""
+
+    async def _selected(self, job: Job, parts: Parts, **own: Any) -> Selected:
+        """Return what the response contains. ``own``: further attributes.
+
+        Raises:
+            InvalidRequest: the cursor belongs to a different job.
+        """
+        cursor = Cursor.parse(self.after or f"{job.id}.0")
+        if cursor.job != job.id:
+            raise InvalidRequest.of("after", f"the cursor belongs to a different job than {job.id}")
+        until = await records.last_of(parts.jobs.jobs, job, cursor.seq, self.limit)
+        until = max(until, cursor.seq)
+        return Selected(scraper=self.scraper, code=self.code, after=cursor.seq, until=until, **own)
+
+
+def _format(known: Mapping[str, Format]) -> Any:
+    """Return the type of a query parameter that names one of some formats."""
+    names = "; ".join(f"``{name}`` ({each.title}): {each.purpose}" for name, each in known.items())
+    shown = {name: {"title": each.title, "kind": each.kind} for name, each in known.items()}
+    text = f"The format of the response, instead of the header ``Accept``. {names}."
+    own: Any = {"default": DEFAULT.name, "x-formats": shown}  # the console shows these formats
+    return Annotated[Literal[tuple(known)] | None, Field(description=text, json_schema_extra=own)]
+
+
+def _outcomes(known: Mapping[str, Format], line: Any) -> Mapping[int, Reply]:
+    """Return the response with the outcomes of a job in one of some formats. ``line``: the model of a line."""
+    of_kind = {"array": list[line], "book": bytes}
+    texts_first = sorted(known.values(), key=lambda each: each.kind != "table")  # generated clients read the first
+    media = {each.media_type.partition(";")[0]: of_kind.get(each.kind, str) for each in texts_first}
+    return {200: Reply("The outcomes.", None, ("X-Next-Cursor", "ETag"), media)}
+
+
+class ReadRecords(Outcomes):
+    """The records of a job.
+
+    The records that were stored when the response began, also while the job runs.
+    """
+
+    path = PATH + "/{job_id}/records"
+    operation = "job-records"
+    replies = _outcomes(SERVED, RecordLine)
+
+    format: _format(SERVED) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
+    fields: Annotated[str | None, Field(min_length=1, max_length=4_000)] = None
+    """The fields of the data, with commas between them."""
+    explode: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    """The list whose entries are the rows."""
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        job = await parts.jobs.find(call.holder, self.job_id)
+        name = self.format or accepted(call.request_headers.get("accept", ""), SERVED)
+        selected = await self._selected(job, parts, format=name, fields=self.fields, explode=self.explode)
+        return await _streamed(call, parts, job, selected, await records.shapes(parts.jobs.jobs, job, selected))
+
+
+class ReadFailures(Outcomes):
+    """The failures of a job.
+
+    Targets that ended with an error, and lines that are not targets, with their line numbers.
+    """
+
+    path = PATH + "/{job_id}/failures"
+    operation = "job-failures"
+    replies = _outcomes(OF_FAILURES, FailureLine)
+
+    format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        job = await parts.jobs.find(call.holder, self.job_id)
+        name = self.format or accepted(call.request_headers.get("accept", ""), OF_FAILURES)
+        return await _streamed(call, parts, job, await self._selected(job, parts, format=name), None)
+
+
+async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:
+    """Wait until a job has ended, for at most the seconds of ``Prefer: wait=N``. Return its last state."""
+    call.wait = wait
+    return await parts.jobs.ended(job, (wait or 0) - call.duration_ms / 1000)
+
+
+async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows: dict[str, Shape] | None) -> Answer:
+    coding = "" if selected.is_file else best_coding(call.request_headers.get("accept-encoding", ""))
+    etag = selected.etag(job, coding)
+    headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept, Accept-Encoding"}
+    if job.ended is not None and not job.counts["running"]:
+        headers |= {"ETag": etag, "Cache-Control": "private, no-cache"}
+    media_type = selected.form.media_type
+    if "ETag" in headers and has_copy(call, etag):
+        return raw_response(call, media_type, b"", headers, status=304)
+    if coding:
+        headers["Content-Encoding"] = coding
+    whole = raw_response(call, media_type, b"", headers)
+    if call.method == "HEAD":
+        return StreamedAnswer(whole.status, whole.headers, b"")
+    async with parts.jobs.writing if selected.is_file else nullcontext():
+        made = await records.records(parts.jobs.jobs, job, selected, rows, parts.settings)
+    made = compressed_pieces(made, coding) if coding else made
+    return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
+
+
+def accepted(accept: str, known: Mapping[str, Format]) -> str:
+    """Return the name of the format that a value of ``Accept`` prefers, or else the default format.
+
+    >>> from crawler.outputs.formats import SERVED
+    >>> [accepted(value, SERVED) for value in ("text/csv", "application/json, */*", "text/*, application/json;q=0.5")]
+    ['csv', 'jsonl', 'csv']
+    >>> accepted("text/html", SERVED)
+    'jsonl'
+    """
+    qualities: dict[str, float] = {}
+    for each in accept.split(","):
+        media_type, _, parameters = each.partition(";")
+        found = re.search(r"\bq\s*=\s*([01](?:\.[0-9]*)?)", parameters)
+        qualities[media_type.strip().lower()] = float(found[1]) if found else 1.0
+
+    def quality(each: Format) -> float:
+        media_type = each.media_type.partition(";")[0]
+        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next((qualities[name] for name in ranges if name in qualities), 0.0)
+
+    return max((DEFAULT, *known.values()), key=quality).name
+
+
+def _listing(call: Call) -> tuple[IO[bytes], dict[str, Any]]:
+    """Return the targets of an upload, and the options of the job in its body.
+
+    Only a body that is a single JSON object contains options, in addition to the params of its target.
+
+    Raises:
+        InvalidJson, InvalidRequest: the object is not valid.
+    """
+    content = call.content
+    head, size = content.read(PEEKED_BYTES), content.seek(0, os.SEEK_END)
+    content.seek(0)
+    is_json = call.request_headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
+    if not is_json or not head.lstrip().startswith(b"{"):
+        return content, {}
+    if size > MAX_BODY_BYTES:
+        raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")
+    target = read_object(call)
+    options = {name: target.pop(name) for name in CategoryOptions.model_fields if name in target}
+    return io.BytesIO(json.dumps([target]).encode()), options

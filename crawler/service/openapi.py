@@ -1,0 +1,269 @@
+"""``/openapi.json``: describes the endpoint in OpenAPI 3.1, generated from the registry, the models and the errors.
+
+This module names no scrapers: the document describes each scraper in the registry with the scraper's own models. A
+part that several operations have is written once, among the components.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from http import HTTPStatus
+from inspect import cleandoc
+from typing import Annotated, Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from crawler.errors import AuthError, ScrapeError
+from crawler.registry import scrapers, spider
+from crawler.service.calls.envelope import Call, failure
+from crawler.service.calls.models import Failure
+from crawler.service.headers import HEADERS
+from crawler.service.http.static import StaticContent
+from crawler.service.jobs.models import JobEvent
+from crawler.service.route import JSON, In, Reply, Route
+from crawler.service.routes import ROUTES
+from crawler.service.schemas import Json, for_callers, markdown
+
+VERSION = "0.3.0"
+"""The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""
+
+TITLE = "Social and retail data"
+SUMMARY = "Public social and retail pages as structured records."
+DESCRIPTION = """\
+Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record or one typed
+error. Both have the same envelope.
+
+* Every call carries an API key in the header `X-API-Key`.
+* A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
+* What takes longer, or has many targets, is a job: `POST /v1/jobs`.
+* A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
+* Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
+"""
+SCHEMAS = "#/components/schemas/"
+
+
+HEADER = "#/components/headers/"
+RATE_LIMIT_HEADERS = (
+    *("RateLimit-Policy", "RateLimit"),
+    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+)
+
+
+class JobDone(Route):
+    """All targets of a job have an outcome.
+
+    Sent to the URL that the operator has set for the client, again after each retry of the job. Verify the signature
+    with a library of the Standard Webhooks specification.
+    """
+
+    method = "POST"
+    operation = "job-done"
+    is_public = True
+    takes = {JSON: JobEvent}
+    replies = {204: Reply("The event is delivered.")}
+    errors = ()
+
+    webhook_id: Annotated[str, In("header", "webhook-id")]
+    """The id of the event, the same in every try."""
+    webhook_timestamp: Annotated[str, In("header", "webhook-timestamp")]
+    """The Unix time of this try."""
+    webhook_signature: Annotated[str, In("header", "webhook-signature")]
+    """The signature of this try."""
+
+
+@cache
+def as_json(service_url: str) -> StaticContent:
+    """Return the OpenAPI document as encoded JSON."""
+    return StaticContent(JSON, orjson.dumps(document(service_url)))
+
+
+def document(service_url: str = "", routes: Iterable[type[Route]] = ROUTES) -> Json:
+    """Build the OpenAPI document. ``service_url``: the setting ``SERVICE_URL``, "" if it is not set."""
+    described = [each for each in routes if each.operation]
+    parts = _Parts([*described, JobDone])
+    paths: Json = {}
+    for each in described:
+        paths.setdefault(each.path, {})[each.method.lower()] = parts.operation(each)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": TITLE,
+            "summary": SUMMARY,
+            "description": DESCRIPTION,
+            "version": VERSION,
+            "contact": {"name": "The operator of this service"},
+            "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+        },
+        "servers": [{"url": service_url or "/"}],
+        "security": [{"ApiKeyAuth": []}],
+        "tags": [
+            *(
+                {"name": platform, "description": spider(platform).metadata["description"]}
+                for platform in sorted({scraper.platform for scraper in scrapers().values()})
+            ),
+            {"name": "service", "description": "The service itself."},
+        ],
+        "paths": paths,
+        "webhooks": {"job.done": {"post": parts.operation(JobDone)}},
+        "components": {
+            "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
+            "headers": HEADERS,
+            **parts.components,
+        },
+    }
+
+
+class _Parts:
+    """The parts of the document: the operations of routes, and the components to which they refer."""
+
+    def __init__(self, routes: Iterable[type[Route]]) -> None:
+        self.routes = [*routes]
+        self._types: dict[Any, Json] = {}
+        """The type of a body -> its schema."""
+        types = [Failure, *(kind for route in self.routes for kind in _types_of(route))]
+        schemas = self._described(dict.fromkeys(types))
+        self.components: dict[str, Json] = {
+            "parameters": {},
+            "requestBodies": {},
+            "responses": self._failures(),
+            "schemas": schemas,
+        }
+
+    def _described(self, types: Iterable[Any]) -> Json:
+        """Describe the types of bodies. Return the schemas of all models that they need, by name.
+
+        The name of a schema is its title, which is unique. Pydantic would add the module to names that occur twice.
+        """
+        keyed = {str(number): kind for number, kind in enumerate(types)}
+        # In validation mode, a field with a default is optional in the schema, as in the specification.
+        found, defined = TypeAdapter.json_schemas(
+            [(key, "validation", TypeAdapter(kind)) for key, kind in keyed.items()], ref_template=SCHEMAS + "{model}"
+        )
+        schemas = defined["$defs"]
+        titles = {SCHEMAS + key: SCHEMAS + schema["title"] for key, schema in schemas.items()}
+        assert len(set(titles.values())) == len(titles), "two models have the same title"
+        self._types = {kind: for_callers(found[key, "validation"], titles) for key, kind in keyed.items()}
+        return {schema["title"]: for_callers(schema, titles) for schema in schemas.values()}
+
+    def operation(self, route: type[Route]) -> Json:
+        """Return the operation of a route."""
+        summary, _, text = markdown(cleandoc(route.__doc__ or "")).partition("\n")
+        described: Json = {
+            "operationId": route.operation,
+            "tags": [route.tag],
+            "summary": summary,
+            "description": text.strip(),
+            "parameters": self._parameters(route),
+        }
+        if route.is_public:
+            described["security"] = []
+        if route.takes:
+            body = {"required": True, "content": self._content(route.takes, route.example)}
+            described["requestBody"] = self._shared("requestBodies", route.calls, body)
+        statuses = {error.http_status for error in route.errors}
+        responses = {str(each): {"$ref": f"#/components/responses/{failure_name(each)}"} for each in statuses}
+        for status, reply in route.replies.items():
+            responses[str(status)] = self._shared("responses", route.calls, self._reply(route, reply))
+        return described | {"responses": dict(sorted(responses.items()))}
+
+    def _parameters(self, route: type[Route]) -> list[Json]:
+        schema = for_callers(route.model_json_schema(), {})
+        described = []
+        for place, names in route.inputs.items():
+            for public, name in names.items():
+                own = _without_null(schema["properties"][name])
+                if "enum" not in own:
+                    own.pop("default", None)  # generated clients would send it
+                parameter = {
+                    "name": public,
+                    "in": place,
+                    "description": own.pop("description"),
+                    **({"required": True} if name in schema.get("required", ()) else {}),
+                    **({"example": own.pop("example")} if "example" in own else {}),
+                    "schema": own,
+                }
+                described.append(self._shared("parameters", f"{_declaring(route, name)}-{public}", parameter))
+        return described
+
+    def _shared(self, kind: str, name: str, part: Json) -> Json:
+        """Write a part among the components, and return the reference to it. ``name``: "" for a part to return."""
+        if not name:
+            return part
+        title = "".join(each[:1].upper() + each[1:] for each in re.split(r"[^0-9A-Za-z]", name))
+        assert self.components[kind].setdefault(title, part) == part, f"two {kind} have the name {title}"
+        return {"$ref": f"#/components/{kind}/{title}"}
+
+    def _content(self, types: Mapping[str, Any], example: Any = None) -> Json:
+        content = {media_type: {"schema": self._types[kind]} for media_type, kind in types.items()}
+        if example is not None:
+            content[JSON]["example"] = example
+        return content
+
+    def _reply(self, route: type[Route], reply: Reply) -> Json:
+        limited = RATE_LIMIT_HEADERS if route.method == "POST" and not route.is_public else ()
+        waiting = ("Preference-Applied",) if "Prefer" in route.inputs["header"] else ()
+        found = _response(reply.description, (*waiting, *limited, *reply.headers))
+        types = reply.media or ({JSON: reply.model} if reply.model is not None else {})
+        return found | {"content": self._content(types)} if types else found
+
+    def _failures(self) -> Json:
+        """Return the error responses by name: one for each HTTP status."""
+        by_status: dict[int, dict[type[ScrapeError], None]] = {}
+        for error in (each for route in self.routes for each in route.errors):
+            by_status.setdefault(error.http_status, {})[error] = None
+        return {failure_name(status): self._failed(status, [*kinds]) for status, kinds in sorted(by_status.items())}
+
+    def _failed(self, status: int, kinds: list[type[ScrapeError]]) -> Json:
+        """Return the response for one HTTP status, whose body is the envelope with one of these errors."""
+        own = ("WWW-Authenticate",) if status == AuthError.http_status else ()
+        headers = ("Preference-Applied", *RATE_LIMIT_HEADERS, "Retry-After", *own)
+        examples = {kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds}
+        found = _response(", ".join(f"`{kind.code}`" for kind in kinds), headers)
+        return found | {"content": {JSON: {"schema": self._types[Failure], "examples": examples}}}
+
+
+def _types_of(route: type[Route]) -> Iterator[Any]:
+    """Return the types of a route's bodies."""
+    yield from route.takes.values()
+    for reply in route.replies.values():
+        yield from reply.media.values() if reply.media else () if reply.model is None else (reply.model,)
+
+
+def _declaring(route: type[Route], name: str) -> str:
+    """Return the name of the class that declares a field."""
+    return next(each.__name__ for each in reversed(route.__mro__) if name in each.__dict__.get("__annotations__", {}))
+
+
+def _without_null(schema: Json) -> Json:
+    """Return the schema of a value that may be left out, without the null for a missing one."""
+    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    return {key: value for key, value in schema.items() if key != "anyOf"} | options[0] if options else schema
+
+
+def _response(description: str, headers: Iterable[str]) -> Json:
+    return {
+        "description": description,
+        "headers": {name: {"$ref": f"{HEADER}{name}"} for name in ("X-Request-Id", *headers)},
+    }
+
+
+def failure_name(status: int) -> str:
+    """Return the name of the OpenAPI response for failures with this HTTP status."""
+    return HTTPStatus(status).phrase.replace(" ", "")
+
+
+def _example(kind: type[ScrapeError]) -> Json:
+    """Return an example of the envelope of an error, with constant values."""
+    call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
+    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
+    example["meta"]["duration_ms"] = 240
+    return example
+
+
+def describe_error(kind: type[ScrapeError]) -> str:
+    """Describe in Markdown when an error occurs: the docstring of its class without the word "Raised"."""
+    text = markdown(" ".join((kind.__doc__ or "").split()).removeprefix("Raised "))
+    return text[:1].upper() + text[1:]
