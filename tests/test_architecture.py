@@ -50,4 +50,10 @@ def test_a_walk_fits_on_a_screen(title: str) -> None:
     rows = WALKS[title]
     steps = [row.split("|")[1].strip() for row in rows if row.split("|")[1].strip()]
     assert steps == [str(n) for n in range(1, len(steps) + 1)]
-    assert 8 < len(rows) < SCREEN
+    assert len(rows) < SCREEN
+
+
+def test_a_call_is_six_steps_each_in_a_module_of_its_own() -> None:
+    modules = [path for row in WALKS["One call"] for path in spans(row.split("|")[2])]
+    assert len(modules) == len(set(modules)) == 6
+    assert {path.partition("/")[0] for path in modules} == {"service", "targets"}

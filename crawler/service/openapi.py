@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from http import HTTPStatus
-from inspect import cleandoc
+from inspect import cleandoc, get_annotations
 from typing import Annotated, Any
 
 import orjson
@@ -234,7 +234,7 @@ def _types_of(route: type[Route]) -> Iterator[Any]:
 
 def _declaring(route: type[Route], name: str) -> str:
     """Return the name of the class that declares a field."""
-    return next(each.__name__ for each in reversed(route.__mro__) if name in each.__dict__.get("__annotations__", {}))
+    return next(each.__name__ for each in reversed(route.__mro__) if name in get_annotations(each))
 
 
 def _without_null(schema: Json) -> Json:

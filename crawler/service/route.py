@@ -1,4 +1,4 @@
-"""A route is a model: its fields are the path, query and headers of its requests, its class variables its body and answers.
+"""A route is a model. Its fields are path, query and headers of a request, its class variables body and answers.
 
 The dispatcher (``app.py``) validates requests with the model, the OpenAPI document (``openapi.py``) and the table in
 ``docs/service.md`` are made from it. To add a route, add its class with its function ``answer`` to ``routes.ROUTES``.

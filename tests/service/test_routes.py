@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from typing import NamedTuple
 
 import pytest
+from pydantic import Field
 
+from crawler.errors import InvalidRequest
+from crawler.jobs.options import Number
 from crawler.registry import scrapers
 from crawler.service import openapi
+from crawler.service.app import table
+from crawler.service.calls.envelope import Answer, json_response
+from crawler.service.calls.envelope import Call as Envelope
+from crawler.service.parts import Parts
+from crawler.service.route import Reply as Response
+from crawler.service.route import Route
 from tests.service.client import Reply, call
 from tests.service.conftest import Service
 
@@ -163,6 +173,85 @@ def test_the_routes_of_a_job_answer_as_the_table_says(service: Service) -> None:
         time.sleep(0.05)
     for row in JOB:
         assert_answer(answer(service.url, row._replace(path=path + row.path)), row)
+
+
+WRONG = [
+    ("POST", f"{CATEGORY}?page=2", TARGET, "page: unknown query parameter"),
+    ("POST", f"{CATEGORY}?cursor=", TARGET, "cursor: unknown query parameter"),
+    ("POST", f"{CATEGORY}?field=name", TARGET, "field: unknown query parameter; did you mean fields?"),
+    ("POST", f"{CATEGORY}?fields=breadcrumbs&fields=breadcrumbs", TARGET, "fields: expected at most once"),
+    ("POST", CATEGORY, b'{"catid": "976759"}', "catid: unknown param; did you mean cat_id?"),
+    ("GET", "/v1/scrapers?foo=1", None, "foo: unknown query parameter; this route has none"),
+    ("GET", "/healthz?foo=1", None, "foo: unknown query parameter"),
+    ("GET", "/v1/usage?form=2026-01-01", None, "form: unknown query parameter; did you mean from?"),
+    ("GET", "/v1/usage?from=2026-1-1", None, "from: expected"),
+    *(
+        ("GET", f"/v1/jobs?limit={text}", None, "limit: ")
+        for text in ("3.0", "1_000", "101", "%D9%A3", "", "-1", "1e1")
+    ),
+    ("POST", "/v1/jobs?dry_run=yes", TARGET, "dry_run: expected true or false"),
+    ("POST", "/v1/jobs?dry-run=true", TARGET, "dry-run: unknown query parameter; did you mean dry_run?"),
+    ("POST", "/v1/jobs?max_pages=2.0", TARGET, "max_pages: "),
+    ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "named"), WRONG, ids=[row[1] for row in WRONG])
+def test_an_unknown_repeated_or_wrong_input_is_refused_and_named(
+    service: Service, method: str, path: str, body: bytes | None, named: str
+) -> None:
+    reply = call(service.url, path, body, method=method)
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+    assert named in reply.body["error"]["message"]
+    (detail,) = reply.body["error"]["details"]
+    assert named.partition(": ")[0] == detail["loc"][0]
+
+
+@pytest.mark.parametrize("headers", [{"Prefer": "respond-async"}, {"X-Unknown": "1"}, {"Prefer": "wait=soon"}])
+def test_other_headers_are_ignored(service: Service, headers: dict[str, str]) -> None:
+    reply = call(service.url, CATEGORY, TARGET, headers={"X-API-Key": "sandbox", "Content-Type": JSON, **headers})
+    assert (reply.status, "preference-applied" in reply.headers) == (200, False)
+
+
+def test_an_unknown_path_is_compared_with_the_known_ones(service: Service) -> None:
+    reply = call(service.url, "/v1/scrapers/retail-categry-v4", TARGET)
+    assert (reply.status, f"Did you mean {CATEGORY}?" in reply.body["error"]["message"]) == (404, True)
+
+
+class Echo(Route):
+    """The words of a request.
+
+    A route of this test.
+    """
+
+    path = "/v1/echo/{word}"
+    operation = "echo"
+    is_public = True
+    errors = (InvalidRequest,)
+    replies = {200: Response("Success.", list[str])}  # noqa: RUF012  # ``Route`` declares it with ClassVar
+
+    word: str
+    """The first word."""
+    times: Number = Field(default=1, ge=1, le=9)
+    """How often it is returned."""
+
+    async def answer(self, call: Envelope, parts: Parts) -> Answer:
+        return json_response(200, [self.word] * self.times, call)
+
+
+def test_a_route_is_one_class_with_one_function() -> None:
+    ((template, methods),) = table([Echo])[1].items()
+    matched = template.fullmatch("/v1/echo/hello")
+    assert matched
+    assert methods == {"GET": Echo}
+    found = methods["GET"].read(Envelope(), "times=2", matched.groupdict())
+    made = asyncio.run(found.answer(Envelope(), None))  # type: ignore[arg-type]  # the route needs no parts
+    assert made.body == b'["hello","hello"]'
+    with pytest.raises(InvalidRequest, match="tims: unknown query parameter; did you mean times"):
+        Echo.read(Envelope(), "tims=2", {"word": "hello"})
+    operation = openapi.document(routes=[Echo])["paths"]["/v1/echo/{word}"]["get"]
+    assert (operation["operationId"], operation["summary"]) == ("echo", "The words of a request.")
+    assert [each["$ref"].rpartition("/")[2] for each in operation["parameters"]] == ["EchoWord", "EchoTimes"]
 
 
 def test_every_operation_of_the_openapi_document_is_in_the_table() -> None:
