@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import shutil
 import sys
 import tempfile
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawler.jobs.job import Job
-    from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.lifecycle import Jobs, Rules
     from crawler.jobs.output import Layout
     from crawler.targets.files.source import FileSource
 
@@ -44,11 +45,12 @@ STDIN = "-"
 
 
 class Command(CheckedCommand):
-    """Collect targets of any platform from files, as a job that continues after an interruption.
+    """Collect targets of any platform from files, as a run of a job that continues after an interruption.
 
     Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with the
-    spiders of their platforms, in one process. The same command continues a job that was interrupted. If the job is
-    done, the command only writes the output, without requests. --fresh collects everything again.
+    spiders of their platforms, in one process. The same command continues a run that was interrupted. After a run that
+    is done, it begins the next run, with the targets that the files have now. scrapy jobs export writes the records of
+    earlier runs.
 
     Exit codes: 0 if all targets have data, 4 if some failed or lack rows, or if a limit paused the job, 1 if the run
     itself failed, 2 for wrong use.
@@ -59,10 +61,9 @@ class Command(CheckedCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--job", metavar="NAME", help="name of the job (default depends on the files' contents)")
-        parser.add_argument(
-            "--fresh", action="store_true", help="delete the existing job, and collect everything again"
-        )
+        parser.add_argument("--job", metavar="NAME", help="name of the job (default depends on the files' paths)")
+        parser.add_argument("--fresh", action="store_true", help="cancel a run that is not done, and begin a new one")
+        add_keep(parser)
         add_layout(parser)
         parser.add_argument("-o", dest="appended", metavar="FILE", help=argparse.SUPPRESS)
         parser.add_argument("--scraper", metavar="NAME", help="scraper of the targets that do not name one")
@@ -82,14 +83,11 @@ class Command(CheckedCommand):
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
-            layout, options = layout_of(opts), job_options(self.settings, opts.arguments)
-            files = [_stdin(stack) if each == STDIN else each for each in args]
-            job = run_async(self._prepare(files, options, opts, layout))
+            layout, options = layout_of(opts), job_options(self.settings, opts.arguments, opts.keep)
+            stdin = _stdin(stack) if STDIN in args else ""
+            job = run_async(self._prepare(args, stdin, options, opts, layout))
             if job.state == "open":
                 crawl_jobs(self, lambda each: each.id == job.id, drain=True, rests=())
-            elif job.state == "done":
-                ended = datetime.fromtimestamp(job.ended or 0, UTC)
-                say(f"The job {job.name} was done at {ended:%Y-%m-%d %H:%M} UTC: use --fresh to collect it again.")
             self.exitcode = run_async(self._finish(job.id, layout))
 
     async def _finish(self, job_id: int, layout: Layout | None) -> int:
@@ -103,32 +101,52 @@ class Command(CheckedCommand):
             written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
             for path in written:
                 say(path)
+            await jobs.remove_earlier(job.name)
             say(summary(job))
             if job.state == "paused":
                 say("A limit was reached: the same command with a higher limit continues the job.")
             return exit_code(job, await jobs.tallies(job.id))
 
     async def _prepare(
-        self, files: list[str], options: JobOptions, opts: argparse.Namespace, layout: Layout | None
+        self, args: list[str], stdin: str, options: JobOptions, opts: argparse.Namespace, layout: Layout | None
     ) -> Job:
-        """Return the job, loaded and open."""
+        """Return the run, loaded and open. ``stdin``: the path of a copy of standard input."""
         from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.jobs.lifecycle import Rules  # noqa: PLC0415  # imports SQLAlchemy, too
 
+        files = [stdin if each == STDIN else each for each in args]
         sources = file_sources(files, opts.scraper, opts.encoding, sliced=options.exhaustive)
-        named = {**options.without_limits(), "scraper": opts.scraper, "encoding": opts.encoding}
-        name = opts.job or intake.job_name(files, named)
+        content = await asyncio.to_thread(intake.fingerprint, files, reader=(opts.scraper, opts.encoding))
+        named = {**options.fixed, "scraper": opts.scraper, "encoding": opts.encoding}
+        if stdin:  # without a path, only the content can name the job
+            named["content"] = content
+        name = opts.job or intake.job_name(["file://stdin" if each == STDIN else each for each in args], named)
+        options = options.model_copy(update={"fingerprint": content})
         async with store_of(self.settings) as jobs:
-            if opts.fresh and (former := await jobs.find(name)):
-                await jobs.remove(former)
-            job = await created(jobs, name, options, "use --fresh or --job")
-            if job.state == "cancelled":
-                raise UsageError(f"The job {name!r} is cancelled: use --fresh to collect its targets again.")
+            job = await begun(jobs, name, options, Rules("cancel" if opts.fresh else "continue"))
+            await _announce(jobs, job, content)
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
             await check_scrapers(jobs, job)
             if layout is not None:
                 await layout.shapes(jobs, job)
             return await opened(jobs, job, options)
+
+
+async def _announce(jobs: Jobs, job: Job, content: str) -> None:
+    """Say which run a command works on, and how to export the last run that is done.
+
+    ``content``: the hash of the files as they are now.
+    """
+    if job.state != "loading":
+        has_changed = job.options.fingerprint not in {None, content}
+        say(f"{title(job)}: continued" + (" with its stored targets; the files have changed." if has_changed else "."))
+        return
+    say(f"{title(job)}: new.")
+    for former in (await jobs.earlier(job))[:1]:
+        ended = datetime.fromtimestamp(former.ended or 0, UTC)
+        export = f"scrapy jobs export {shlex.quote(job.name)} --run {former.run} -O FILE"
+        say(f"Run {former.run} was done at {ended:%Y-%m-%d %H:%M} UTC. To write its records: {export}")
 
 
 @contextmanager
@@ -207,8 +225,14 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def job_options(settings: BaseSettings, given: list[str]) -> JobOptions:
-    """Return the options of a job: the ``-a`` arguments, and whether it is made in the sandbox.
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the number of earlier runs to keep."""
+    help_text = "how many runs to keep before the newest one that is done (default: 2)"
+    parser.add_argument("--keep", metavar="N", help=help_text)
+
+
+def job_options(settings: BaseSettings, given: list[str], keep: str | None) -> JobOptions:
+    """Return the options of a job: the ``-a`` arguments, how many runs to keep, and whether it is made in the sandbox.
 
     Raises:
         UsageError: an argument is unknown or not valid, or arguments contradict each other.
@@ -218,21 +242,30 @@ def job_options(settings: BaseSettings, given: list[str]) -> JobOptions:
     if unknown := arguments.keys() - known:
         raise UsageError(f"A job has no argument {', '.join(sorted(unknown))}; its arguments are {', '.join(known)}.")
     try:
-        return JobOptions(**arguments, sandbox=settings.getbool("SANDBOX"))
+        own = arguments if keep is None else arguments | {"keep": keep}
+        return JobOptions(**own, sandbox=settings.getbool("SANDBOX"))
     except ValidationError as error:
         raise UsageError(with_values(problems_of(error), arguments)) from None
 
 
-async def created(jobs: Jobs, name: str, options: JobOptions, remedy: str) -> Job:
-    """Return the job with this name, which is created if there is none. ``remedy``: the end of the error message.
+async def begun(jobs: Jobs, name: str, options: JobOptions, rules: Rules) -> Job:
+    """Return the run of a job to work on: see ``Jobs.begin()``.
 
     Raises:
-        UsageError: there is a job with this name and different options. Different limits are not an error.
+        UsageError: the run is not finished, and has different options. Different limits are not an error.
     """
-    found = await jobs.find(name)
-    job = found or await jobs.begin(name, options=options, whole_roots=options.needs_whole_roots)
-    if job.options.without_limits() != options.without_limits():
-        raise UsageError(f"The job {name!r} has different options ({job.options}): {remedy}.")
+    job = await jobs.begin(name, options=options, whole_roots=options.needs_whole_roots, rules=rules)
+    return checked(job, options)
+
+
+def checked(job: Job, options: JobOptions) -> Job:
+    """Return a run that is to be continued with these options.
+
+    Raises:
+        UsageError: the run has different options.
+    """
+    if job.options.fixed != options.fixed:
+        raise UsageError(f"{title(job)} has different options ({job.options}): use --fresh, or another name.")
     return job
 
 
@@ -243,6 +276,7 @@ async def opened(jobs: Jobs, job: Job, options: JobOptions) -> Job:
     """
     from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
+    options = options.model_copy(update={"fingerprint": job.options.fingerprint})
     if job.options != options:
         await jobs.set_options(job, options)
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
@@ -279,10 +313,15 @@ def say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def title(job: Job) -> str:
+    """Return the name of a job and the number of its run, for messages."""
+    return f"job {job.name}, run {job.run}"
+
+
 def summary(job: Job) -> str:
     """Return a line about a job: its state, and the numbers of its targets by state."""
     counts = ", ".join(f"{n:,} {state}" for state, n in job.counts.items() if n)
-    return f"job {job.name}: {job.state} ({counts or 'no targets'})"
+    return f"{title(job)}: {job.state} ({counts or 'no targets'})"
 
 
 def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:

@@ -10,9 +10,11 @@ import orjson
 from scrapy.exceptions import UsageError
 
 from crawler.commands.collect import (
+    add_keep,
     add_layout,
+    begun,
     check_scrapers,
-    created,
+    checked,
     file_sources,
     job_errors,
     job_options,
@@ -38,13 +40,14 @@ if TYPE_CHECKING:
 
 
 class Command(CheckedCommand):
-    """List, show, fill, export, retry, cancel, check and remove jobs.
+    """List, show, fill, export, retry, cancel, check and remove runs of jobs.
 
-    list: prints all jobs. show: prints the state of a job, and how its targets ended. push: adds the targets in files
-    to a job, which is created if there is none; scrapy work collects them. export: writes the records so far to a file.
+    All act on the newest run of a job, or on another --run. list: prints the runs of all jobs. show: prints the state
+    of a run, and how its targets ended. push: adds the targets in files to a run, or to a new one if there is none;
+    scrapy work collects them. export: writes the records so far to a file.
     retry: queues failed targets again; with --unread, makes a new job from the targets with unread parts. cancel:
-    cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes a job
-    with its records.
+    cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes all
+    runs of a job with their records, or only one --run.
 
     Exit codes: 0 for success, 4 if check finds differences, or if targets of the job that was pushed to have failed, 1
     if the store cannot be used, 2 for wrong use.
@@ -55,6 +58,7 @@ class Command(CheckedCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
+        parser.add_argument("--run", type=int, metavar="N", help="number of the run (default: the newest run)")
         add_layout(parser)
         parser.add_argument(
             "--after",
@@ -67,6 +71,8 @@ class Command(CheckedCommand):
         )
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         add_values(parser, "arguments", f"push: {', '.join(LimitedOptions.model_fields)}")
+        parser.add_argument("--next-run", action="store_true", help="push: begin a new run if the newest one is done")
+        add_keep(parser)
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -78,9 +84,9 @@ class Command(CheckedCommand):
             case ["list"]:
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
-                options = job_options(self.settings, opts.arguments)
+                options = job_options(self.settings, opts.arguments, opts.keep)
                 sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced=options.exhaustive)
-                return lambda jobs: _push(jobs, name, sources, options)
+                return lambda jobs: _push(jobs, name, sources, options, next_run=opts.next_run)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
         raise self.wrong_arguments()
@@ -90,9 +96,10 @@ class Command(CheckedCommand):
             return await work(jobs)
 
     async def _change(self, jobs: Jobs, action: str, name: str, opts: argparse.Namespace) -> int:
-        job = await jobs.find(name)
+        job = await jobs.find(name, run=opts.run)
         if job is None:
-            raise UsageError(f"No job is called {name!r}: scrapy jobs list shows the jobs.")
+            wanted = f"No job is called {name!r}" if opts.run is None else f"The job {name!r} has no run {opts.run}"
+            raise UsageError(f"{wanted}: scrapy jobs list shows the jobs.")
         match action:
             case "show":
                 await _show(jobs, job, as_json=opts.json)
@@ -103,7 +110,8 @@ class Command(CheckedCommand):
             case "cancel":
                 await jobs.cancel(job)
             case "rm":
-                await jobs.remove(job)
+                for each in [job] if opts.run else await jobs.runs(name):
+                    await jobs.remove(each)
             case "check":
                 problems = await jobs.check(job)
                 print(orjson.dumps(problems).decode() if opts.json else "\n".join(problems or ["no differences"]))
@@ -145,7 +153,8 @@ def as_dict(job: Job) -> dict[str, Any]:
     """Return a job as JSON data. Times are text in the format of ISO 8601, in UTC."""
     times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
     options = {"arguments": job.options.arguments, "sandbox": job.options.sandbox}
-    return {"name": job.name, "owner": job.owner, "state": job.state, **times, **options, "targets": job.counts}
+    named = {"name": job.name, "owner": job.owner, "run": job.run, "revision": job.revision, "state": job.state}
+    return {**named, **times, **options, "targets": job.counts}
 
 
 async def _list(jobs: Jobs, *, as_json: bool) -> int:
@@ -183,10 +192,16 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
         say(f"No target of {job.name} has an unread part.")
 
 
-async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOptions) -> int:
+async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOptions, *, next_run: bool) -> int:
     from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.lifecycle import DEFAULT  # noqa: PLC0415  # imports SQLAlchemy, too
 
-    job = await created(jobs, name, options, "push to another job")
+    newest = await jobs.find(name)
+    if newest is not None and newest.state == "done" and not next_run:  # more targets for the same run
+        job = checked(newest, options)
+    else:
+        job = await begun(jobs, name, options, DEFAULT)
+    await jobs.remove_earlier(name)
     rows = await intake.push(jobs, job, sources)
     await check_scrapers(jobs, job)
     job = await opened(jobs, job, options)

@@ -131,7 +131,7 @@ class JobCrawls:
         # The runner's stop() does nothing for a crawl that is still opening.
         crawler.signals.connect(end_if_stopping, signals.engine_started)
         try:
-            await self.runner.crawl(crawler, job=job.name, **self.arguments)
+            await self.runner.crawl(crawler, job=job.name, run=job.run, **self.arguments)
         except Exception as error:  # a spider or an extension may raise any exception: other jobs continue
             logger.exception("job_crawl_failed", job=job.name, platform=platform)
             reason, has_outcomes = f"{type(error).__name__}: {error}", False

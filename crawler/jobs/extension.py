@@ -56,19 +56,19 @@ class JobWorker:
         account: Account | None = self.crawler.settings.get(ACCOUNT)
         jobs = open_jobs(self.crawler.settings)
         try:
-            job = await self._find(jobs, spider.args.job, account)
+            job = await self._find(jobs, spider.args.job, spider.args.run, account)
         except CloseSpider:
             await jobs.close()
             raise
-        spider.args = type(spider.args)(**job.options.arguments).model_copy(update={"job": job.name})
+        spider.args = type(spider.args)(**job.options.arguments).model_copy(update={"job": job.name, "run": job.run})
         spider.tracker.leave_unfinished = True
         spider.source = self.source = JobSource(jobs, job, spider, account)
         if since := spider.args.since:
             spider.since = self.source.seen if since == "last" else SinceDate(date.fromisoformat(since))
 
-    async def _find(self, jobs: Jobs, name: str, account: Account | None) -> Job:
+    async def _find(self, jobs: Jobs, name: str, run: int | None, account: Account | None) -> Job:
         try:
-            job = await jobs.find(name, "" if account is None else account.owner)
+            job = await jobs.find(name, "" if account is None else account.owner, run)
         except StoreUnavailable as error:
             raise CloseSpider(f"the store of jobs is unavailable: {error}") from error
         if job is None or job.state in {"loading", "cancelled"}:

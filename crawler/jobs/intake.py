@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -24,27 +25,36 @@ NO_PLATFORM = ""
 """The platform of invalid lines, whose outcome is an error without a request."""
 
 
-def job_name(locations: Iterable[str], options: dict[str, Any]) -> str:
-    """Return the name of the job for the files at some locations: the first file's name and a hash.
+def job_name(locations: Sequence[str], options: dict[str, Any]) -> str:
+    """Return the name of the job for the files at some paths, globs and URLs: the first one's name and a hash.
 
-    The hash is computed from the contents of the files and from the options. So the same files with the same
-    options always have the same job.
+    The hash is computed from the paths and the options, not from the contents. So the same command, from any folder,
+    has the same job on all days.
+    """
+    # Not Path.resolve(): a symbolic link such as today.csv names the job, not the file of the day.
+    places = [each if "://" in each else os.path.abspath(each) for each in locations]  # noqa: PTH100
+    stem = PurePosixPath(places[0].partition("?")[0]).stem  # a query may have a password
+    name = "".join(char for char in stem if char.isprintable() and char not in "*[]") or "targets"
+    digest = hashlib.blake2b(orjson.dumps([places, options], option=orjson.OPT_SORT_KEYS), digest_size=6)
+    return f"{name[:80]}-{digest.hexdigest()}"
+
+
+def fingerprint(locations: Iterable[str], *, reader: Sequence[str | None]) -> str:
+    """Return a hash of the contents of files. ``reader``: how they are read, such as the encoding.
 
     Raises:
         TargetsUnavailableError: a file cannot be read.
     """
-    digest = hashlib.blake2b(orjson.dumps(options, option=orjson.OPT_SORT_KEYS), digest_size=6)
-    stem = ""
+    digest = hashlib.blake2b(orjson.dumps(reader), digest_size=16)
     for location in locations:
         for each in find_files(location):
-            stem = stem or "".join(char for char in PurePosixPath(each.path).stem if char.isprintable())
             try:
                 with each.file as opened:
                     while block := opened.read(READ_BYTES):
                         digest.update(block)
             except READ_ERRORS as error:
                 raise each.unreadable(error) from error
-    return f"{stem[:80]}-{digest.hexdigest()}"
+    return digest.hexdigest()
 
 
 async def push(

@@ -84,17 +84,18 @@ class Jobs:
             UnfinishedRunError, TooManyJobsError: the rules refuse a new run.
             JobError: the name is empty, or the name or the owner cannot be stored.
         """
+        given = options or JobOptions()
         values = {
             "name": checked_name("name of a job", name),
             "owner": checked_name("owner of a job", owner),
-            "options": (options or JobOptions()).dump(),
+            "options": given.dump(),
             "whole_roots": whole_roots,
             "key": rules.key,
             "state": "loading",
         }
         if not name:
             raise JobError("A job must have a name.")
-        former, job = await self.writes.transact(lambda session: _begin(session, values, rules))
+        former, job = await self.writes.transact(lambda session: _begin(session, values, given, rules))
         if former is not None:
             await self.cancel(former)
         return job
@@ -258,6 +259,21 @@ class Jobs:
         while await self._paced(_vacuum):
             pass
 
+    async def remove_earlier(self, name: str, owner: str = "") -> None:
+        """Remove the runs that are no longer kept, now that a run is done: see ``JobOptions.keep``.
+
+        The newest run that is done and the kept number of done runs before it stay. Earlier ones are removed, and all
+        cancelled ones before the newest done run.
+        """
+        runs = await self.runs(name, owner)
+        done = [each for each in runs if each.state == "done"]
+        for newest in done[:1]:
+            kept = done[: newest.options.keep + 1]
+            former = [each for each in runs if each.run < newest.run and each not in kept]
+            for each in former:
+                if await self.mark_removed(each, of=("done", "cancelled")):
+                    await self.remove(each)
+
     async def check(self, job: Job) -> list[str]:
         """Compare the counters of a job with its targets, records and sequence numbers. Return the differences."""
         return await self.reads.transact(lambda session: check(session, job), write=False)
@@ -293,7 +309,7 @@ class Jobs:
         return result
 
 
-def _begin(session: Session, values: dict[str, Any], rules: Rules) -> tuple[Job | None, Job]:
+def _begin(session: Session, values: dict[str, Any], options: JobOptions, rules: Rules) -> tuple[Job | None, Job]:
     """Return the run that was cancelled for a new one, and the run to work on."""
     if rules.key is not None and (made := session.rows(sql.OF_KEY, owner=values["owner"], key=rules.key)):
         return None, Job.of(made[0])
@@ -302,7 +318,9 @@ def _begin(session: Session, values: dict[str, Any], rules: Rules) -> tuple[Job 
     if newest is not None and newest.state in UNFINISHED:
         if rules.if_unfinished == "refuse":
             raise UnfinishedRunError(f"Run {newest.run} of the job {newest.name!r} is {newest.state}.")
-        if rules.if_unfinished == "continue":
+        # The stored part of other files cannot be completed.
+        is_other = newest.state == "loading" and newest.options.fingerprint != options.fingerprint
+        if rules.if_unfinished == "continue" and not is_other:
             return None, newest
         former = newest if _set_state(session, newest, "cancelled", of=UNFINISHED) else None
     if rules.most_open is not None and _count_unfinished(session, values["owner"]) >= rules.most_open:
@@ -312,7 +330,7 @@ def _begin(session: Session, values: dict[str, Any], rules: Rules) -> tuple[Job 
         return former, Job.of(added)
     # Another process has begun this run meanwhile.
     continues = replace(rules, if_unfinished="continue") if rules.if_unfinished == "cancel" else rules
-    return former, _begin(session, values, continues)[1]
+    return former, _begin(session, values, options, continues)[1]
 
 
 def _count_unfinished(session: Session, owner: str) -> int:

@@ -85,6 +85,8 @@ class JobOptions(LimitedOptions):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    keep: Number = Field(default=2, ge=0, le=999, json_schema_extra=CRAWL)
+    """How many runs to keep before the newest run that is done. When a run is done, earlier ones are removed."""
     sandbox: bool = False
     """Whether the job was made in the sandbox."""
     fingerprint: str | None = None
@@ -105,10 +107,11 @@ class JobOptions(LimitedOptions):
         """Return the given options as they are stored, as JSON."""
         return self.model_dump_json(exclude_unset=True).encode()
 
-    def without_limits(self) -> dict[str, Any]:
-        """Return the given options as JSON data, without those that are limits."""
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The given options that cannot change while a run is not finished, as JSON data."""
         limits = LimitedOptions.model_fields.keys() - CategoryOptions.model_fields.keys()
-        return self.model_dump(exclude_unset=True, exclude=limits)
+        return self.model_dump(exclude_unset=True, exclude={*limits, "keep", "fingerprint"})
 
     def __str__(self) -> str:
         given = [f"{name}={str(value).lower()}" for name, value in self.arguments.items()]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from crawler.configuration.descriptions import description
 from crawler.configuration.suggestions import hint
-from crawler.jobs.options import CRAWL, LimitedOptions, ListingOptions
+from crawler.jobs.options import CRAWL, LimitedOptions, ListingOptions, Number
 from crawler.targets.files.text import check_encoding
 from crawler.targets.target import Scraper
 
@@ -51,6 +51,8 @@ class CrawlArguments(ListingOptions):
     job: str | None = Field(default=None, min_length=1, json_schema_extra=CRAWL)
     """Name of a job in the store, from which several workers take targets. ``scrapy collect`` and ``scrapy jobs push``
     make jobs."""
+    run: Number | None = Field(default=None, ge=1, json_schema_extra=CRAWL)
+    """Number of a run of the job. By default, the newest run."""
     fields: str | None = Field(default=None, json_schema_extra=CRAWL)
     """The fields to write to the feeds, in this order, with commas between them: ``item_id,price.current_price``."""
 
@@ -78,7 +80,9 @@ class CrawlArguments(ListingOptions):
         for name, meaning in OF_TARGETS_FILES.items():
             if getattr(self, name) is not None and self.targets is None:
                 raise ValueError(f"{name} {meaning}: add targets=, or remove {name}=")
-        beside = sorted(self.model_fields_set - {"job"})
+        if self.run is not None and self.job is None:
+            raise ValueError("run is the number of a run of a job: add job=, or remove run=")
+        beside = sorted(self.model_fields_set - {"job", "run"})
         if self.job is not None and beside:
             raise ValueError(f"a job has its own targets and arguments: remove {beside[0]}=, or remove job=")
         return self

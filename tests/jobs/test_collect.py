@@ -7,6 +7,8 @@ import csv
 import json
 import os
 import random
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -59,8 +61,8 @@ class Commands:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return forks.Popen(self.command(*arguments), text=True, cwd=ROOT, before=before, **pipes)
 
-    def show(self, job: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("jobs", "show", job, "--json").stdout)
+    def show(self, job: str, *arguments: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run("jobs", "show", job, "--json", *arguments).stdout)
         return found
 
 
@@ -109,16 +111,14 @@ def test_collect_ends_with_the_exit_code_of_a_crawl_if_a_listing_lacks_rows(
     assert run.returncode == exit_code, run.stderr
 
 
-def test_a_job_that_is_done_sends_no_request_and_writes_all_formats(commands: Commands) -> None:
+def test_a_run_that_is_done_is_written_in_all_formats_without_a_request(commands: Commands) -> None:
     targets = mixed(commands.folder)
     first = commands.folder / "out.jsonl"
     assert commands.run("collect", targets, "-O", first, "--job", "mixed").returncode == 4
     expected = lines(first)
     for name in ("out.json", "%(scraper)s.csv", "again.jsonl"):
-        run = commands.run("collect", targets, "-O", commands.folder / name, "--job", "mixed")
-        assert run.returncode == 4, run.stderr
-        assert "The job mixed was done at " in run.stderr
-        assert "use --fresh" in run.stderr
+        run = commands.run("jobs", "export", "mixed", "-O", commands.folder / name)
+        assert run.returncode == 0, run.stderr
         assert "Spider opened" not in run.stderr
     assert json.loads((commands.folder / "out.json").read_text()) == expected
     assert (commands.folder / "again.jsonl").read_bytes() == first.read_bytes()
@@ -127,6 +127,48 @@ def test_a_job_that_is_done_sends_no_request_and_writes_all_formats(commands: Co
         of_scraper = [line for line in expected if line["scraper"] == scraper]
         with (commands.folder / f"{scraper}.csv").open(newline="") as file:
             assert [row["target_id"] for row in csv.DictReader(file)] == [line["id"] for line in of_scraper]
+
+
+def test_the_same_command_collects_again_on_the_next_day(commands: Commands) -> None:
+    """Without ``--job``, the paths name the job: the edited file, and the same file from another folder."""
+    targets, out = write(commands.folder / "to day.jsonl", searches(2)), commands.folder / "out.jsonl"
+    run = commands.run("collect", targets, "-O", out)
+    assert run.returncode == 0, run.stderr
+    (listed,) = commands.run("jobs", "list", "--json").stdout.splitlines()
+    name = json.loads(listed)["name"]
+    assert f"job {name}, run 1: new.\n" in run.stderr
+    write(targets, searches(3)[1:])
+    run = commands.run("collect", os.path.relpath(targets, ROOT), "-O", out)
+    assert run.returncode == 0, run.stderr
+    assert [line["id"] for line in lines(out)] == ["t1", "t2"]
+    said = run.stderr[: run.stderr.index("Spider opened")]
+    assert f"job {name}, run 2: new.\nRun 1 was done at 20" in said
+    command = next(line for line in said.splitlines() if line.startswith("Run 1")).partition("its records: ")[2]
+    former = commands.folder / "former.jsonl"
+    given = shlex.split(command.replace("FILE", shlex.quote(str(former))))
+    assert commands.run(*given[1:]).returncode == 0, command
+    assert [line["id"] for line in lines(former)] == ["t0", "t1"]
+    assert [commands.show(name, "--run", number)["targets"]["done"] for number in (1, 2)] == [2, 2]
+    assert commands.run("jobs", "check", name, "--run", 3).returncode == 2
+
+
+def test_runs_beyond_the_kept_ones_are_removed_when_a_run_is_done(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", searches(1))
+
+    def runs() -> list[int]:
+        return [json.loads(line)["run"] for line in commands.run("jobs", "list", "--json").stdout.splitlines()]
+
+    assert commands.run("jobs", "push", "prices", targets).returncode == 0
+    assert commands.run("jobs", "cancel", "prices").returncode == 0
+    assert commands.run("collect", targets, "--job", "prices").returncode == 0
+    assert runs() == [2], "cancelled runs before one that is done are removed"
+    for _ in range(4):
+        assert commands.run("collect", targets, "--job", "prices", "--keep", 1).returncode == 0
+    assert runs() == [5, 6]
+    assert commands.run("jobs", "rm", "prices", "--run", 5).returncode == 0
+    assert runs() == [6]
+    assert commands.run("jobs", "rm", "prices").returncode == 0
+    assert runs() == []
 
 
 def test_a_table_of_several_scrapers_is_refused_before_the_first_request(commands: Commands) -> None:
@@ -174,11 +216,13 @@ def test_scrapy_cloud_needs_a_url(commands: Commands) -> None:
 def test_standard_input_is_a_job_of_its_content(commands: Commands) -> None:
     out = commands.folder / "out.jsonl"
     text = "".join(f"{json.dumps(row)}\n" for row in searches(2))
-    for _ in range(2):
+    for number in (1, 2):
         run = commands.run("collect", "-", "-O", out, input=text)
         assert run.returncode == 0, run.stderr
         assert [line["id"] for line in lines(out)] == ["t0", "t1"]
-    assert "was done at" in run.stderr
+        assert re.search(f"job stdin-[0-9a-f]+, run {number}: new", run.stderr)
+    run = commands.run("collect", "-", input=text.splitlines()[0])
+    assert re.search("job stdin-[0-9a-f]+, run 1: new", run.stderr), "other targets are another job"
     other = commands.run("collect", "-", "-s", "SANDBOX=0", "--scraper", "unknown", input=text)
     assert other.returncode == 2
 
@@ -200,11 +244,10 @@ def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Com
     assert commands.run("jobs", "export", "mine", "-O", out).returncode == 0
     assert [line["id"] for line in lines(out)] == ["t0", "t1", "t2"]
     assert "targets to retry: 1" in commands.run("jobs", "retry", "mine").stderr, "the line that is no target stays"
-    assert commands.run("jobs", "list").stdout.startswith("job mine: open (1 waiting, 3 done, 1 failed)")
+    assert commands.run("jobs", "list").stdout.startswith("job mine, run 1: open (1 waiting, 3 done, 1 failed)")
     assert commands.run("jobs", "cancel", "mine").returncode == 0
-    run = commands.run("collect", targets, "--job", "mine")
-    assert run.returncode == 2
-    assert "is cancelled: use --fresh" in run.stderr
+    assert commands.run("jobs", "push", "mine", targets).returncode == 4
+    assert [commands.show("mine", "--run", number)["state"] for number in (1, 2)] == ["cancelled", "open"]
     assert commands.run("jobs", "rm", "mine").returncode == 0
     assert commands.run("jobs", "list", "--json").stdout == ""
 
@@ -228,9 +271,13 @@ def test_further_pages_belong_to_the_job(commands: Commands) -> None:
     assert run.returncode == 0, run.stderr
     assert sorted(line["params"]["page"] for line in lines(out)) == [1, 2, 3]
     assert commands.show("pages")["targets"]["done"] == 3
+    commands.run("jobs", "push", "pages", targets, "-a", "max_pages=3", "--next-run")
     run = commands.run("collect", targets, "-O", out, "--job", "pages")
     assert run.returncode == 2
-    assert "has different options (max_pages=3, SANDBOX)" in run.stderr
+    assert "job pages, run 2 has different options (max_pages=3, SANDBOX): use --fresh" in run.stderr
+    run = commands.run("collect", targets, "-O", out, "--job", "pages", "--fresh")
+    assert run.returncode == 0, run.stderr
+    assert (len(lines(out)), commands.show("pages")["run"]) == (1, 3)
 
 
 def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:

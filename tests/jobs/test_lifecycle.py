@@ -133,6 +133,57 @@ async def test_runs_can_be_compared_with_earlier_runs_that_are_done(jobs: Jobs) 
     assert [each.run for each in await jobs.earlier(made[4])] == [4]
 
 
+def blocked(claim: Claim) -> Finished:
+    return Finished(claim, "failed", "BLOCKED", {})
+
+
+@pytest.mark.parametrize(
+    ("states", "keep", "kept"),
+    [
+        ("dddd", 2, [4, 3, 2]),
+        ("dddd", 0, [4]),
+        ("dddd", 9, [4, 3, 2, 1]),
+        ("dcdcd", 1, [5, 3]),  # cancelled runs before the newest done one are not counted, and are removed
+        ("dddc", 0, [4, 3]),  # a cancelled newest run removes nothing, and stays
+        ("dddo", 1, [4, 3, 2]),  # neither does an open one
+        ("oddd", 0, [4, 1]),  # an earlier run that was retried, and is not done again
+        ("ccc", 0, [3, 2, 1]),
+        ("d", 0, [1]),
+    ],
+)
+async def test_earlier_runs_are_removed_when_a_run_is_done(jobs: Jobs, states: str, keep: int, kept: list[int]) -> None:
+    other = await new_job(jobs, 2, name="other")
+    await Process(jobs).run(other)
+    made = []
+    for state in states:
+        made.append(await jobs.begin("job", "acme", options=JobOptions(keep=keep)))
+        await jobs.push(made[-1], lines(2))
+        await (jobs.cancel if state == "c" else jobs.open)(made[-1])
+        if state == "d" or made[-1].run < len(states):
+            await Process(jobs, blocked if state == "o" else done).run(made[-1])
+    if states[0] == "o":
+        await jobs.retry(made[0])
+    for _ in range(2):
+        await jobs.remove_earlier("job", "acme")
+        assert [each.run for each in await jobs.runs("job", "acme")] == kept
+    for each in made:
+        assert await jobs.check(each) == ([] if each.run in kept else ["The job 'job' was removed."])
+    await assert_books(jobs, other, done=2)
+
+
+async def test_a_partly_loaded_run_of_other_files_is_replaced(jobs: Jobs) -> None:
+    """A command was killed while it stored the targets of a file, and the file has changed since."""
+    job = await jobs.begin("job", options=JobOptions(fingerprint="1"))
+    await jobs.push(job, lines(2))
+    assert (await jobs.begin("job", options=JobOptions(fingerprint="1"))).id == job.id
+    new = await jobs.begin("job", options=JobOptions(fingerprint="2"))
+    assert (new.run, new.state, new.options.fingerprint) == (2, "loading", "2")
+    await assert_books(jobs, job, cancelled=2)
+    await jobs.push(new, lines(1))
+    await jobs.open(new)
+    assert (await jobs.begin("job", options=JobOptions(fingerprint="3"))).id == new.id, "it has all its targets"
+
+
 async def test_a_retried_run_is_unfinished_until_it_is_done_again(jobs: Jobs) -> None:
     job = await new_job(jobs, 2)
     await Process(jobs, lambda claim: Finished(claim, "failed", "BLOCKED", {})).run(job)

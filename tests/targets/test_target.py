@@ -16,7 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from crawler.errors import InvalidRequest
-from crawler.jobs.intake import job_name
+from crawler.jobs.intake import fingerprint
 from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.arguments import parse_shard
 from crawler.targets.files.source import FileSource
@@ -210,7 +210,7 @@ def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch)
         files.check()
         source = FetchedOnce(files)
         assert len(collect(source)) + source.repeated == len(ROWS) == files.expected
-    assert job_name([location], {}).startswith("once.jsonl-")
+    assert len(fingerprint([location], reader=())) == 32
     assert opened == ["/once.jsonl.gz"]
     bucket.pipe("/once.jsonl.gz", gzip.compress(orjson.dumps(ROWS[0])))
     opened.clear()

@@ -37,6 +37,8 @@ async def _tend(jobs: Jobs, keep_days: float, job: Job) -> None:
         await jobs.remove(job)
     elif job.owner and job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
         await jobs.cancel(job)
+    elif job.run > 1 and job.state == "done":
+        await jobs.remove_earlier(job.name, job.owner)
 
 
 def _is_over(job: Job, now: float, keep_days: float) -> bool:
