@@ -173,6 +173,7 @@ class Command(CheckedCommand):
         reactor = installed_reactor()
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # needs the reactor
         from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # needs the reactor
+        from crawler.storage.temporary import own_temporary_files  # noqa: PLC0415  # not on Windows
 
         if self._is_sandbox(opts):
             use_sandbox(self.settings)
@@ -192,7 +193,8 @@ class Command(CheckedCommand):
 
         reactor.callWhenRunning(started)
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
-        reactor.run()
+        with own_temporary_files():
+            reactor.run()
 
 
 def load_before_fork(settings: Settings) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,12 @@ async def push(
     sources: Sequence[FileSource],
     *,
     count: Callable[[Target | InvalidTarget], None] = lambda _: None,
+    paced: Callable[[AsyncGenerator[InputLine]], AsyncGenerator[InputLine]] = lambda lines: lines,
 ) -> int:
     """Add the targets in files to a job. Return the number of lines.
 
-    ``count`` is called with the target of each line. A push that was killed can be
-    repeated.
+    ``count`` is called with the target of each line. ``paced`` returns the lines one by one, when this process may
+    continue to read them. A push that was killed can be repeated.
 
     Raises:
         JobError: the job is cancelled or was removed, or a line cannot be stored.
@@ -76,7 +78,7 @@ async def push(
     begin = rows = await jobs.next_row(job)
     scrapers: set[str] = set()
 
-    async def lines() -> AsyncIterator[InputLine]:
+    async def lines() -> AsyncGenerator[InputLine]:
         nonlocal rows
         for source in sources:
             await source.open()
@@ -87,7 +89,8 @@ async def push(
                 yield _line(each, rows)
                 rows += 1
 
-    await jobs.push(job, lines())
+    async with aclosing(paced(lines())) as pieces:
+        await jobs.push(job, pieces)
     await jobs.describe(job, scrapers, [name for each in sources for name in each.own_columns])
     return rows - begin
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
 from crawler.jobs.job import JobError
+from crawler.service.clients.turns import Turns
 from crawler.service.jobs.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -27,10 +28,8 @@ JOB_ID = "^[1-9][0-9]{0,17}$"
 """Matches the ids of jobs."""
 MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT = 16, 4
 """Maximum numbers of uploads whose bodies arrive at the same time: in a process, and of one client."""
-MAX_UPLOADS = 2
-"""Maximum number of uploads that a process reads at once. Further uploads wait."""
-MAX_FILES = 2
-"""Maximum number of files of records that a process writes at once. Further requests for files wait."""
+MAX_FILES = 4
+"""Maximum number of files of records that a process writes at once, one for each client. The others take turns."""
 POLL_SECONDS = 0.5
 """Interval in seconds at which a request that waits for a job reads its state."""
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
@@ -47,8 +46,7 @@ class ClientJobs:
     def __post_init__(self) -> None:
         self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
         self.keep_days = self.settings.getfloat("JOBS_KEEP")
-        self.reading = asyncio.Semaphore(MAX_UPLOADS)
-        self.writing = asyncio.Semaphore(MAX_FILES)
+        self.writing = Turns(MAX_FILES, of_client=1)
         self._arriving: Counter[str] = Counter()
         """Client -> the number of its uploads that are arriving."""
         self._changes: set[asyncio.Task[Any]] = set()

@@ -117,15 +117,14 @@ class CreateJob(CategoryOptions, Route):
         upload = self._upload(call, *_listing(call))
         upload.check()
         of_client.check_open()
-        async with of_client.reading:
-            if self.dry_run:
-                contents = await of_client.uploads.check(upload)
-                return json_response(200, {"job": None, **contents.as_json()}, call)
-            await quotas.check(parts.store, call.holder)
-            job, made = await of_client.uploads.make(call.holder, upload, call.request_id)
-            if made is None:
-                call.headers["Idempotent-Replayed"] = "true"
-                made = await of_client.uploads.check(upload)
+        if self.dry_run:
+            contents = await of_client.uploads.check(call.holder, upload)
+            return json_response(200, {"job": None, **contents.as_json()}, call)
+        await quotas.check(parts.store, call.holder)
+        job, made = await of_client.uploads.make(call.holder, upload, call.request_id)
+        if made is None:
+            call.headers["Idempotent-Replayed"] = "true"
+            made = await of_client.uploads.check(call.holder, upload)
         of_client.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
         job = await _ended(job, self.wait, call, parts)
@@ -347,7 +346,7 @@ async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows
     whole = raw_response(call, media_type, b"", headers)
     if call.method == "HEAD":
         return StreamedAnswer(whole.status, whole.headers, b"")
-    async with parts.jobs.writing if selected.is_file else nullcontext():
+    async with parts.jobs.writing.turn(job.owner) if selected.is_file else nullcontext():
         made = await records.records(parts.jobs.jobs, job, selected, rows, parts.settings)
     made = compressed_pieces(made, coding) if coding else made
     return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)

@@ -8,7 +8,9 @@ import re
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,9 +25,10 @@ from crawler.errors import (
 from crawler.jobs import intake
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
-from crawler.jobs.lifecycle import Rules, TooManyJobsError
+from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
+from crawler.service.clients.turns import Turns
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
 from crawler.targets.files.workbook import has_limits
@@ -52,6 +55,8 @@ SUFFIXES = {
 """Media type of an upload -> the suffix that selects the reader of a targets file."""
 NAME = "upload"
 """The name of an upload in messages, and in the ids of lines without an id."""
+MAX_READING = 2
+"""Maximum number of clients whose uploads a process reads at once. The others take turns with them."""
 MAX_LISTED = 100
 """Maximum number of invalid lines that a response lists."""
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -190,10 +195,12 @@ class Uploads:
     jobs: Jobs
     most: int
     sandbox: bool
+    turns: Turns = field(default_factory=lambda: Turns(MAX_READING, of_client=1))
+    """The turns of clients. In a turn, the lines of one transaction are read and stored."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)
     """The running removals of the jobs of failed uploads."""
 
-    async def check(self, upload: Upload) -> Contents:
+    async def check(self, holder: Holder, upload: Upload) -> Contents:
         """Read an upload without making a job.
 
         Raises:
@@ -202,8 +209,10 @@ class Uploads:
         contents = Contents(upload.options)
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, _ = await asyncio.to_thread(upload.copy_to, Path(folder))
-            async for each in _lines(_source(upload, path)):
-                contents.count(each)
+            lines = _lines(_source(upload, path))
+            async with aclosing(self.turns.each(holder.client, lines, ROWS_PER_TRANSACTION)) as pieces:
+                async for each in pieces:
+                    contents.count(each)
         contents.check()
         return contents
 
@@ -284,7 +293,8 @@ class Uploads:
 
     async def _push(self, job: Job, source: FileSource, contents: Contents) -> None:
         try:
-            await intake.push(self.jobs, job, [source], count=contents.count)
+            paced = partial(self.turns.each, job.owner, size=ROWS_PER_TRANSACTION)
+            await intake.push(self.jobs, job, [source], count=contents.count, paced=paced)
         except TargetsUnavailableError as error:  # also raised for wrong files
             raise _unreadable(error, source) from None
 
