@@ -87,7 +87,8 @@ def login_wall() -> bytes:
 
 def guest_home() -> bytes:
     """Build the home page for visitors without an account."""
-    return document(page_key("d_homepage-guest-home", "Log In or Sign Up"), fill("guest home"))
+    head = page_key("d_homepage-guest-home", "Log In or Sign Up") + fill("guest home head")
+    return document(head, fill("guest home"))
 
 
 def _challenge() -> bytes:

@@ -66,6 +66,18 @@ def _head(member: Member) -> str:
         "profile:last_name": member.last,
         "og:url": member.url,
         "og:image": member.photo or DEFAULT_PHOTO,
+        "description": _described(member),
+        "al:android:app_name": "LinkedIn",
+        "al:android:package": "example.professional",
+        "al:android:url": member.url,
+        "al:ios:app_name": "LinkedIn",
+        "al:ios:app_store_id": "1",
+        "al:ios:url": member.url,
+        "twitter:card": "summary",
+        "twitter:description": _described(member),
+        "twitter:image": member.photo or DEFAULT_PHOTO,
+        "twitter:site": "@LinkedIn",
+        "twitter:title": f"{title} | LinkedIn",
     }
     shown = (fill("property", key=key, value=value) for key, value in properties.items() if value)
     head = page_key("public_profile_v3_desktop", title) + fill("canonical", url=member.url) + "".join(shown)
@@ -106,7 +118,9 @@ def _top_card(markup: Markup, member: Member) -> str:
         member=member,
         cover=member.cover or DEFAULT_COVER,
         photo=markup.picture(
-            member.photo, "hue-web-entity__image rounded-[50%] w-16 h-16 top-card-layout__entity-image"
+            member.photo,
+            "hue-web-entity__image rounded-[50%] w-16 h-16 top-card-layout__entity-image top-card__profile-image "
+            "top-card__profile-image--real-image",
         ),
         logo_window=logo,
         title_window=title,

@@ -155,10 +155,10 @@ def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: s
         (
             ' skills" data-section="skills"',
             ' x" data-section="x"',
-            "sections[].…unknown: unknown in 1 of 19 (x), not collected",
+            "sections[].…unknown: unknown in 1 of 20 (x), not collected",
         ),
         ('<h3 class="base-aside-card__title', '<h3 class="x', "people_also_viewed[]"),
-        (" browsemap", " x", "sections[].…unknown: unknown in 1 of 19 (x), not collected"),
+        (" browsemap", " x", "sections[].…unknown: unknown in 1 of 20 (x), not collected"),
         ("top-card__links-container", "x", "top_card.company: missing"),
         (
             'data-section="currentPositionsDetails"><a',
