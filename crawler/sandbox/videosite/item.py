@@ -69,7 +69,7 @@ def lockup(channel: Channel, item: Item, *, heavy: bool) -> Node:
         length=length(item),
         badge=badge | (fill("heavy badge", item=item) if heavy else {}),
         rows=_rows(channel, item),
-        **{part: fill(part, item=item) if heavy else ABSENT for part in ("moving", "hover", "menu")},
+        **{part: fill(part, item=item) if heavy else ABSENT for part in ("moving", "hover", "menu", "palette")},
     )
 
 

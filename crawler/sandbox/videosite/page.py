@@ -66,8 +66,8 @@ def rich_grid(channel: Channel, tab: str, rows: list[Node], *, heavy: bool) -> N
 
 
 def _sorting(channel: Channel, tab: str) -> Node:
-    """Build the chips that sort a list, in one of two formats."""
-    age = "" if channel.shape == "lockup" and tab != "shorts" else "older "
+    """Build the chips that sort a list, in one of two formats. Both were recorded in all tabs in the same months."""
+    age = "" if (channel.shape == "lockup" and tab != "shorts") or channel.id[2] > "R" else "older "
     orders = ("Latest", "Popular", "Oldest")
     chips = [fill(f"{age}chip", channel=channel, order=order, selected=order == "Latest") for order in orders]
     return fill("heavy rich grid", channel=channel, chips=fill(f"{age}chips", channel=channel, chips=chips))
