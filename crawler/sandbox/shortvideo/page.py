@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from crawler.sandbox.skeletons import Fragments
+from crawler.sandbox.skeletons import Fragments, Skeletons
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest
 
-fill = Fragments(__file__)
+fill, skeleton = Fragments(__file__), Skeletons(__file__)
 
 SCRIPT = "/static/search.js"
 RESULTS, OTHER_RESULTS = "/api/search/photo/full/", "/api/search/photo/v2/"
@@ -61,8 +61,9 @@ def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeReque
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
     context["path"] = OTHER_RESULTS if keyword == "unknown-path" else RESULTS
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}
-    state = {"__DEFAULT_SCOPE__": {"webapp.app-context": context, "seo.abtest": {"canonical": "/search/photo"}}}
-    block = orjson.dumps(state).replace(b"</", b"<\\/").decode()
+    state = skeleton("state")
+    state["webapp.app-context"] |= context
+    block = orjson.dumps({"__DEFAULT_SCOPE__": state}).replace(b"</", b"<\\/").decode()
     rules = "".join(f".css-{number}{{display:flex;padding:{number}px}}" for number in range(2 if light else 2500))
     return fill("search", keyword=keyword, rules=rules, block=block, script=origin + SCRIPT).encode()
 
