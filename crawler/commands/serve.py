@@ -32,7 +32,7 @@ from crawler.registry import spiders
 from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.service.clients.key_store import KeyRing, KeyStore
-from crawler.service.clients.keys import Keys, configured_keys, sandbox_keys
+from crawler.service.clients.keys import Keys, SandboxKeys, configured_keys
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -55,25 +55,35 @@ def keys_file(settings: Settings) -> Path:
     return Path(settings["KEYS_FILE"] or data_file("keys.sqlite", instead="the setting KEYS_FILE"))
 
 
-def valid_keys(settings: Settings) -> Keys:
-    """Return the API keys in the setting ``API_KEYS``, or those in the file of keys.
+def client_keys(settings: Settings) -> Keys:
+    """Return the API keys in the setting ``API_KEYS``, or those in the file of keys, which may be missing.
 
     Raises:
-        UsageError: no key is valid, or the keys cannot be read.
+        UsageError: the setting is not valid.
     """
     try:
         if configured := settings.getdict("API_KEYS"):
             return configured_keys(configured)
     except (TypeError, ValueError) as error:
         raise UsageError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
-    store = KeyStore(keys_file(settings))
-    try:
-        known = store.all()
-    except sqlite3.Error as error:
-        raise UsageError(f"Cannot read the API keys in {store.path}: {error}.") from error
-    if all(key.revoked is not None for key in known):
-        raise UsageError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
-    return KeyRing(store)
+    return KeyRing(KeyStore(keys_file(settings)))
+
+
+def valid_keys(settings: Settings) -> Keys:
+    """Return the API keys, of which one is valid.
+
+    Raises:
+        UsageError: no key is valid, or the keys cannot be read.
+    """
+    keys = client_keys(settings)
+    if isinstance(keys, KeyRing):
+        try:
+            known = keys.store.all()
+        except sqlite3.Error as error:
+            raise UsageError(f"Cannot read the API keys in {keys.store.path}: {error}.") from error
+        if all(key.revoked is not None for key in known):
+            raise UsageError("No API key is valid. Create one with: scrapy keys create CLIENT (or try --sandbox).")
+    return keys
 
 
 @dataclass(frozen=True)
@@ -99,12 +109,12 @@ class Command(CheckedCommand):
             "--workers", type=at_least_one, default=1, metavar="N", help="number of worker processes (default 1)"
         )
         parser.add_argument(
-            "--sandbox", action="store_true", help="serve the simulated platforms, with the key 'sandbox'"
+            "--sandbox", action="store_true", help="serve the simulated platforms, also to the API key 'sandbox'"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         check_components(self.settings)
-        keys = sandbox_keys() if opts.sandbox else valid_keys(self.settings)
+        keys = SandboxKeys(client_keys(self.settings)) if opts.sandbox else valid_keys(self.settings)
         address = self.settings["SERVICE_INTERNAL_ADDRESS"]
         internal = host_and_port(address) if address else None
         if opts.sandbox:
@@ -123,7 +133,7 @@ class Command(CheckedCommand):
     def _is_sandbox(self, opts: argparse.Namespace) -> bool:
         """Whether the platforms are simulated, by ``--sandbox`` or by the setting ``SANDBOX``.
 
-        Only ``--sandbox`` also replaces the API keys by the key ``sandbox``.
+        Only ``--sandbox`` also accepts the API key ``sandbox``.
         """
         return bool(opts.sandbox) or self.settings.getbool("SANDBOX")
 

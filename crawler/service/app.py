@@ -28,6 +28,7 @@ from crawler.errors import (
 from crawler.logs import one_line
 from crawler.service import llms, metrics, openapi, viewer
 from crawler.service.calls.envelope import Answer, Call, failure, raw_response, unexpected
+from crawler.service.clients.keys import key_in
 from crawler.service.http.cors import Cors
 from crawler.service.http.response_writer import ResponseWriter, compressed
 from crawler.service.jobs.routes import PATH as JOBS
@@ -174,14 +175,16 @@ class Api(Resource):
         if path == "/" and "/docs" in self._pages:  # for people who open the service's address in a browser
             _check_method(call, ("GET",))
             return raw_response(call, "text/plain; charset=utf-8", b"", {"Location": "docs"}, status=HTTPStatus.FOUND)
-        methods, in_path = self._find(path)
+        try:
+            methods, in_path = self._find(path)
+        except ScrapeError:
+            await self._name_client(request, call)
+            raise
         route = methods.get("GET" if call.method == "HEAD" else call.method)
         any_route = route or next(iter(methods.values()))
         call.scraper, call.is_counted = any_route.calls, any_route.is_counted
         if route is None:
-            if call.request_headers.get("x-api-key"):
-                with suppress(AuthError):  # the client is named in the response if its key is valid
-                    await self._holder(request, call)
+            await self._name_client(request, call)
             _check_method(call, methods)
         assert route is not None
         if not route.is_public:
@@ -190,6 +193,12 @@ class Api(Resource):
         assert request.content is not None
         call.content = request.content
         return await given.answer(call, self.parts)
+
+    async def _name_client(self, request: Request, call: Call) -> None:
+        """Name the client of a valid API key in the response to a request that is refused for another reason."""
+        if {"x-api-key", "authorization"} & call.request_headers.keys():
+            with suppress(AuthError):
+                await self._holder(request, call)
 
     def _find(self, path: str) -> tuple[Mapping[str, type[Route]], Mapping[str, str]]:
         """Return the routes of a path by their methods, and the path parameters.
@@ -222,7 +231,7 @@ class Api(Resource):
         sent = call.request_headers
         client = None if peer is None else parts.addresses.find_client(peer, sent.get("x-forwarded-for"))
         try:
-            holder = await parts.keys.holder(sent.get("x-api-key"))
+            holder = await parts.keys.holder(key_in(sent))
         except AuthError:
             try:
                 parts.addresses.count_failed_key(client)

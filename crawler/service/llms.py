@@ -26,8 +26,8 @@ PAGE = """\
 ## How to call a scraper
 
 Send `POST {url}/v1/scrapers/<name>` with the params as a JSON object, `Content-Type: application/json`, and the API key
-in `X-API-Key`. The response is a JSON object: `success`, `data` (the record, or null), `error` (null, or an object with
-`code`, `message`, `details` and `retry_after`), `status`, `meta` and `request_id`.
+in `X-API-Key` (or as `Authorization: Bearer`). The response is a JSON object: `success`, `data` (the record, or null),
+`error` (null, or an object with `code`, `message`, `details` and `retry_after`), `status`, `meta` and `request_id`.
 
 - [OpenAPI document]({url}/openapi.json): the types of all params, records and errors
 - [Catalogue]({url}/v1/scrapers): the params of each scraper as JSON Schema

@@ -36,12 +36,17 @@ DESCRIPTION = """\
 Each scraper takes one target (a URL, a handle, a category, a search) and returns one structured record or one typed
 error. Both have the same envelope.
 
-* Every call carries an API key in the header `X-API-Key`.
+* Every call carries an API key in the header `X-API-Key`, or as `Authorization: Bearer KEY`.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
 * What takes longer, or has many targets, is a job: `POST /v1/jobs`.
 * A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
 """
+SECURITY = {
+    "ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "BearerAuth": {"type": "http", "scheme": "bearer"},
+}
+"""The ways to send an API key, of which a request needs one."""
 SCHEMAS = "#/components/schemas/"
 
 
@@ -98,7 +103,7 @@ def document(service_url: str = "", routes: Iterable[type[Route]] = ROUTES) -> J
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         },
         "servers": [{"url": service_url or "/"}],
-        "security": [{"ApiKeyAuth": []}],
+        "security": [{name: []} for name in SECURITY],
         "tags": [
             *(
                 {"name": platform, "description": spider(platform).metadata["description"]}
@@ -109,7 +114,7 @@ def document(service_url: str = "", routes: Iterable[type[Route]] = ROUTES) -> J
         "paths": paths,
         "webhooks": {"job.done": {"post": parts.operation(JobDone)}},
         "components": {
-            "securitySchemes": {"ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
+            "securitySchemes": SECURITY,
             "headers": HEADERS,
             **parts.components,
         },

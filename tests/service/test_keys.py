@@ -14,7 +14,9 @@ from scrapy.settings import Settings
 from crawler.commands.serve import valid_keys
 from crawler.errors import InvalidApiKey, MissingApiKey
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import FixedKeys, Holder, Keys, export
+from crawler.service.clients.keys import FixedKeys, Holder, Keys, export, key_in
+from tests.service.client import Reply, call
+from tests.service.conftest import running
 
 VALID = {"a1": {"client": "acme", "hash": "0" * 64}}
 
@@ -67,3 +69,55 @@ def test_us_4_wrong_keys_are_refused(value: Any, message: str) -> None:
 def test_us_4_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No API key is valid"):
         keys_of(API_KEYS="{}", KEYS_FILE=str(tmp_path / "missing.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({}, None),
+        ({"x-api-key": "a"}, "a"),
+        ({"authorization": "Bearer a"}, "a"),
+        ({"authorization": "bearer  a "}, "a"),
+        ({"authorization": "Bearer a", "x-api-key": "a"}, "a"),
+        ({"authorization": "Bearer a", "x-api-key": ""}, "a"),
+        ({"authorization": "Basic YTpi", "x-api-key": "a"}, "a"),
+        ({"authorization": "Basic YTpi"}, None),
+        ({"authorization": "Bearer"}, ""),
+    ],
+)
+def test_a_key_is_in_one_of_two_headers(headers: dict[str, str], key: str | None) -> None:
+    assert key_in(headers) == key
+
+
+@pytest.mark.parametrize("authorization", ["Bearer b", "Bearer", "Bearer a, Bearer b"])
+def test_two_different_keys_are_refused(authorization: str) -> None:
+    with pytest.raises(InvalidApiKey, match="different API keys"):
+        key_in({"authorization": authorization, "x-api-key": "a"})
+
+
+def test_the_sandbox_accepts_the_keys_of_clients_and_its_own(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path / "keys.sqlite")
+
+    def usage(**headers: str) -> Reply:
+        return call(
+            service.url, "/v1/usage", method="GET", headers={k.replace("_", "-"): v for k, v in headers.items()}
+        )
+
+    with running(tmp_path / "log", f"KEYS_FILE={store.path}") as service:
+        refused = usage(X_API_Key="sk_unknown")
+        assert (refused.status, refused.code) == (401, "INVALID_API_KEY")
+        assert refused.body["status"]["message"].endswith("The sandbox accepts the key 'sandbox', too.")
+        assert 'Bearer realm="scrapers"' in refused.headers["www-authenticate"]
+        key = store.create("acme")  # while the endpoint runs
+        for headers, client in (
+            ({"X_API_Key": "sandbox"}, "sandbox"),
+            ({"Authorization": "Bearer sandbox"}, "sandbox"),
+            ({"X_API_Key": key}, "acme"),
+            ({"Authorization": f"Bearer {key}"}, "acme"),
+        ):
+            assert usage(**headers).body["client_id"] == client
+        both = usage(X_API_Key=key, Authorization="Bearer sandbox")
+        assert (both.status, both.code) == (401, "INVALID_API_KEY")
+        unknown = call(service.url, "/v1/scrapers/none", {}, headers={"Authorization": f"Bearer {key}"})
+        assert (unknown.code, unknown.body["meta"]["client_id"]) == ("SCRAPER_NOT_FOUND", "acme")
+        assert call(service.url, "/v1/scrapers/none", {}, headers={}).body["meta"]["client_id"] == ""

@@ -24,7 +24,7 @@ from scrapy.settings import Settings
 from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.service.clients.keys import Holder, sandbox_keys
+from crawler.service.clients.keys import FixedKeys, Holder, SandboxKeys
 from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
 from crawler.service.periodic import repeat
@@ -328,7 +328,7 @@ async def test_a_write_with_the_same_id_is_done_once(location: str) -> None:
 async def test_usage_is_stored_even_if_a_step_of_the_shutdown_fails(tmp_path: Path) -> None:
     settings = Settings({"STORE": str(tmp_path / "store.sqlite3"), "KEY_RATE": "100/minute"}, priority="cmdline")
     use_sandbox(settings)
-    endpoint = Endpoint(settings, sandbox_keys())
+    endpoint = Endpoint(settings, SandboxKeys(FixedKeys({})))
 
     async def fails() -> None:
         raise OSError("the disk is full")

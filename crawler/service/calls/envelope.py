@@ -220,7 +220,7 @@ def failure(call: Call, error: ScrapeError) -> Answer:
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, AuthError):
-        headers["WWW-Authenticate"] = 'ApiKey realm="scrapers", header="X-API-Key"'
+        headers["WWW-Authenticate"] = 'ApiKey realm="scrapers", header="X-API-Key", Bearer realm="scrapers"'
     if isinstance(error, MethodNotAllowed):
         headers["Allow"] = error.allowed
     return Answer(error.http_status, headers, _body(call, status, None, error.as_dict(call.service_url)), error.code)

@@ -162,7 +162,8 @@ class KeyRing:
 
     If another process changes the store's file, the next lookup reads the file again, in a thread. While the file
     cannot be read (because it is locked, damaged or missing), the keys that were read last stay valid. While the file
-    is being read, a key that is not among them is refused only after the read, because the key may be new.
+    is being read, a key that is not among them is refused only after the read, because the key may be new. Before the
+    file is created, there are no keys.
     """
 
     def __init__(self, store: KeyStore) -> None:
@@ -177,7 +178,7 @@ class KeyRing:
 
     async def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key. Raises the errors of ``Keys.holder``."""
-        if key:
+        if key and (self._valid is not None or self.store.version is not None):
             if self._is_failing or self._version is None or self.store.version != self._version:
                 await self._refresh()
             if self._reading is not None and hash_of(key) not in (self._valid or {}):
@@ -187,6 +188,8 @@ class KeyRing:
 
     async def webhook(self, client: str) -> Webhook | None:
         """Return the webhook of a client. Raises the errors of ``Keys.webhook``."""
+        if self._valid is None and self.store.version is None:
+            return None
         await self._refresh()
         return webhook_of(client, self._known())
 

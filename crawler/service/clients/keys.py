@@ -13,7 +13,7 @@ from typing import Annotated, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter, ValidationError
 
 from crawler.configuration.setting_types import Expected, Rate
-from crawler.errors import InvalidApiKey, MissingApiKey
+from crawler.errors import AuthError, InvalidApiKey, MissingApiKey
 from crawler.platforms.model import first_problem
 
 MAX_CLIENT = 100
@@ -104,8 +104,9 @@ class Key:
 class Keys(Protocol):
     """Interface that looks up the client that owns an API key."""
 
-    failures: int
-    """Number of attempts to read the keys that failed."""
+    @property
+    def failures(self) -> int:
+        """Number of attempts to read the keys that failed."""
 
     async def holder(self, key: str | None) -> Holder:
         """Return the client that owns the key.
@@ -129,22 +130,56 @@ class FixedKeys:
 
     failures = 0
 
-    def __init__(self, valid: Mapping[bytes, Holder], hint: str = "") -> None:
-        """``valid``: as for ``holder_of()``. ``hint``: a sentence to add to the error for a wrong key."""
+    def __init__(self, valid: Mapping[bytes, Holder]) -> None:
+        """``valid``: as for ``holder_of()``."""
         self._valid = valid
-        self._hint = hint
 
     async def holder(self, key: str | None) -> Holder:
-        return holder_of(key, self._valid, self._hint)
+        return holder_of(key, self._valid)
 
     async def webhook(self, client: str) -> Webhook | None:
         return webhook_of(client, self._valid)
 
 
-def sandbox_keys() -> FixedKeys:
-    """Return the keys of the sandbox: only ``sandbox`` is valid."""
-    only = {hash_of("sandbox"): Holder("sandbox", "sandbox")}
-    return FixedKeys(only, " The sandbox accepts the key 'sandbox'.")
+class SandboxKeys:
+    """The key ``sandbox``, and the keys of clients."""
+
+    hint = " The sandbox accepts the key 'sandbox', too."
+
+    def __init__(self, of_clients: Keys) -> None:
+        self._of_clients = of_clients
+
+    @property
+    def failures(self) -> int:
+        return self._of_clients.failures
+
+    async def holder(self, key: str | None) -> Holder:
+        if key == "sandbox":
+            return Holder("sandbox", "sandbox")
+        try:
+            return await self._of_clients.holder(key)
+        except AuthError as error:
+            raise type(error)(error.message + self.hint) from None
+
+    async def webhook(self, client: str) -> Webhook | None:
+        return await self._of_clients.webhook(client)
+
+
+def key_in(headers: Mapping[str, str]) -> str | None:
+    """Return the API key in the headers of a request: ``X-API-Key``, or ``Authorization: Bearer``. None: there is none.
+
+    ``headers``: by their lower-case names. Other schemes of ``Authorization`` are ignored: they are for proxies.
+
+    Raises:
+        InvalidApiKey: the headers have different keys.
+    """
+    key = headers.get("x-api-key")
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return key
+    if key and key != token.strip():
+        raise InvalidApiKey("X-API-Key and Authorization have different API keys: send one of the headers.")
+    return token.strip()
 
 
 def check_client(name: str) -> str:
@@ -240,7 +275,7 @@ def export(keys: Iterable[Key]) -> str:
     return _CONFIGURED.dump_json(configured, exclude_none=True).decode()
 
 
-def holder_of(key: str | None, valid: Mapping[bytes, Holder], hint: str = "") -> Holder:
+def holder_of(key: str | None, valid: Mapping[bytes, Holder]) -> Holder:
     """Return the client that owns a key. ``valid``: hash of a valid key -> its client.
 
     Keys are looked up by their hash, so response times reveal nothing about valid keys.
@@ -250,10 +285,10 @@ def holder_of(key: str | None, valid: Mapping[bytes, Holder], hint: str = "") ->
         InvalidApiKey: the key is unknown or revoked.
     """
     if not key:
-        raise MissingApiKey(f"Send an API key in the header X-API-Key.{hint}")
+        raise MissingApiKey("Send an API key in the header X-API-Key, or as Authorization: Bearer KEY.")
     holder = valid.get(hash_of(key))
     if holder is None:
-        raise InvalidApiKey(f"This API key is unknown or revoked.{hint}")
+        raise InvalidApiKey("This API key is unknown or revoked.")
     return holder
 
 
