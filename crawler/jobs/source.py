@@ -251,6 +251,8 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
         stored["error"] = outcome.error.as_dict() | {"retryable": outcome.error.retryable}
         return Finished(claim, "failed", outcome.code, stored, None, followups, outcome.note, tallies)
     stored["warnings"] = [each.as_dict() for each in outcome.warnings]
+    if isinstance(outcome.target, Target):
+        stored["contract"] = outcome.target.scraper.contract
     if outcome.record is not None:
         stored["fetched_at"] = outcome.record.fetched_at.isoformat()
     if outcome.new_entries is not None:

@@ -162,6 +162,16 @@ _WITH_TARGETS = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.
 _BY_INPUT = _WITH_TARGETS.outerjoin(records, _RECORD)
 _INPUTS = sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT).select_from(_BY_INPUT)
 BY_ROW = first(_INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)
+OF_RUNS = (
+    sa.select(T.job, *_LINE).select_from(_WITH_RECORDS).where(T.job.in_(several("jobs")), T.key.in_(several("keys")))
+)
+"""The targets with some keys in several runs of a job."""
+_IN_OTHER = sa.exists().where(_other.c.job == param("other"), _other.c.key == inputs.c.key)
+REMOVED = first(
+    _INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after"), T.row == inputs.c.row, ~_IN_OTHER),
+    inputs.c.row,
+)
+"""The input lines of a job whose targets another job does not have."""
 _AFTER = sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_"))
 _OF_LINE = (inputs.c.row, inputs.c.id, inputs.c.key, T.platform, T.work, inputs.c.columns, inputs.c.line)
 _LINES_OF = sa.select(*_OF_LINE).select_from(_WITH_TARGETS)

@@ -6,15 +6,17 @@ shows. Each of the two has its own model of a profile.
 
 from __future__ import annotations
 
-from crawler.platforms.model import Model
+from typing import Annotated
+
+from crawler.platforms.model import Mark, Model
 
 
 class Pagination(Model):
     """Whether there is a next page, and the cursor that leads to it."""
 
-    cursor: str
+    cursor: Annotated[str, Mark.NEVER]
     """Opaque value for the param ``cursor``, to get the next page. "" on the last page."""
-    has_more: bool
+    has_more: Annotated[bool, Mark.NEVER]
     """Whether there is a next page."""
 
 

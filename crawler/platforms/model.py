@@ -44,6 +44,14 @@ class Mark(Enum):
     never empty. The key of a record or of a list's entry includes the marked fields of the objects in it."""
     ADVERTISED = "advertised"
     """The field is true if the platform shows the entry as an advertisement."""
+    COUNT = "count"
+    """A number that moves all the time, and that platforms round: runs are compared with a tolerance."""
+    NEVER = "never"
+    """Runs are not compared: the value differs although nothing has changed, such as a signed URL, or a position."""
+    NULL = "null"
+    """Null is a statement of the platform, such as "no price", and not a value that the page does not have."""
+    WITHHELD = "withheld"
+    """A list of the names of the record's fields that the platform withheld. Runs are not compared in these fields."""
 
 
 @dataclass(frozen=True)

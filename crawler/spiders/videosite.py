@@ -64,7 +64,7 @@ class VideositeSpider(PlatformSpider):
             item=VideositeProfileV3Item,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id", "published_date"),
+            entries=Entries("posts", "content_id", "published_date", "pagination.has_more", in_order=True),
         ),
         Scraper(
             name="videosite-profile",
@@ -75,7 +75,7 @@ class VideositeSpider(PlatformSpider):
             item=VideositeProfileItem,
             example={"username": "@harborlights"},
             pages=PAGES,
-            entries=Entries("posts", "content_id", "published_date"),
+            entries=Entries("posts", "content_id", "published_date", "pagination.has_more", in_order=True),
         ),
     )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -41,17 +43,22 @@ class Entries:
     """Where a record contains the entries of a listing, newest first.
 
     ``path``: dotted path of the list. ``key``: the key under which an entry has its id. ``time``: the key under which
-    an entry has its time, in Unix seconds or None.
+    an entry has its time, in Unix seconds or None. ``more``: dotted path of a value that is false or
+    empty on the last page.
     """
 
     path: str
     key: str
     time: str
+    more: str
+    in_order: bool = False
+    """Whether the entries are always in the order of their times. Otherwise, a pinned entry may come first, and the
+    platform may sort by popularity."""
 
     def of(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the entries of a page in the order of the page.
 
-        >>> Entries("posts.main", "id", "at").of({"posts": {"main": [{"id": "7", "at": 2}]}})
+        >>> Entries("posts.main", "id", "at", "more").of({"posts": {"main": [{"id": "7", "at": 2}]}})
         [{'id': '7', 'at': 2}]
         """
         rows: Any = data
@@ -82,6 +89,13 @@ class Scraper:
 
     A page that a browser loads counts as one.
     """
+
+    @cached_property
+    def contract(self) -> str:
+        """Identifies the code that reads the platform's pages: values that different code has read may differ."""
+        package = Path(inspect.getfile(self.data)).parent
+        code = b"".join(file.read_bytes() for file in sorted(package.glob("*.py")))
+        return hashlib.blake2b(code, digest_size=4).hexdigest()
 
 
 @dataclass(slots=True)

@@ -82,7 +82,7 @@ class TimelineSpider(PlatformSpider):
             params=TimelineParams,
             data=Timeline,
             example={"user": "someone"},
-            entries=Entries("posts.main", "post_id", "time"),
+            entries=Entries("posts.main", "post_id", "time", "cursor"),
         ),
     )
 

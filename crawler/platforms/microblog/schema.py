@@ -76,21 +76,21 @@ class ProfileParams(LinkParams):
 class Demographics(Model):
     """The fields about the account itself, under the platform's names."""
 
-    created_at: str
+    created_at: Annotated[str, Mark.NEVER]
     """When the account was created, in the platform's format: ``Sat Dec 14 04:35:55 +0000 2013``. "" if not exposed."""
     description: str
     """The text in which the account describes itself, or ""."""
-    favourites_count: int | None
+    favourites_count: Annotated[int | None, Mark.COUNT]
     """Number of posts that the account liked; null if no source exposes it."""
-    followers_count: int | None
+    followers_count: Annotated[int | None, Mark.COUNT]
     """Number of followers; null if no source exposes it."""
-    friends_count: int | None
+    friends_count: Annotated[int | None, Mark.COUNT]
     """Number of accounts that the account follows; null if no source exposes it."""
-    listed_count: int | None
+    listed_count: Annotated[int | None, Mark.COUNT]
     """Number of lists that include the account; null if no source exposes it. The newest API does not expose it."""
-    media_count: int | None
+    media_count: Annotated[int | None, Mark.COUNT]
     """Number of the account's posts with media; null if no source exposes it."""
-    statuses_count: int | None
+    statuses_count: Annotated[int | None, Mark.COUNT]
     """Number of the account's posts; null if no source exposes it."""
     is_blue_verified: bool | None
     """Whether the account pays for its badge; null if no source exposes it."""
@@ -102,9 +102,9 @@ class Demographics(Model):
     """The location that the account states, as free text, or ""."""
     name: str = Field(min_length=1)
     """Display name. Never empty."""
-    profile_banner_url: str
+    profile_banner_url: Annotated[str, Mark.NEVER]
     """URL of the banner, without a size; "" if the account has no banner or no source exposes it."""
-    profile_image_url_https: str
+    profile_image_url_https: Annotated[str, Mark.NEVER]
     """URL of the account's picture; "" if unknown. It is the size of the profile's page, ``_400x400``, if this page was
     read, else usually the platform's default size, ``_normal``."""
     screen_name: Annotated[str, Mark.KEY] = Field(min_length=1)
@@ -133,23 +133,23 @@ class InnerPost(Model):
 
     caption: str
     """The whole text, with links expanded as in ``caption`` of the outer post."""
-    comment_count: int | None
+    comment_count: Annotated[int | None, Mark.COUNT]
     """Number of replies to the post; null if no source exposes it."""
     creator_handle: str = Field(min_length=1)
     """Handle of the post's author, without @. Never empty."""
     creator_name: str
     """Display name of the post's author."""
-    like_count: int | None
+    like_count: Annotated[int | None, Mark.COUNT]
     """Number of likes; null if no source exposes it."""
     post_id: str = Field(min_length=1)
     """The post's id. Never empty."""
     post_url: str
     """URL of its page."""
-    share_count: int | None
+    share_count: Annotated[int | None, Mark.COUNT]
     """Number of reposts; null if no source exposes it."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
-    view_count: int | None
+    view_count: Annotated[int | None, Mark.COUNT]
     """Number of views; null if no source exposes it."""
 
 
@@ -160,15 +160,15 @@ class Post(Model):
     """The whole text, even of a long post. For a repost, it is the text of the reposted post; for a post that is only
     the link to an article, the article's title and text. Shortened links are expanded. A link to the post's own media
     at the end is removed. Mentions at the start are kept."""
-    comment_count: int | None
+    comment_count: Annotated[int | None, Mark.COUNT]
     """Number of replies; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
-    like_count: int | None
+    like_count: Annotated[int | None, Mark.COUNT]
     """Number of likes; null if no source exposes it. Also null on a repost, where the platform fills in 0."""
-    save_count: int | None
+    save_count: Annotated[int | None, Mark.COUNT]
     """Number of bookmarks; null if no source exposes it (the embed does not). Also null on a repost."""
-    share_count: int | None
+    share_count: Annotated[int | None, Mark.COUNT]
     """Number of reposts, not counting quotes; null if no source exposes it. On a repost, it is the reposted post's."""
-    view_count: int | None
+    view_count: Annotated[int | None, Mark.COUNT]
     """Number of views; null if no source exposes it, as for posts that only the embed contains, and for old posts. On a
     repost, it is the repost's own."""
     creator_handle: str = Field(min_length=1)
@@ -190,21 +190,21 @@ class Post(Model):
     """The post's id, a string, because floating-point numbers cannot hold such ids exactly. Never empty."""
     post_url: str
     """URL of its page."""
-    profile_picture_url: str
+    profile_picture_url: Annotated[str, Mark.NEVER]
     """URL of the author's picture."""
-    quoted_post: InnerPost | None
+    quoted_post: Annotated[InnerPost | None, Mark.NULL]
     """The quoted post; null if the post quotes none. Also null, although ``is_quote`` is true, if the quoted post is
     deleted or hidden."""
-    reposted_post: InnerPost | None
+    reposted_post: Annotated[InnerPost | None, Mark.NULL]
     """The reposted post; null if this is not a repost, or the reposted post is deleted or hidden."""
-    thumbnail_url: str | None
+    thumbnail_url: Annotated[str | None, Mark.NEVER]
     """URL of the first photo or of the first video's cover; for an article, of its picture. On a repost, it is that of
     the reposted post. Null if there is no media."""
     upload_timestamp: int
     """When the post was published, in Unix seconds."""
-    video_url: str | None
+    video_url: Annotated[str | None, Mark.NEVER]
     """URL of the video file with the highest bitrate; null if the post has no video."""
-    video_urls_by_quality: VideoQualities
+    video_urls_by_quality: Annotated[VideoQualities, Mark.NEVER]
 
 
 class Additional(Model):
@@ -225,8 +225,8 @@ class Profile(Model):
     """A profile with a page of its posts."""
 
     data: Content
-    hasMore: bool  # noqa: N815  # the contract's spelling
+    hasMore: Annotated[bool, Mark.NEVER]  # noqa: N815  # the contract's spelling
     """Whether a next page exists. Also true if the timeline could not be fetched, or its cursor could not be read, and
     posts seem to be missing: the cursor then requests the timeline from its start."""
-    nextCursor: str  # noqa: N815  # the contract's spelling
+    nextCursor: Annotated[str, Mark.NEVER]  # noqa: N815  # the contract's spelling
     """Opaque value of the param ``cursor`` for the next page. "" at the end."""

@@ -53,7 +53,7 @@ class Dimensions(Model):
 class Count(Model):
     """A number, in an object of its own, as in the platform's data."""
 
-    count: int | None
+    count: Annotated[int | None, Mark.COUNT]
     """The number; null if the owner hides it or the page does not state it. Never -1."""
 
 
@@ -112,9 +112,9 @@ class CommentEdge(Model):
 class Comments(Model):
     """The number of all comments, and the comments that the page shows."""
 
-    count: int | None
+    count: Annotated[int | None, Mark.COUNT]
     """Number of all comments; null if the page does not state it."""
-    edges: Annotated[list[CommentEdge], Rows("comments")]
+    edges: Annotated[list[CommentEdge], Rows("comments"), Mark.NEVER]
     """The first comments, if the page has any; often empty."""
 
 
@@ -129,7 +129,7 @@ class Coauthor(Model):
     """Displayed name; "" if the page does not state it."""
     is_verified: bool | None
     """Whether the account is verified; null if the page does not state it."""
-    profile_pic_url: str
+    profile_pic_url: Annotated[str, Mark.NEVER]
     """URL of the account's picture."""
 
 
@@ -141,9 +141,9 @@ class Tag(Model):
     """A tag and its position in the picture."""
 
     user: TaggedUser
-    x: float | None
+    x: Annotated[float | None, Mark.NEVER]
     """Distance from the left edge, 0 to 1; often 0 on videos; null if the page does not state it."""
-    y: float | None
+    y: Annotated[float | None, Mark.NEVER]
     """Distance from the upper edge, 0 to 1; null if the page does not state it."""
 
 
@@ -253,7 +253,7 @@ class Owner(Model):
     """Displayed name, or ""."""
     id: str = Field(min_length=1)
     """The account's classic numeric id. Never empty."""
-    app_id: str
+    app_id: Annotated[str, Mark.NEVER]
     """The platform's secondary account id (17841…); "" if the page does not state it."""
     is_private: bool | None
     """Whether only followers see the account's posts; null if the page does not state it."""
@@ -263,13 +263,13 @@ class Owner(Model):
     """Whether the account is verified; null if the page does not state it."""
     pk: str
     """The same as ``id``."""
-    profile_image_uri: str
+    profile_image_uri: Annotated[str, Mark.NEVER]
     """URL of the account's smallest picture; "" if the page does not state it."""
-    profile_pic_url: str
+    profile_pic_url: Annotated[str, Mark.NEVER]
     """URL of the account's picture."""
     username: str = Field(min_length=1)
     """The account's name. Never empty."""
-    polaris_ordered_timeline_connection: Timeline
+    polaris_ordered_timeline_connection: Annotated[Timeline, Mark.NEVER]
 
 
 class Post(Model):
@@ -280,7 +280,7 @@ class Post(Model):
 
     typename: str = Field(alias="__typename")
     """XDTGraphImage, XDTGraphVideo or XDTGraphSidecar (a carousel)."""
-    accessibility_caption: str
+    accessibility_caption: Annotated[str, Mark.NEVER]
     """Description of the picture in English, or ""."""
     clips_music_attribution_info: Music | None
     """The sound of a reel, or of a photo or carousel with music; null if the page does not state it."""
@@ -288,8 +288,8 @@ class Post(Model):
     """Accounts that published the post together with its owner."""
     comments_disabled: bool | None
     """Whether comments are switched off; null if the page does not state it."""
-    dimensions: Dimensions
-    display_url: str = Field(min_length=1)
+    dimensions: Annotated[Dimensions, Mark.NEVER]
+    display_url: Annotated[str, Mark.NEVER] = Field(min_length=1)
     """URL of the largest uncropped picture; for a video, of its cover. The URL is signed and expires. Never empty."""
     edge_media_preview_like: Count
     """Number of likes; null if the owner hides it."""
@@ -310,7 +310,7 @@ class Post(Model):
     """True for videos and reels; false for photos and carousels, even for carousels with videos."""
     like_and_view_counts_disabled: bool | None
     """Whether the owner hides the counts; null if the page does not state it."""
-    location: Location | None
+    location: Annotated[Location | None, Mark.NULL]
     """The place that the post's owner tagged, or null."""
     owner: Owner
     product_type: str
@@ -319,17 +319,17 @@ class Post(Model):
     """The code in the post's URL. Never empty."""
     taken_at_timestamp: int = Field(gt=0)
     """When the post was published, in Unix seconds. Never empty."""
-    thumbnail_src: str
+    thumbnail_src: Annotated[str, Mark.NEVER]
     """URL of a smaller picture, or ""."""
-    video_duration: float | None
+    video_duration: Annotated[float | None, Mark.NEVER]
     """Duration in seconds, exact or rounded to whole seconds, depending on the page. Null for photos and carousels, or
     if no page states it."""
-    video_play_count: int | None
+    video_play_count: Annotated[int | None, Mark.COUNT]
     """Number of plays; null for photos and carousels, if the owner hides it, or if no page states it, as for most
     reels. Never 0."""
-    video_url: str | None
+    video_url: Annotated[str | None, Mark.NEVER]
     """URL of the video. The URL is signed and expires. Null for photos and carousels, or if the page states none."""
-    video_view_count: int | None
+    video_view_count: Annotated[int | None, Mark.COUNT]
     """Number of views; null for photos and carousels, if the owner hides it, or if the page does not state it, as for
     most reels. Never 0."""
 

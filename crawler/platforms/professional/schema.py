@@ -68,7 +68,7 @@ class DataAvailability(Model):
     """Always false: pages are read as a visitor without an account."""
     education_found: int
     """Number of rows in ``education``, including masked rows."""
-    fields_withheld_by_linkedin: list[str]
+    fields_withheld_by_linkedin: Annotated[list[str], Mark.WITHHELD]
     """Names of the fields that the platform withheld from this page, entirely or in part. Never empty: the platform
     shows two of them to members only."""
     note: str
@@ -90,9 +90,9 @@ class Profile(Model):
     """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
     """Whether the platform shortened the text in ``about``."""
-    activity: list[schema_rows.Activity]
+    activity: Annotated[list[schema_rows.Activity], Mark.NEVER]
     """Recent activity, in page order. The page has one of two layouts, which contain different data."""
-    activity_count: int
+    activity_count: Annotated[int, Mark.NEVER]
     """Number of rows in ``activity``, all of which are on the page. The platform does not show a total."""
     articles: list[schema_rows.Article]
     """Articles that the member published, in page order."""
@@ -110,9 +110,9 @@ class Profile(Model):
     """Projects in which the member took part."""
     publications: list[schema_rows.Publication]
     """The member's publications outside the platform."""
-    recommendations: list[schema_rows.Recommendation]
+    recommendations: Annotated[list[schema_rows.Recommendation], Mark.NEVER]
     """Texts by other people who recommend the member, as far as the page shows them."""
-    same_name: list[schema_rows.SameName]
+    same_name: Annotated[list[schema_rows.SameName], Mark.NEVER]
     """Other members with the same name."""
     services: list[str]
     """Always empty: the public page does not show services."""
@@ -120,9 +120,9 @@ class Profile(Model):
     """Names of skills. Empty if the member lists none, and in a masked profile, which lacks this section."""
     volunteer_experience: list[schema_rows.VolunteerExperience]
     """The member's unpaid work."""
-    background_cover_image_url: str
+    background_cover_image_url: Annotated[str, Mark.NEVER]
     """URL of the cover image, "" for the platform's default."""
-    connections: str
+    connections: Annotated[str, Mark.COUNT]
     """The platform's text about the number of connections, such as "500+ connections"; "" if not shown."""
     contact_info: dict[str, str]
     """Always empty: the platform shows contact details to members only."""
@@ -133,7 +133,7 @@ class Profile(Model):
     """The company in the section at the top of the profile."""
     current_school: schema_rows.Affiliation
     """The school in the section at the top of the profile."""
-    data_availability: DataAvailability
+    data_availability: Annotated[DataAvailability, Mark.NEVER]
     """Which fields the platform showed and which it withheld."""
     education: list[schema_rows.Education]
     """The member's schools, in page order. In a masked list, the first row with years, or with the name or logo of
@@ -146,16 +146,16 @@ class Profile(Model):
     """The member's last name, "" for members with a single name."""
     full_name: str = Field(alias="fullName", min_length=1)
     """The displayed name. Never empty."""
-    followers: str
+    followers: Annotated[str, Mark.COUNT]
     """The platform's text ("41M followers"). If only the linked data contains the number, the text is the exact number
     and the word "followers". "" if unknown."""
     headline: str
     """The line under the name; "" if absent, as in the masked variant."""
     location: str
     """The member's location as text, "" if not shown."""
-    people_also_viewed: list[schema_rows.RelatedProfile]
+    people_also_viewed: Annotated[list[schema_rows.RelatedProfile], Mark.NEVER]
     """Other profiles that the page links to."""
-    profile_photo: str
+    profile_photo: Annotated[str, Mark.NEVER]
     """URL of the photo, "" if absent."""
     profile_url: str = Field(min_length=1)
     """Canonical URL of the profile. The name in it differs from the requested name if the member changed it.
@@ -185,14 +185,14 @@ class MemberItem(content.ContentItem):
 
     author_id: str | None
     """Always null: not exposed."""
-    author_name: str
+    author_name: Annotated[str, Mark.NEVER]
     """Name of the author. "" for another author's post in the layout with a list, which does not name them."""
     author_username: str
     """The author's name in URLs, after ``/in/``, or after ``/company/`` for a company. In the layout with a list,
     the name in the post's link. "" if the link has no name."""
-    caption: str
+    caption: Annotated[str, Mark.NEVER]
     """The article's title, or the post's text, which may be shortened with "…" in the layout with a list."""
-    comment_count: int | None
+    comment_count: Annotated[int | None, Mark.COUNT]
     """Number of comments. Null if the page does not show it, as in the layout with a list."""
     content_code: str = Field(min_length=1)
     """The same as ``content_id``. Never empty."""
@@ -203,18 +203,18 @@ class MemberItem(content.ContentItem):
     content_type: ContentType
     """``article``; or what the member did: ``post``, ``like`` or ``share``. It is determined from the tab and the
     author of the post, not from the words on the card. Never empty."""
-    hashtags: list[str]
+    hashtags: Annotated[list[str], Mark.NEVER]
     """Hashtags in ``caption`` without "#", in order. The word at which a text is shortened does not count."""
-    images: list[str]
+    images: Annotated[list[str], Mark.NEVER]
     """URL of the card's image; empty if the card has none, or only a placeholder."""
-    like_count: int | None
+    like_count: Annotated[int | None, Mark.COUNT]
     """Number of reactions of all kinds. Null if neither the card nor the linked data contains it."""
-    mentions: list[str]
+    mentions: Annotated[list[str], Mark.NEVER]
     """Handles in ``caption`` without "@", in order. The platform's own mentions are names without "@"."""
     published_date: int | None
     """Time of publication in Unix seconds: from the linked data, or from the id of a post; midnight UTC if only the day
     of an article is known. Null if none of these times is known."""
-    thumbnail_image: str
+    thumbnail_image: Annotated[str, Mark.NEVER]
     """The same URL as in ``images``, "" without one."""
 
 
@@ -232,17 +232,17 @@ class MemberProfile(Model):
     """The day of ``account_creation_date`` as YYYY-MM-DD, "" if unknown."""
     available_country_codes: list[str]
     """ISO 3166 codes of the countries in which the profile is available; empty if unknown."""
-    banner_image: str
+    banner_image: Annotated[str, Mark.NEVER]
     """URL of the cover image, "" for the platform's default."""
     biography: str
     """The member's own text, with line breaks. May be shortened in the masked variant of the page. "" if absent."""
-    content_count: int | None
+    content_count: Annotated[int | None, Mark.COUNT]
     """Number of content items, null if unknown."""
     display_name: str = Field(min_length=1)
     """The displayed name. Never empty."""
     external_links: list[str]
     """URLs of the websites at the top of the profile, without the platform's redirect."""
-    follower_count: int | None
+    follower_count: Annotated[int | None, Mark.COUNT]
     """Number of followers: exact if the linked data contains it, else rounded as the page shows it. Null if hidden, or
     if it is shortened in another language than English."""
     is_family_safe: bool | None
@@ -255,13 +255,13 @@ class MemberProfile(Model):
     """Who can see the profile, "" if unknown."""
     profile_id: str
     """Always "": not exposed."""
-    profile_image: str
+    profile_image: Annotated[str, Mark.NEVER]
     """URL of the photo, "" if absent."""
     profile_link: str = Field(min_length=1)
     """Canonical URL of the profile. Never empty."""
-    subscriber_count_text: str
+    subscriber_count_text: Annotated[str, Mark.NEVER]
     """The page's text with the number of followers ("41M followers"), "" if the page does not show it."""
-    total_views: int | None
+    total_views: Annotated[int | None, Mark.COUNT]
     """Number of views of all items, null if unknown."""
     username: Annotated[str, Mark.KEY] = Field(min_length=1)
     """The name at the end of ``profile_link``, decoded. It differs from the requested name if the member changed it.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from crawler.platforms.model import Model
+from crawler.platforms.model import Mark, Model
 
 
 class Activity(Model):
@@ -27,7 +27,7 @@ class Activity(Model):
 class Article(Model):
     """An article that the member published."""
 
-    image: str
+    image: Annotated[str, Mark.NEVER]
     """URL of the article's cover, "" if absent."""
     link: str
     """URL of the article."""
@@ -172,7 +172,7 @@ class VolunteerExperience(Model):
 class Affiliation(Model):
     """A company or a school in the section at the top of the profile."""
 
-    logo: str | None
+    logo: Annotated[str | None, Mark.NEVER]
     """URL of the logo, null if absent or a placeholder."""
     name: str
     """Name of the company or school, "" if not shown."""
@@ -200,7 +200,7 @@ class Education(Model):
     """The first year at the school, null if not shown."""
     masked: bool
     """Whether the platform replaced the name, degree, subject or grade by asterisks. Masked fields are empty here."""
-    school_image: str | None
+    school_image: Annotated[str | None, Mark.NEVER]
     """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     school_name: str
     """The school's name, "" if masked in all sources of the page."""
@@ -211,11 +211,11 @@ class Education(Model):
 class Experience(Model):
     """A position. Several positions at one company are separate rows."""
 
-    company_image: str | None
+    company_image: Annotated[str | None, Mark.NEVER]
     """URL of the logo; null if absent, or if the name is masked: a logo would reveal it."""
     company_name: str
     """The employer's name, "" if masked."""
-    company_name_source: Literal["page", "json_ld", "top_card", "masked"]
+    company_name_source: Annotated[Literal["page", "json_ld", "top_card", "masked"], Mark.NEVER]
     """Where the name was read. "page": in the row itself. "json_ld": in the linked data. "top_card": the row is masked,
     but the section at the top of the profile shows its company, with URL and logo. "masked": the name is masked."""
     company_slug: str
@@ -226,7 +226,7 @@ class Experience(Model):
     """Dates as text ("Jul 2020 - Present"), "" if not shown."""
     description: str
     """The member's text about this entry, "" if absent."""
-    duration: str
+    duration: Annotated[str, Mark.NEVER]
     """Duration as text ("6 years 1 month"), "" if not shown."""
     employment_type: str
     """Always "": not shown to visitors without an account."""

@@ -107,11 +107,11 @@ class Price(Model):
 
     currency: str
     """ISO 4217 code, "" without a price."""
-    current_price: float | None
+    current_price: Annotated[float | None, Mark.NULL]
     """The current price; null if the page shows none, because the offer no longer exists."""
     is_price_range: bool
     """True if the page shows a range of prices, or a lowest price ("From $159.00"), also if it is the current price."""
-    min_price: float | None
+    min_price: Annotated[float | None, Mark.NULL]
     """The lowest price of a range, else the current price; null without a price."""
     max_price: float = Field(default=0.0)
     """The highest price of a range. Optional: absent if the platform does not show it."""
@@ -122,7 +122,7 @@ class Rating(Model):
 
     average: float | None
     """Average rating, up to 5. Null for a product without ratings, for which the platform states 0."""
-    review_count: int | None
+    review_count: Annotated[int | None, Mark.COUNT]
     """Number of reviews, null if absent."""
 
 
@@ -187,24 +187,24 @@ class Listing(Model):
     """Same as ``cat_id``."""
     category_name: str
     """The category's name; "" if absent, and for search results."""
-    has_more: bool
+    has_more: Annotated[bool, Mark.NEVER]
     """Whether the next page may contain products. The value may be true although the next page is empty, because the
     platform serves fewer pages than ``max_page``."""
     heading: str
     """The page's heading."""
-    max_page: int | None
+    max_page: Annotated[int | None, Mark.NEVER]
     """Number of pages that the platform states, null if absent. Unreliable: the platform serves fewer pages."""
-    page: int = Field(ge=1)
+    page: Annotated[int, Mark.NEVER] = Field(ge=1)
     """Number of this page."""
     products: list[Product]
     """The rows of the page, in page order. Empty on a page after the last one."""
-    returned: int
+    returned: Annotated[int, Mark.NEVER]
     """Number of rows in ``products``."""
     sort: str
     """The sort order according to the platform."""
     title: str
     """The page's title."""
-    total_results: int | None
+    total_results: Annotated[int | None, Mark.COUNT]
     """Number of products that the platform reports, null if absent. Unreliable: fewer products are served."""
     url: str
     """The listing's own URL, with the category id but without category names."""

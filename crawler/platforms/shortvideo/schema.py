@@ -55,9 +55,9 @@ class Image(Model):
     height: int | None
     """Height in pixels as stated by the platform; the file may have another one. Null for all images except
     ``display_image``: the website states none."""
-    uri: str
+    uri: Annotated[str, Mark.NEVER]
     """The first URL in ``url_list``, or "" if this list is empty."""
-    url_list: list[str]
+    url_list: Annotated[list[str], Mark.NEVER]
     """URLs of the same file: mirrors or formats, in the platform's order; [] if the response has none. Most of these
     URLs expire."""
     url_prefix: str | None
@@ -164,7 +164,7 @@ class Music(Model):
     """URLs of the sound itself."""
     title: str
     """The sound's title, in the language of the post's author."""
-    user_count: int | None
+    user_count: Annotated[int | None, Mark.COUNT]
     """Number of posts that use the sound. Always null: only the app states it."""
 
 
@@ -173,27 +173,27 @@ class Statistics(Model):
 
     aweme_id: str
     """The post's id."""
-    collect_count: int | None
+    collect_count: Annotated[int | None, Mark.COUNT]
     """Number of times the post was saved as a favourite."""
-    comment_count: int | None
+    comment_count: Annotated[int | None, Mark.COUNT]
     """Number of comments."""
-    digg_count: int | None
+    digg_count: Annotated[int | None, Mark.COUNT]
     """Number of likes."""
-    download_count: int | None
+    download_count: Annotated[int | None, Mark.COUNT]
     """Number of downloads. Always null: only the app states it."""
-    forward_count: int | None
+    forward_count: Annotated[int | None, Mark.COUNT]
     """Number of times the post was forwarded within the platform. Always null: only the app states it."""
-    lose_comment_count: int | None
+    lose_comment_count: Annotated[int | None, Mark.COUNT]
     """Number of comments that the platform counts as lost. Always null: only the app states it."""
-    lose_count: int | None
+    lose_count: Annotated[int | None, Mark.COUNT]
     """Number of likes or views that the platform counts as lost. Always null: only the app states it."""
-    play_count: int | None
+    play_count: Annotated[int | None, Mark.COUNT]
     """Number of views."""
-    repost_count: int | None
+    repost_count: Annotated[int | None, Mark.COUNT]
     """Number of reposts."""
-    share_count: int | None
+    share_count: Annotated[int | None, Mark.COUNT]
     """Number of shares to other places."""
-    chatapp_share_count: int | None
+    chatapp_share_count: Annotated[int | None, Mark.COUNT]
     """Number of shares to a messenger that the platform counts separately. Always null: only the app states it."""
 
 
@@ -269,9 +269,9 @@ class PhotoPost(Model):
 class PhotoSearch(Model):
     """One page of photo posts from the search results."""
 
-    cursor: str = Field(pattern=r"^[0-9]+$")
+    cursor: Annotated[str, Mark.NEVER] = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param for the next page: the number of rows in all records up to this one."""
-    has_more: bool
+    has_more: Annotated[bool, Mark.NEVER]
     """Whether more rows follow. Also true if they require an account: the next page then fails with UPSTREAM_BLOCKED,
     reason ``login_wall``."""
     keywords: str

@@ -146,25 +146,25 @@ class ContentItem(content.ContentItem):
     content_type: ContentType
     """Kind of item, taken from its tab, link or labels, never from its duration. A finished live stream is ``live``,
     too."""
-    hashtags: list[str]
+    hashtags: Annotated[list[str], Mark.NEVER]
     """Hashtags in title and description, without "#", in order. If no source contains the description, only those in
     the title."""
     images: list[str]
     """Always empty: posts with images are out of scope."""
-    like_count: int | None
+    like_count: Annotated[int | None, Mark.COUNT]
     """Exact number of likes. Null if hidden, or if no source contains it; lists never contain it."""
-    mentions: list[str]
+    mentions: Annotated[list[str], Mark.NEVER]
     """Handles mentioned in title and description, without "@", in their order."""
     published_date: int | None
     """Time of publication, or an announced item's start, in Unix seconds. Null if only "3 weeks ago" is known."""
     slideshow_status: bool
     """Always false: the platform has no slideshows."""
-    thumbnail_image: str
+    thumbnail_image: Annotated[str, Mark.NEVER]
     """URL of the preview image in the platform's list; "" if there is none."""
     video_duration_seconds: int | None
     """Length in seconds. Null for live and announced items, except premieres with a known length. Also null for shorts,
     unless a source other than the list contains the length."""
-    view_count: int | None
+    view_count: Annotated[int | None, Mark.COUNT]
     """Number of views: exact if a source contains the exact number, else rounded down to two or three digits as in the
     list. A number without zeros at its end is exact. A list may contain exact and rounded numbers, so do not compute
     growth from two records. Null if hidden, and for live and announced items ("8 watching" is not a number of views).
@@ -185,13 +185,13 @@ class Profile(Model):
     """URL of the banner in its largest size, "" without a banner."""
     biography: str
     """The channel's description, with its line breaks, without white space at its ends."""
-    content_count: int | None
+    content_count: Annotated[int | None, Mark.COUNT]
     """Number of items. From 1,000 on, it is rounded unless ``include_about`` is set. Null if unknown."""
     display_name: str = Field(min_length=1)
     """Name of the channel. Never empty."""
     external_links: list[str]
     """The links in the about panel, without the platform's redirect. Empty without ``include_about``."""
-    follower_count: int | None
+    follower_count: Annotated[int | None, Mark.COUNT]
     """Number of subscribers, which the platform rounds to three digits. Null if hidden."""
     is_family_safe: bool | None
     """Whether the platform marks the channel as safe for families; null if unknown, as for age-restricted channels."""
@@ -207,9 +207,9 @@ class Profile(Model):
     """URL of the avatar."""
     profile_link: str
     """URL of the channel, with its handle or legacy name if it has one, else with its id."""
-    subscriber_count_text: str
+    subscriber_count_text: Annotated[str, Mark.NEVER]
     """The number of subscribers as shown by the platform, "" if hidden."""
-    total_views: int | None
+    total_views: Annotated[int | None, Mark.COUNT]
     """Exact number of views of all items. Null if unknown, and without ``include_about``."""
     username: str
     """Handle without "@", in the channel's own spelling; "" if the channel has none."""

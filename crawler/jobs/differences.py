@@ -1,0 +1,107 @@
+"""Compares two records of a scraper, value by value.
+
+The data models declare how a value is compared, one mark beside each field that is not compared exactly:
+
+===================  ===================================================================================
+``Mark.KEY``         identifies an entry of a list, such as a product: entries with the same key are compared
+``Mark.COUNT``       changes if it moves by more than ``SHARE``, because platforms round their counts
+``Mark.NEVER``       is not compared: a signed URL, a cursor, what a page shows by chance
+``Mark.ADVERTISED``  is not compared, and neither is an entry for which it is true
+``Mark.NULL``        null is a statement of the platform, such as "no price"
+``Mark.WITHHELD``    names the fields of the record that the platform withheld: they are not compared
+===================  ===================================================================================
+
+A value *was read* if it is neither null (without ``Mark.NULL``), nor empty in a record with a warning. All other lists
+and objects are compared as a whole, without the values in them that are never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from crawler.outputs.columns import ColumnType, ListOf, Struct, value_at, without_lists
+from crawler.platforms.model import Mark
+from crawler.reading.values import stated_count
+
+SHARE = 0.1
+"""A count is unchanged if it moves by at most this share of the larger number: lists round counts down to two digits,
+so that an exact 10,999 and a rounded 10,000 may be the same."""
+ALLOWANCE = 2
+"""A count is unchanged if it moves by at most this number: the servers of a platform differ by a few."""
+NOT_COMPARED = frozenset({Mark.NEVER, Mark.ADVERTISED})
+_UNSTABLE = NOT_COMPARED | {Mark.COUNT}
+"""The marks of values that do not make lists different."""
+
+
+class Difference(NamedTuple):
+    """A value that two records do not have in common."""
+
+    path: tuple[str, ...]
+    old: Any
+    new: Any
+    mark: Mark | None = None
+
+
+def differences(fields: Struct, old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """Yield the differences between two objects of a type, without the entries of lists that have keys."""
+    for name, kind in fields.of.items():
+        mark = fields.marks.get(name)
+        if mark in NOT_COMPARED or is_keyed(kind):
+            continue
+        before, after = (_value(each, name, kind) for each in (old, new))
+        if isinstance(kind, Struct) and before is not None and after is not None:
+            yield from differences(kind, before, after, (*path, name))
+        elif not same(mark, _significant(before, kind), _significant(after, kind)):
+            yield Difference((*path, name), before, after, mark)
+
+
+def same(mark: Mark | None, old: Any, new: Any) -> bool:
+    """Whether two values are the same by the mark of their field.
+
+    >>> same(None, 10_000, 10_999), same(Mark.COUNT, 10_000, 10_999), same(Mark.COUNT, 10_000, 11_999)
+    (False, True, False)
+    >>> same(Mark.COUNT, None, 0), same(Mark.COUNT, 1, 3)
+    (False, True)
+    >>> same(Mark.COUNT, "41M followers", "42M followers"), same(Mark.COUNT, "500+ connections", "480 connections")
+    (True, False)
+    """
+    counts = [stated_count(each, r"\w+") if isinstance(each, str) else each for each in (old, new)]
+    if mark is Mark.COUNT and None not in counts:
+        return bool(abs(counts[1] - counts[0]) <= max(ALLOWANCE, SHARE * max(counts)))
+    return bool(old == new)
+
+
+def was_read(value: Any, mark: Mark | None, *, is_whole: bool) -> bool:
+    """Whether a value was read. ``is_whole``: its record has no warning about missing parts."""
+    if value is None:
+        return mark is Mark.NULL and is_whole
+    return is_whole or value not in ("", [])
+
+
+def withheld(fields: Struct, record: dict[str, Any]) -> set[str]:
+    """Return the fields of a record that the platform withheld, entirely or in part."""
+    names = (name for path in fields.marked(Mark.WITHHELD) for name in value_at(record, path) or ())
+    return {name.partition(".")[0] for name in names}
+
+
+def is_keyed(kind: ColumnType) -> bool:
+    """Whether a type is that of a list whose entries have keys."""
+    inner = without_lists(kind)
+    return isinstance(kind, ListOf) and isinstance(inner, Struct) and bool(inner.marked(Mark.KEY))
+
+
+def _value(data: dict[str, Any], name: str, kind: ColumnType) -> Any:
+    """Return a value. A key that is absent because the object has no such value counts as an empty value."""
+    empty: Any = [] if isinstance(kind, ListOf) else "" if kind == "text" else None
+    return data.get(name, empty)
+
+
+def _significant(value: Any, kind: ColumnType) -> Any:
+    """Return the entries of a list, and the objects in them, without the values that are never compared."""
+    if isinstance(kind, ListOf) and value is not None:
+        return [_significant(each, kind.of) for each in value]
+    if isinstance(kind, Struct) and value is not None:
+        compared = {name: each for name, each in kind.of.items() if kind.marks.get(name) not in _UNSTABLE}
+        return {name: _significant(value.get(name), each) for name, each in compared.items()}
+    return value
