@@ -46,7 +46,7 @@ import orjson
 
 from crawler.errors import TargetNotFound
 from crawler.jobs import statements as sql
-from crawler.jobs.differences import Difference, differences, was_read, withheld
+from crawler.jobs.differences import differences, withheld
 from crawler.jobs.job import unpack
 from crawler.jobs.store import Store
 from crawler.outputs.columns import RecordPath, column_type_of_models, record_paths, value_at
@@ -178,6 +178,8 @@ class Listing:
     """The keys of the entries that ``since=last`` selects."""
     times: list[tuple[int, float]] = field(default_factory=list)
     """The positions and times of the entries of a timeline."""
+    last: int = -1
+    """The position of the last row."""
 
     @cached_property
     def since(self) -> float:
@@ -318,6 +320,7 @@ class Comparison:
             rows = _rows(scraper, record, Row("", "", side, False, depth * PAGE_ROWS, None, is_whole, b""))  # noqa: FBT003
             found = list(rows if page is first else islice(rows, 1, None))
             listing.times += [(each.position, each.time) for each in found if each.time is not None]
+            listing.last = max(listing.last, *(each.position for each in found), -1)
             self._rows.add(found)
         return listing
 
@@ -348,19 +351,30 @@ class Listings:
     def changes(self) -> Iterator[dict[str, Any]]:
         """Yield the changes of rows and values: fields of ``Change``."""
         for found in self.rows.by_key():
+            sides = {each.side: each for each in found}
+            now, before = sides.get(0), self._known(sides)
+            place = {"rows": found[0].rows, "key": found[0].key}
             if any(each.is_ad for each in found):
                 continue
-            row = found[0]
-            place = {"rows": row.rows, "key": row.key}
             if self.job.options.since == "last":
-                if row.rows and row.side == 0 and row.key in self.now.new:
-                    yield {"change": "appeared", "baseline_run": self.before[0].run, **place, "new": _json(row)}
-            elif row.side > 0:
-                yield from ({**place, **each} for each in self._missing(row))
-            elif len(found) == 1:
-                yield from ({**place, **each} for each in self._added(row))
-            elif row.data != found[1].data:
-                yield from ({**place, **each} for each in self._changed(*found))
+                if now is not None and now.rows and now.key in self.now.new:
+                    yield {"change": "appeared", "baseline_run": self.before[0].run, **place, "new": _json(now)}
+            elif now is None:
+                yield from ({**place, **each} for row in before[:1] for each in self._missing(row))
+            elif not before:
+                yield from ({**place, **each} for each in self._added(now))
+            elif now.data != before[0].data:
+                yield from ({**place, **each} for each in self._changed(now, before))
+
+    def _known(self, sides: dict[int, Row]) -> list[Row]:
+        """Return a row in the earlier listings: [] if the newest one of them with all rows does not have it."""
+        known: list[Row] = []
+        for each in self.before:
+            if each.side in sides:
+                known.append(sides[each.side])
+            elif each.has_all_rows and not known:
+                return []
+        return known
 
     def _missing(self, row: Row) -> Iterator[dict[str, Any]]:
         old = self.before[row.side - 1]
@@ -384,32 +398,32 @@ class Listings:
             return self.job.options.exhaustive and all(each.is_complete and each.has_all_rows for each in (one, other))
         if not one.has_all_rows:
             return False
-        is_newer = row.time is not None and row.time > one.since
-        is_above = entries.in_order and row.position < self.rows.last_common(other.side, one.side)
-        return is_newer or is_above or (one.ended and other.ended)
+        if (row.time is not None and row.time > one.since) or (one.ended and other.ended):
+            return True
+        is_above = row.position < self.rows.last_common(other.side, one.side)
+        # Below the last common row, a later listing has only rows that are older than all of an earlier one.
+        is_longer = one is self.now and 0 <= self.rows.last_common(one.side, other.side) < one.last
+        return entries.in_order and (is_above or is_longer)
 
-    def _changed(self, now: Row, *before: Row) -> Iterator[dict[str, Any]]:
+    def _changed(self, now: Row, before: list[Row]) -> Iterator[dict[str, Any]]:
         """Yield the changes of the values of a row. If the newest record lacks a value, an older one is compared."""
         fields, new = _shapes(self.scraper.data)[now.rows].fields, _json(now)
-        sides = [(self.before[each.side - 1], each, _json(each)) for each in before]
-        variants = [withheld(fields, data) for data in (new, *(data for *_, data in sides))]
-        hidden, is_one_variant = set().union(*variants), all(each == variants[0] for each in variants)
-        found = [{each.path: each for each in differences(fields, data, new)} for _, _, data in sides]
-        for path, first in found[0].items():
-            is_read = path[0] not in hidden and was_read(
-                first.new, first.mark, is_whole=now.is_whole and is_one_variant
-            )
-            for (listing, row, _), others in zip(sides if is_read else (), found, strict=False):
-                other = others.get(path, Difference(path, first.new, first.new, first.mark))
-                if listing.contract == self.now.contract and was_read(
-                    other.old, other.mark, is_whole=row.is_whole and is_one_variant
-                ):
-                    if path in others:
-                        values = {"old": other.old, "new": other.new}
-                        yield {"change": "changed", "baseline_run": listing.run, "path": ".".join(path), **values}
-                    break
-            else:
-                self.counts["unread"] += 1
+        unread: set[tuple[str, ...]] | None = None
+        for row in before:
+            listing, old = self.before[row.side - 1], _json(row)
+            found = [each for each in differences(fields, old, new) if unread is None or each.path in unread]
+            unread = set()
+            hidden = withheld(fields, old) | withheld(fields, new)
+            is_other_variant = withheld(fields, old) != withheld(fields, new)  # whose lists may have fewer entries
+            is_whole = [each.is_whole and not is_other_variant for each in (row, now)]
+            for each in found:
+                is_hidden = each.path[0] in hidden or (is_other_variant and isinstance(each.new, list))
+                if is_hidden or listing.contract != self.now.contract or not each.was_read(*is_whole):
+                    unread.add(each.path)
+                else:
+                    values = {"path": ".".join(each.path), "old": each.old, "new": each.new}
+                    yield {"change": "changed", "baseline_run": listing.run, **values}
+        self.counts["unread"] += len(unread or ())
 
 
 @cache

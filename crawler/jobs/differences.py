@@ -40,7 +40,14 @@ class Difference(NamedTuple):
     path: tuple[str, ...]
     old: Any
     new: Any
-    mark: Mark | None = None
+    mark: Mark | None
+
+    def was_read(self, old_is_whole: bool, new_is_whole: bool) -> bool:  # noqa: FBT001  # as the values
+        """Whether both values were read. A record is whole if it has no warning about a missing part."""
+        return all(
+            self.mark is Mark.NULL and is_whole if value is None else is_whole or value not in ("", [])
+            for value, is_whole in ((self.old, old_is_whole), (self.new, new_is_whole))
+        )
 
 
 def differences(fields: Struct, old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[Difference]:
@@ -66,23 +73,16 @@ def same(mark: Mark | None, old: Any, new: Any) -> bool:
     >>> same(Mark.COUNT, "41M followers", "42M followers"), same(Mark.COUNT, "500+ connections", "480 connections")
     (True, False)
     """
-    counts = [stated_count(each, r"\w+") if isinstance(each, str) else each for each in (old, new)]
-    if mark is Mark.COUNT and None not in counts:
-        return bool(abs(counts[1] - counts[0]) <= max(ALLOWANCE, SHARE * max(counts)))
+    if mark is Mark.COUNT:
+        one, other = (stated_count(each, r"\w+") if isinstance(each, str) else each for each in (old, new))
+        if one is not None and other is not None:
+            return bool(abs(one - other) <= max(ALLOWANCE, SHARE * max(one, other)))
     return bool(old == new)
 
 
-def was_read(value: Any, mark: Mark | None, *, is_whole: bool) -> bool:
-    """Whether a value was read. ``is_whole``: its record has no warning about missing parts."""
-    if value is None:
-        return mark is Mark.NULL and is_whole
-    return is_whole or value not in ("", [])
-
-
 def withheld(fields: Struct, record: dict[str, Any]) -> set[str]:
-    """Return the fields of a record that the platform withheld, entirely or in part."""
-    names = (name for path in fields.marked(Mark.WITHHELD) for name in value_at(record, path) or ())
-    return {name.partition(".")[0] for name in names}
+    """Return the names of the fields that the platform withheld. A dotted name is a field of a list's entries."""
+    return {name for path in fields.marked(Mark.WITHHELD) for name in value_at(record, path) or ()}
 
 
 def is_keyed(kind: ColumnType) -> bool:

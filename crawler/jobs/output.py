@@ -22,13 +22,14 @@ from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.sql_feed import open_database, split_password
-from crawler.outputs.tables import FAILURES
+from crawler.outputs.tables import CHANGES, FAILURES
 from crawler.outputs.xlsx import XlsxBook
 
 if TYPE_CHECKING:
     from scrapy.exporters import BaseItemExporter
     from scrapy.settings import BaseSettings
 
+    from crawler.jobs.changes import Comparison
     from crawler.jobs.export import Line
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
@@ -355,3 +356,37 @@ def failures_path(settings: BaseSettings, job: Job) -> str | None:
         return None
     template = AUTO_URI if feed == AUTO else str(feed)
     return template.replace("%(name)s", "collect").replace("%(job)s", job.name.replace(os.sep, "_"))
+
+
+async def write_changes(jobs: Jobs, comparison: Comparison, path: str, settings: BaseSettings) -> None:
+    """Write the changes between runs to a file.
+
+    Raises:
+        OutputError: the path has no suffix of a format of files.
+        OSError: the file cannot be written. The former file stays.
+    """
+    chosen = Layout(path).format
+    if chosen.kind == "database":
+        raise OutputError(f"{path}: changes are written to a file: use one of .jsonl, .csv, .xlsx, .json.")
+    file = NewFile(path)
+    try:
+        await export_changes(jobs, comparison, chosen, file.content, settings)
+    except BaseException:
+        file.discard()
+        raise
+    file.commit()
+
+
+async def export_changes(
+    jobs: Jobs, comparison: Comparison, chosen: Format, stream: IO[bytes], settings: BaseSettings
+) -> None:
+    """Write the changes between runs to a stream, in a format of files.
+
+    Raises:
+        StoreUnavailable: the store cannot be read.
+    """
+    exporter = open_exporter(chosen, stream, CHANGES, settings)
+    async for page in comparison.pages(jobs):
+        for each in page:
+            exporter.export_item(each.line())
+    exporter.finish_exporting()

@@ -56,6 +56,14 @@ FAILURES = Table(Struct(dict.fromkeys(FAILURE_KEYS, "json")), title="failures")
 """The table of failures: a column for each key."""
 
 
+CHANGE_KEYS = (
+    *("change", "id", "scraper", "params", "columns", "run", "baseline_run"),
+    *("rows", "key", "path", "old", "new", "code"),
+)
+CHANGES = Table(Struct(dict.fromkeys(CHANGE_KEYS, "json")), title="changes")
+"""The table of the changes between two runs of a job."""
+
+
 class TableExporter(BaseItemExporter):
     """The base class of the exporters of tables. The fields of nested objects are columns with dotted names."""
 
