@@ -35,6 +35,7 @@ LAYERS = {
     "downloads.facts": 1,  # imports nothing
     "jobs.shared_facts": 4,
     "jobs.arguments": 10,
+    "jobs.changes": 10,
     "jobs.rows": 10,
     "jobs.output": 11,
     "downloads.page_spider": 7,

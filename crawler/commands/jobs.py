@@ -32,6 +32,8 @@ from crawler.jobs.clock import utc_text
 from crawler.jobs.options import LimitedOptions
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
     from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
@@ -87,6 +89,8 @@ class Command(CheckedCommand):
                 options = job_options(self.settings, opts.arguments, opts.keep)
                 sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced=options.exhaustive)
                 return lambda jobs: _push(jobs, name, sources, options, next_run=opts.next_run)
+            case ["changes", name]:
+                return lambda jobs: _changes(jobs, name, opts, self.settings)
             case ["show" | "export" | "retry" | "cancel" | "check" | "rm" as action, name]:
                 return lambda jobs: self._change(jobs, action, name, opts)
         raise self.wrong_arguments()
@@ -132,6 +136,29 @@ class Command(CheckedCommand):
         say(summary(job))
         if after is not None:
             print(cursor)
+
+
+async def _changes(jobs: Jobs, name: str, opts: argparse.Namespace, settings: BaseSettings) -> int:
+    """Write what has changed in a run, and print how much."""
+    from crawler.jobs.changes import Comparison  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.output import write_changes  # noqa: PLC0415  # imports SQLAlchemy, too
+
+    done = [each for each in await jobs.runs(name) if each.state == "done" and opts.run in {None, each.run}]
+    if not done:
+        raise UsageError(f"The job {name!r} has no such run that is done: scrapy jobs list shows the runs.")
+    if opts.explode or opts.fields:
+        raise UsageError("Changes have columns of their own: leave out --explode and --fields.")
+    comparison = Comparison(done[0], await jobs.earlier(done[0]))
+    if opts.output:
+        await write_changes(jobs, comparison, opts.output, settings)
+        say(opts.output)
+    else:
+        async for _ in comparison.pages(jobs):
+            pass
+    say(f"{title(done[0])}: {comparison}")
+    if opts.json:
+        print(orjson.dumps({"run": done[0].run, **comparison.counts}).decode())
+    return ALL_HAVE_DATA
 
 
 def _cursor(job: Job, text: str) -> Cursor:

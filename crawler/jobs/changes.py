@@ -13,7 +13,7 @@ pages to which it led are a *listing*, and are compared together::
     data      no page                   target_back
     row       -                         appeared, if the listing before would have had the row
     -         row                       gone, if the listing now would have the row
-    value     another value             changed, if both values were read (``differences.py``)
+    value     another value             changed, if both values were read (``outputs/differences.py``)
 
 A *row* is an entry of a list whose entries have keys, such as a product or a post. Which rows would a listing have?
 
@@ -46,10 +46,10 @@ import orjson
 
 from crawler.errors import TargetNotFound
 from crawler.jobs import statements as sql
-from crawler.jobs.differences import differences, withheld
 from crawler.jobs.job import unpack
 from crawler.jobs.store import Store
 from crawler.outputs.columns import RecordPath, column_type_of_models, record_paths, value_at
+from crawler.outputs.differences import differences, withheld
 from crawler.platforms.model import Mark
 from crawler.registry import find_scraper
 from crawler.targets import lines
@@ -207,6 +207,13 @@ class Comparison:
         self._rows = Rows()
         self._session: Session | None = None
         self._steps = self._all()
+
+    def __str__(self) -> str:
+        """Describe the counts in a line for people."""
+        if not self.earlier:
+            return "no earlier run to compare with"
+        found = ", ".join(f"{n:,} {name}" for name, n in self.counts.items() if n and name != "compared")
+        return f"{self.counts['compared']:,} targets compared: {found or 'no changes'}"
 
     async def pages(self, jobs: Jobs) -> AsyncIterator[list[Change]]:
         """Yield the changes in the order of the input, in pages. A thread with a connection of its own compares.
@@ -394,10 +401,10 @@ class Listings:
     def _covers(self, one: Listing, other: Listing, row: Row) -> bool:
         """Whether one listing would have a row of the other listing, if the row existed at the time of both."""
         entries = self.scraper.entries
-        if entries is None:
-            return self.job.options.exhaustive and all(each.is_complete and each.has_all_rows for each in (one, other))
         if not one.has_all_rows:
             return False
+        if entries is None:
+            return self.job.options.exhaustive and one.is_complete and (one is not self.now or other.is_complete)
         if (row.time is not None and row.time > one.since) or (one.ended and other.ended):
             return True
         is_above = row.position < self.rows.last_common(other.side, one.side)

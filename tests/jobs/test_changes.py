@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from crawler.jobs.changes import Change, Comparison
-from crawler.jobs.job import Job
+from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from tests.jobs.moving_world import Place, World
+from crawler.registry import find_scraper
+from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.professional.site import Site as Professional
+from crawler.sandbox.retail.site import Site as Shop
+from crawler.sandbox.videosite.site import Site as VideoSite
+from tests.jobs.moving_world import RENAMED, Place, World, at, put
 from tests.jobs.workers import Process
 
 KEPT = 2
@@ -82,3 +88,206 @@ async def test_changes_are_those_of_the_script(jobs: Jobs) -> None:
 async def test_changes_of_a_month(jobs: Jobs, seed: int) -> None:
     counts = await follow(jobs, seed, days=30)
     assert counts.keys() >= KINDS | {"compared", "unread", "gone_unknown", "appeared_unknown"}
+
+
+TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER = (
+    "microblog-profile",
+    "retail-search-v4",
+    "retail-category-v4",
+    "videosite-profile-v3",
+    "professional-profile",
+)
+UNREAD_ROWS = RENAMED | {"path": "items[].…unknown", "cause": "unknown", "loses_rows": True}
+CEILING = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "incomplete"}
+CEILING |= {"expected": 900, "collected": 443, "reasons": ["ceiling"]}
+SHAPES: dict[str, dict[str, Any]] = {
+    TIMELINE: Microblog().expected_record({"username": "relay_station"}),
+    SEARCH: Shop(light=True).expected_record({"query": "mustard"}),
+    CATEGORY: Shop(light=True).expected_record({"cat_id": "976759"}),
+    CHANNEL: VideoSite().expected_record({"username": "@harborlights"}),
+    MEMBER: Professional().expected_record({"url": "https://www.linkedin.com/in/mara-lindqvist"}),
+}
+LISTS = {TIMELINE: "data.main", CHANNEL: "posts", CATEGORY: "products", SEARCH: "products"}
+
+
+def page(scraper: str, *keys: Any, more: bool = False, **values: Any) -> dict[str, Any]:
+    """Return a record. ``keys``: those of its rows; for a timeline, pairs of a key and a time."""
+    data = deepcopy(SHAPES[scraper])
+    entries = find_scraper(scraper).entries
+    if entries is not None:
+        put(data, entries.more, more)
+    if scraper in LISTS:
+        shape, rows = at(data, LISTS[scraper])[0], []
+        for each in keys:
+            own = {"item_id": each, "is_sponsored": False}
+            if entries is not None:
+                own = {entries.key: each[0], entries.time: each[1]}
+            rows.append(shape | own)
+        put(data, LISTS[scraper], rows)
+    for path, value in values.items():
+        put(data, path.replace("__", "."), value)
+    return data
+
+
+async def run(
+    jobs: Jobs, scraper: str, *pages: dict[str, Any], options: JobOptions | None = None, **outcome: Any
+) -> Job:
+    """Collect one target. ``pages``: its record, and those of further pages."""
+    options = options or JobOptions(max_pages=len(pages)) if len(pages) > 1 else options or JobOptions()
+    job = await jobs.begin("one", options=options, whole_roots=options.needs_whole_roots)
+    platform, key = find_scraper(scraper).platform, b"root"
+    work = {"id": "one", "scraper": scraper, "params": {}, "hop": 0}
+    await jobs.push(job, [InputLine(0, "one", key, platform, work)])
+    await jobs.open(job)
+
+    def answer(claim: Claim) -> Finished:
+        number = claim.work["hop"]
+        next_page = Followup(f"page {number + 1}".encode(), platform, {**work, "parent": "one", "hop": number + 1})
+        stored = {"warnings": [], "contract": "1", "fetched_at": "2026-11-26T00:00:00+00:00"} | outcome
+        return Finished(claim, "done", "OK", stored, pages[number], (next_page,) if number + 1 < len(pages) else ())
+
+    process = Process(jobs, answer)
+    async with asyncio.timeout(30), process.worker:
+        while (found := await jobs.find("one")) is not None and found.state == "open":
+            await process.claim(platform=platform)
+            await asyncio.sleep(0.01)
+    assert found is not None
+    return found
+
+
+async def found_in(jobs: Jobs, job: Job) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Return the kind of each change, with the key of its row, or the path of its value; and what is not known."""
+    found, counts = await changes(jobs, job)
+    unknown = {name: n for name, n in counts.items() if n and name not in {*KINDS, "compared"}}
+    return [(each.change, each.key or each.path) for each in found], unknown
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reported", "unknown"),
+    [
+        pytest.param("A9 B7 C5", "X11 A9 B7", [("appeared", "X")], {"gone_unknown": 1}, id="a new post"),
+        pytest.param("A9 B7 C5 D3", "A9 C5 D3 E1", [("gone", "B")], {"appeared_unknown": 1}, id="a deleted post"),
+        pytest.param("P1 A9 B7", "P1 X11 A9 B7", [("appeared", "X")], {}, id="below a pinned post"),
+        pytest.param("P1 A9 B7", "B7 X11 A9", [("appeared", "X")], {"gone_unknown": 1}, id="an old post is pinned"),
+        pytest.param("A9 B7 C5", "P1 A9 B7 C5", [], {"appeared_unknown": 1}, id="a very old post is pinned"),
+        pytest.param("P1 A2 B9 C5", "P1 D3 B9 A2", [], {"appeared_unknown": 1, "gone_unknown": 1}, id="by popularity"),
+        pytest.param(
+            "P1 A2 B9 C5",
+            "P1 D3 X10 A2",
+            [("appeared", "X")],
+            {"appeared_unknown": 1, "gone_unknown": 2},
+            id="a new popular post",
+        ),
+        pytest.param("P1 A9 B6 B7 C5 D3", "P1 A9 C5 D3 E2", [("gone", "B")], {"appeared_unknown": 1}, id="a thread"),
+        pytest.param("A9", "B7", [], {"appeared_unknown": 1, "gone_unknown": 1}, id="one post"),
+        pytest.param("A9 B7.", "A9.", [("gone", "B")], {}, id="both reached the end"),
+        pytest.param("A9 B7.", "A9 C5", [("gone", "B")], {"appeared_unknown": 1}, id="only one reached the end"),
+        pytest.param(".", "A9.", [("appeared", "A")], {}, id="the first post"),
+    ],
+)
+async def test_a_timeline_covers_a_time(
+    jobs: Jobs, before: str, now: str, reported: list[tuple[str, str]], unknown: dict[str, int]
+) -> None:
+    """A text is a timeline: the key and the time of each post. The dot at its end states that nothing follows."""
+    for each in (before, now):
+        rows = [(row[0], int(row[1:])) for row in each.removesuffix(".").split()]
+        job = await run(jobs, TIMELINE, page(TIMELINE, *rows, more=not each.endswith(".")))
+    assert await found_in(jobs, job) == (reported, unknown)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reported", "unknown"),
+    [
+        pytest.param("ABC", "XABC", [("appeared", "X")], {}, id="a new video without a date"),
+        pytest.param("ABC", "XAB", [("appeared", "X")], {"gone_unknown": 1}, id="the last video left the page"),
+        pytest.param("ABC", "ACD", [("gone", "B")], {"appeared_unknown": 1}, id="a deleted video"),
+        pytest.param("ABC", "ABDE", [("gone", "C")], {"appeared_unknown": 2}, id="the last video is deleted"),
+        pytest.param("AB", "XY", [], {"appeared_unknown": 2, "gone_unknown": 2}, id="nothing in common"),
+    ],
+)
+async def test_a_list_in_order_covers_what_is_above_a_common_row(
+    jobs: Jobs, before: str, now: str, reported: list[tuple[str, str]], unknown: dict[str, int]
+) -> None:
+    for each in (before, now):
+        job = await run(jobs, CHANNEL, page(CHANNEL, *((key, None) for key in each), more=True))
+    assert await found_in(jobs, job) == (reported, unknown)
+
+
+@pytest.mark.parametrize(
+    ("warnings", "reported", "unknown"),
+    [
+        pytest.param([[], []], [("gone", "B"), ("appeared", "C")], {}, id="complete"),
+        pytest.param([[CEILING], []], [], {"gone_unknown": 1, "appeared_unknown": 1}, id="incomplete before"),
+        pytest.param([[], [CEILING]], [("appeared", "C")], {"gone_unknown": 1}, id="incomplete now"),
+        pytest.param([[], [UNREAD_ROWS]], [("appeared", "C")], {"gone_unknown": 1}, id="rows unread now"),
+    ],
+)
+async def test_an_exhaustive_crawl_covers_its_category(
+    jobs: Jobs, warnings: list[list[Any]], reported: list[tuple[str, str]], unknown: dict[str, int]
+) -> None:
+    for keys, each in zip(("AB", "AC"), warnings, strict=True):
+        options = JobOptions(exhaustive=True)
+        job = await run(jobs, CATEGORY, page(CATEGORY, *keys), options=options, warnings=each)
+    found, counts = await found_in(jobs, job)
+    assert (sorted(found), counts) == (sorted(reported), unknown)
+
+
+async def test_pages_of_a_listing_are_compared_together(jobs: Jobs) -> None:
+    await run(jobs, TIMELINE, page(TIMELINE, ("A", 9), ("B", 8)), page(TIMELINE, ("C", 7), ("D", 6), more=True))
+    job = await run(jobs, TIMELINE, page(TIMELINE, ("X", 10), ("A", 9)), page(TIMELINE, ("B", 8), ("D", 6), more=True))
+    assert await found_in(jobs, job) == ([("gone", "C"), ("appeared", "X")], {})
+
+
+async def test_runs_with_another_number_of_pages_are_not_compared(jobs: Jobs) -> None:
+    await run(jobs, SEARCH, page(SEARCH, "A"))
+    job = await run(jobs, SEARCH, page(SEARCH, "A"), page(SEARCH, "B"))
+    assert await found_in(jobs, job) == ([], {})
+
+
+async def test_rows_that_a_run_has_not_read_are_those_of_an_older_run(jobs: Jobs) -> None:
+    """Neither is a row new that only the newest record lacks, nor is it compared with nothing."""
+    await run(jobs, SEARCH, page(SEARCH, "A", "B"))
+    await run(jobs, SEARCH, page(SEARCH, "A"), warnings=[UNREAD_ROWS])
+    job = await run(jobs, SEARCH, page(SEARCH, "A", "B", "C", products__1__name="new"))
+    found, _ = await changes(jobs, job)
+    assert [(each.change, each.key, each.path, each.baseline_run) for each in found] == [
+        ("changed", "B", "name", 1),
+        ("appeared", "C", "", 1),
+    ]
+
+
+async def test_values_that_other_code_has_read_are_counted(jobs: Jobs) -> None:
+    await run(jobs, SEARCH, page(SEARCH, "A"), contract="1")
+    job = await run(jobs, SEARCH, page(SEARCH, "A", "B", products__0__name="new"), contract="2")
+    assert await found_in(jobs, job) == ([("appeared", "B")], {"unread": 1})
+
+
+async def test_advertised_rows_are_not_compared(jobs: Jobs) -> None:
+    await run(jobs, SEARCH, page(SEARCH, "A", "B", "C", products__2__is_sponsored=True))
+    values = {"products__0__is_sponsored": True, "products__0__name": "Buy A", "products__2__is_sponsored": True}
+    job = await run(jobs, SEARCH, page(SEARCH, "A", "A", "D", **values))
+    assert await found_in(jobs, job) == ([], {"gone_unknown": 1})
+
+
+async def test_a_masked_variant_of_a_profile_is_not_a_change(jobs: Jobs) -> None:
+    await run(jobs, MEMBER, page(MEMBER, headline="Head", location="Turku", skills=["a"]))
+    withheld = {"data_availability__fields_withheld_by_linkedin": ["contact_info", "experience.job_title", "about"]}
+    masked = {"headline": "", "experience": [], "skills": [], "about": "Short…", "location": "Oslo"}
+    job = await run(jobs, MEMBER, page(MEMBER, **masked, **withheld))
+    found, unknown = await found_in(jobs, job)
+    assert found == [("changed", "location")]
+    assert unknown["unread"] >= 4
+
+
+async def test_a_run_with_new_entries_only_has_no_other_changes(jobs: Jobs) -> None:
+    options = JobOptions(since="last")
+    await run(jobs, TIMELINE, page(TIMELINE, ("A", 9), ("B", 8)), options=options, new_entries=["A", "B"])
+    now = page(TIMELINE, ("X", 10), ("A", 9), data__main__1__caption="new")
+    job = await run(jobs, TIMELINE, now, options=options, new_entries=["X"])
+    assert await found_in(jobs, job) == ([("appeared", "X")], {})
+
+
+async def test_a_first_run_has_nothing_to_compare(jobs: Jobs) -> None:
+    job = await run(jobs, SEARCH, page(SEARCH, "A"))
+    assert await changes(jobs, job) == ([], Counter())
+    assert str(Comparison(job, [])) == "no earlier run to compare with"

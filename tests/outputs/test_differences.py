@@ -1,0 +1,108 @@
+"""Records are compared value by value, as the data models declare."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from crawler.outputs.columns import column_type_of_models
+from crawler.outputs.differences import differences
+from crawler.platforms.microblog.schema import Post
+from crawler.platforms.photoapp.schema import Post as PhotoPost
+from crawler.platforms.professional.schema import Profile as Member
+from crawler.platforms.retail.schema import Listing, Product
+from crawler.platforms.videosite.schema import ChannelRecord
+from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.photoapp.site import Site as PhotoApp
+from crawler.sandbox.professional.site import Site as Professional
+from crawler.sandbox.retail.site import Site as Shop
+from crawler.sandbox.videosite.site import Site as VideoSite
+from tests.jobs.moving_world import put
+
+SHOP = Shop(light=True).expected_record({"cat_id": "976759"})
+RECORDS: dict[Any, dict[str, Any]] = {
+    Listing: SHOP,
+    Product: next(each for each in SHOP["products"] if each["price"]["current_price"]),
+    Post: next(
+        each
+        for each in Microblog().expected_record({"username": "relay_station"})["data"]["main"]
+        if each["quoted_post"]
+    ),
+    PhotoPost: PhotoApp().expected_record({"url": "https://www.instagram.com/p/DaSandbox01/"})["data"][
+        "xdt_shortcode_media"
+    ],
+    Member: Professional().expected_record({"url": "https://www.linkedin.com/in/mara-lindqvist"}),
+    ChannelRecord: VideoSite().expected_record({"username": "@harborlights"}),
+}
+WHOLE, LACKING = True, False
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "old", "new", "found"),
+    [
+        (Product, "price.current_price", 12.5, 12.99, ["price.current_price"]),
+        (Product, "price.current_price", 12.5, None, ["price.current_price"]),
+        (Product, "badges", [], ["Best seller"], ["badges"]),
+        (Product, "is_sponsored", False, True, []),
+        (Product, "rating.review_count", 10_999, 10_000, []),
+        (Product, "rating.review_count", 10_999, 12_500, ["rating.review_count"]),
+        (Product, "rating.review_count", 3, 4, []),
+        (Listing, "max_page", 12, 25, []),
+        (Listing, "products", [], SHOP["products"], []),  # rows are compared by their keys
+        (Listing, "breadcrumbs", SHOP["breadcrumbs"], [], ["breadcrumbs"] if SHOP["breadcrumbs"] else []),
+        (Post, "quoted_post", RECORDS[Post]["quoted_post"], None, ["quoted_post"]),
+        (Post, "quoted_post.caption", "one", "other", ["quoted_post.caption"]),
+        (Post, "quoted_post.like_count", 100, 105, []),
+        (PhotoPost, "display_url", "https://a/1?sig=1", "https://a/1?sig=2", []),
+        (PhotoPost, "owner.username", "one", "other", ["owner.username"]),
+        (PhotoPost, "edge_media_preview_like.count", 100, 500, ["edge_media_preview_like.count"]),
+        (Member, "followers", "41M followers", "42M followers", []),
+        (Member, "followers", "41M followers", "52M followers", ["followers"]),
+        (Member, "experience.0.company_image", "https://a/1?e=1", "https://a/1?e=2", []),
+        (Member, "experience.0.job_title", "Clerk", "Head", ["experience"]),
+        (Member, "people_also_viewed", [], [{"name": "one"}], []),
+        (ChannelRecord, "profile.biography", "one", "other", ["profile.biography"]),
+        (ChannelRecord, "pagination.cursor", "one", "other", []),
+    ],
+)
+def test_a_value_differs_as_its_field_declares(model: Any, path: str, old: Any, new: Any, *, found: list[str]) -> None:
+    before, after = deepcopy(RECORDS[model]), deepcopy(RECORDS[model])
+    put(before, path, old)
+    put(after, path, new)
+    fields = column_type_of_models([model])
+    assert [".".join(each.path) for each in differences(fields, before, after)] == found
+    assert list(differences(fields, before, deepcopy(before))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "whole", "was_read"),
+    [
+        ("name", "one", "other", (LACKING, LACKING), True),
+        ("rating.average", 4.5, None, (WHOLE, WHOLE), False),  # the field does not declare that null is a statement
+        ("price.current_price", 4.5, None, (WHOLE, WHOLE), True),
+        ("price.current_price", 4.5, None, (WHOLE, LACKING), False),
+        ("price.current_price", None, 4.5, (LACKING, WHOLE), False),
+        ("flag", "", "Best seller", (WHOLE, WHOLE), True),
+        ("flag", "", "Best seller", (LACKING, WHOLE), False),
+        ("flag", "", "Best seller", (WHOLE, LACKING), True),
+        ("badges", ["Best seller"], [], (WHOLE, LACKING), False),
+    ],
+)
+def test_empty_values_of_records_with_warnings_were_not_read(
+    path: str, old: Any, new: Any, whole: tuple[bool, bool], *, was_read: bool
+) -> None:
+    before, after = deepcopy(RECORDS[Product]), deepcopy(RECORDS[Product])
+    put(before, path, old)
+    put(after, path, new)
+    (found,) = differences(column_type_of_models([Product]), before, after)
+    assert found.was_read(*whole) == was_read
+
+
+def test_an_optional_key_that_is_absent_is_empty() -> None:
+    before, after = deepcopy(RECORDS[Product]), deepcopy(RECORDS[Product])
+    before.pop("flag", None)
+    after["flag"] = "Best seller"
+    (found,) = differences(column_type_of_models([Product]), before, after)
+    assert (found.path, found.old, found.new) == (("flag",), "", "Best seller")
