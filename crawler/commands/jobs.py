@@ -24,6 +24,7 @@ from crawler.commands.collect import (
     say,
     store_of,
     summary,
+    title,
 )
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.commands.options import add_values
@@ -42,11 +43,12 @@ if TYPE_CHECKING:
 
 
 class Command(CheckedCommand):
-    """List, show, fill, export, retry, cancel, check and remove runs of jobs.
+    """List, show, fill, export, compare, retry, cancel, check and remove runs of jobs.
 
     All act on the newest run of a job, or on another --run. list: prints the runs of all jobs. show: prints the state
     of a run, and how its targets ended. push: adds the targets in files to a run, or to a new one if there is none;
-    scrapy work collects them. export: writes the records so far to a file.
+    scrapy work collects them. export: writes the records so far to a file. changes: writes to a file what has changed
+    in the newest run that is done since the earlier ones, and prints how much.
     retry: queues failed targets again; with --unread, makes a new job from the targets with unread parts. cancel:
     cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes all
     runs of a job with their records, or only one --run.
@@ -55,11 +57,14 @@ class Command(CheckedCommand):
     if the store cannot be used, 2 for wrong use.
     """
 
-    arguments = "list | show <job> | push <job> <file> ... | export <job> -O <file> | retry | cancel | check | rm <job>"
+    arguments = (
+        "list | show <job> | push <job> <file> ... | export <job> -O <file> | changes <job> [-O <file>]"
+        " | retry | cancel | check | rm <job>"
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--json", action="store_true", help="list, show, check: print JSON")
+        parser.add_argument("--json", action="store_true", help="list, show, changes, check: print JSON")
         parser.add_argument("--run", type=int, metavar="N", help="number of the run (default: the newest run)")
         add_layout(parser)
         parser.add_argument(
@@ -143,21 +148,22 @@ async def _changes(jobs: Jobs, name: str, opts: argparse.Namespace, settings: Ba
     from crawler.jobs.changes import Comparison  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
     from crawler.jobs.output import write_changes  # noqa: PLC0415  # imports SQLAlchemy, too
 
-    done = [each for each in await jobs.runs(name) if each.state == "done" and opts.run in {None, each.run}]
-    if not done:
-        raise UsageError(f"The job {name!r} has no such run that is done: scrapy jobs list shows the runs.")
+    runs = [each for each in await jobs.runs(name) if each.state == "done" and opts.run in {None, each.run}]
+    if not runs:
+        wanted = "No run" if opts.run is None else f"Run {opts.run}"
+        raise UsageError(f"{wanted} of the job {name!r} is done: scrapy jobs list shows the jobs.")
     if opts.explode or opts.fields:
         raise UsageError("Changes have columns of their own: leave out --explode and --fields.")
-    comparison = Comparison(done[0], await jobs.earlier(done[0]))
+    comparison = Comparison(runs[0], await jobs.earlier(runs[0]))
     if opts.output:
         await write_changes(jobs, comparison, opts.output, settings)
         say(opts.output)
     else:
         async for _ in comparison.pages(jobs):
             pass
-    say(f"{title(done[0])}: {comparison}")
+    say(f"{title(runs[0])}: {comparison}")
     if opts.json:
-        print(orjson.dumps({"run": done[0].run, **comparison.counts}).decode())
+        print(orjson.dumps({"run": runs[0].run, **comparison.counts}).decode())
     return ALL_HAVE_DATA
 
 

@@ -430,7 +430,8 @@ class Listings:
                 else:
                     values = {"path": ".".join(each.path), "old": each.old, "new": each.new}
                     yield {"change": "changed", "baseline_run": listing.run, **values}
-        self.counts["unread"] += len(unread or ())
+        if unread:
+            self.counts["unread"] += len(unread)
 
 
 @cache

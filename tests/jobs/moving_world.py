@@ -7,7 +7,7 @@ books: when a row was made and deleted, and each value of each day. ``World.expe
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ from crawler.targets.target import followup_key, target_key
 
 DAY = 86_400
 NOW = 1_790_000_000
-RENAMED = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "unread"}
+RENAMED: dict[str, Any] = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "unread"}
 RENAMED |= {"path": "items[].averageRating", "cause": "missing", "rows": 1, "of": 1, "loses_rows": False, "names": []}
 RATING = "rating.average"
 Path = str
@@ -55,10 +55,10 @@ class Thing:
 
     key: str
     shape: dict[str, Any]
-    values: dict[Path, Callable[[random.Random], Any]]
+    values: Mapping[Path, Callable[[random.Random], Any]]
     counts: tuple[Path, ...]
     noise: tuple[Path, ...]
-    also: dict[Path, tuple[Path, ...]] = field(default_factory=dict)
+    also: Mapping[Path, tuple[Path, ...]] = field(default_factory=dict)
     """The path of a value -> further paths with the same value."""
     made: int = 0
     """The day on which the thing was made."""

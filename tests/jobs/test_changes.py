@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import gzip
+import json
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
+from python_calamine import CalamineWorkbook
+from scrapy.settings import Settings
 
 from crawler.jobs.changes import Change, Comparison
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
+from crawler.jobs.output import OutputError, write_changes
 from crawler.registry import find_scraper
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.professional.site import Site as Professional
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.videosite.site import Site as VideoSite
 from tests.jobs.moving_world import RENAMED, Place, World, at, put
+from tests.jobs.test_collect import Commands
 from tests.jobs.workers import Process
 
 KEPT = 2
@@ -97,8 +106,8 @@ TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER = (
     "videosite-profile-v3",
     "professional-profile",
 )
-UNREAD_ROWS = RENAMED | {"path": "items[].…unknown", "cause": "unknown", "loses_rows": True}
-CEILING = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "incomplete"}
+UNREAD_ROWS: dict[str, Any] = RENAMED | {"path": "items[].…unknown", "cause": "unknown", "loses_rows": True}
+CEILING: dict[str, Any] = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "incomplete"}
 CEILING |= {"expected": 900, "collected": 443, "reasons": ["ceiling"]}
 SHAPES: dict[str, dict[str, Any]] = {
     TIMELINE: Microblog().expected_record({"username": "relay_station"}),
@@ -110,7 +119,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 LISTS = {TIMELINE: "data.main", CHANNEL: "posts", CATEGORY: "products", SEARCH: "products"}
 
 
-def page(scraper: str, *keys: Any, more: bool = False, **values: Any) -> dict[str, Any]:
+def page(scraper: str, *keys: Any, more: Any = False, **values: Any) -> dict[str, Any]:
     """Return a record. ``keys``: those of its rows; for a timeline, pairs of a key and a time."""
     data = deepcopy(SHAPES[scraper])
     entries = find_scraper(scraper).entries
@@ -291,3 +300,75 @@ async def test_a_first_run_has_nothing_to_compare(jobs: Jobs) -> None:
     job = await run(jobs, SEARCH, page(SEARCH, "A"))
     assert await changes(jobs, job) == ([], Counter())
     assert str(Comparison(job, [])) == "no earlier run to compare with"
+
+
+async def one_change(jobs: Jobs) -> Job:
+    await run(jobs, SEARCH, page(SEARCH, "A"))
+    return await run(jobs, SEARCH, page(SEARCH, "A", products__0__name="=new", products__0__badges=["Sale"]))
+
+
+ROWS = [("name", SHAPES[SEARCH]["products"][0]["name"], "=new"), ("badges", [], ["Sale"])]
+
+
+def parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table with lists instead of their JSON, and without the escapes of formulas."""
+    for row in rows:
+        for name in ("old", "new"):
+            text = str(row[name]).removeprefix("'")
+            row[name] = json.loads(text) if text.startswith("[") else text
+    return rows
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    with path.open(newline="") as file:
+        return parsed([dict(row) for row in csv.DictReader(file)])
+
+
+def read_xlsx(path: Path) -> list[dict[str, Any]]:
+    head, *rows = CalamineWorkbook.from_path(path).get_sheet_by_name("changes").to_python()
+    return parsed([{str(name): cell for name, cell in zip(head, row, strict=True)} for row in rows])
+
+
+READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
+    "jsonl.gz": lambda path: [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()],
+    "json": lambda path: json.loads(path.read_text()),
+    "csv": read_csv,
+    "xlsx": read_xlsx,
+}
+
+
+@pytest.mark.parametrize("suffix", READERS)
+async def test_changes_are_written_in_each_format(jobs: Jobs, tmp_path: Path, suffix: str) -> None:
+    job = await one_change(jobs)
+    path = tmp_path / f"changes.{suffix}"
+    await write_changes(jobs, Comparison(job, await jobs.earlier(job)), str(path), Settings())
+    rows = READERS[suffix](path)
+    shown = [(row["path"], row["old"], row["new"]) for row in rows]
+    assert sorted(shown, key=str) == sorted(ROWS, key=str)
+    for row in rows:
+        assert (row["change"], row["id"], row["scraper"], row["rows"], row["key"]) == (
+            *("changed", "one", SEARCH, "products", "A"),
+        )
+        assert (int(row["run"]), int(row["baseline_run"])) == (2, 1)
+
+
+async def test_a_database_is_no_place_for_changes(jobs: Jobs, tmp_path: Path) -> None:
+    job = await one_change(jobs)
+    with pytest.raises(OutputError, match=r"use one of \.jsonl"):
+        await write_changes(jobs, Comparison(job, []), f"sqlite:///{tmp_path}/changes.sqlite", Settings())
+
+
+async def test_the_command_writes_the_changes_of_the_newest_run_that_is_done(tmp_path: Path) -> None:
+    commands = Commands(tmp_path, str(tmp_path / "jobs.sqlite3"))
+    jobs = Jobs(commands.location)
+    await one_change(jobs)
+    await jobs.begin("one")  # a run that is loading
+    out = tmp_path / "changes.jsonl"
+    written = commands.run("jobs", "changes", "one", "-O", out)
+    assert (written.returncode, len(READERS["jsonl"](out))) == (0, 2)
+    assert "job one, run 2: 1 targets compared: 2 changed" in written.stderr
+    shown = commands.run("jobs", "changes", "one", "--json")
+    assert json.loads(shown.stdout) == {"run": 2, "compared": 1, "changed": 2}
+    assert "No run of the job 'two' is done" in commands.run("jobs", "changes", "two").stderr
+    await jobs.close()
