@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
+from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 
@@ -32,7 +33,7 @@ from crawler.registry import spiders
 from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
 from crawler.service.clients.key_store import KeyRing, KeyStore
-from crawler.service.clients.keys import Keys, SandboxKeys, configured_keys
+from crawler.service.clients.keys import FixedKeys, Keys, SandboxKeys, configured_keys
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
@@ -67,6 +68,16 @@ def client_keys(settings: Settings) -> Keys:
     except (TypeError, ValueError) as error:
         raise UsageError(f"API_KEYS: expected the output of 'scrapy keys export'; {error}.") from None
     return KeyRing(KeyStore(keys_file(settings)))
+
+
+def sandbox_keys(settings: Settings) -> Keys:
+    """Return the key of the sandbox, and the API keys of clients. Outside of a project's folder, these need a setting.
+
+    Raises:
+        UsageError: the setting ``API_KEYS`` is not valid.
+    """
+    may_have_keys = settings["API_KEYS"] or settings["KEYS_FILE"] or closest_scrapy_cfg()
+    return SandboxKeys(client_keys(settings) if may_have_keys else FixedKeys({}))
 
 
 def valid_keys(settings: Settings) -> Keys:
@@ -114,7 +125,7 @@ class Command(CheckedCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         check_components(self.settings)
-        keys = SandboxKeys(client_keys(self.settings)) if opts.sandbox else valid_keys(self.settings)
+        keys = sandbox_keys(self.settings) if opts.sandbox else valid_keys(self.settings)
         address = self.settings["SERVICE_INTERNAL_ADDRESS"]
         internal = host_and_port(address) if address else None
         if opts.sandbox:

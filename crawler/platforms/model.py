@@ -36,6 +36,10 @@ VALUE_ERROR_PREFIX = "Value error, "
 """The prefix that pydantic adds to the message of a ``ValueError`` that a validator raises."""
 
 
+EXPECTED = "Input should be "
+"""The prefix of pydantic's messages that say what is valid."""
+
+
 class Mark(Enum):
     """Marks a field of a data model, as in ``item_id: Annotated[str, Mark.KEY]``."""
 
@@ -328,12 +332,18 @@ def _having(key: str) -> JsonDict:
 def validation_details(error: ValidationError, known: Collection[str] = ()) -> list[Detail]:
     """Return a validation's errors, without the rejected values and without pydantic's prefix of messages.
 
-    ``known``: the model's fields, one of which is suggested for an unknown key.
+    ``known``: the fields of a flat model. One of them is suggested for an unknown key, and a value that fits no member
+    of a union has one error, which says what all members expect.
     """
-    return [
-        {"loc": list(each["loc"]), "msg": _message(each, known), "type": each["type"]}
-        for each in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
+    found: dict[Any, Detail] = {}
+    for number, each in enumerate(error.errors(include_url=False, include_context=False, include_input=False)):
+        place = each["loc"][:1] if known else each["loc"]  # the rest of the location names a member of a union
+        message = _message(each, known)
+        if (field := place if known else number) in found:
+            found[field]["msg"] += f", or {message.removeprefix(EXPECTED)}"
+        else:
+            found[field] = {"loc": list(place), "msg": message, "type": each["type"]}
+    return list(found.values())
 
 
 def _message(problem: ErrorDetails, known: Collection[str]) -> str:

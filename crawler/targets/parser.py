@@ -93,7 +93,7 @@ class TargetParser:
         if unknown := [key for key in params if not any(key in each for each in fields.values())]:
             names = {name for each in fields.values() for name in each}
             raise InvalidRequest(
-                f"Unknown params: {name_unknown(unknown, names)}. Known are {self._forms()}.",
+                f"Unknown params: {name_unknown(unknown, names)}. Known are {self.forms()}.",
                 details=[
                     {"loc": [key], "msg": "unknown param", "type": "extra_forbidden"} for key in unknown[:MAX_NAMED]
                 ],
@@ -108,7 +108,7 @@ class TargetParser:
         if len({each.platform for each in needed}) != 1:
             raise InvalidRequest(
                 "The params do not identify a scraper. Name it with 'scraper', or give the params of one of: "
-                f"{self._forms()}."
+                f"{self.forms()}."
             )
         return needed[0]
 
@@ -122,7 +122,8 @@ class TargetParser:
         """The params of which some identify a target of one of the scrapers."""
         return frozenset(name for s in self.scrapers for way in required_params(s.params) for name in way)
 
-    def _forms(self) -> str:
+    def forms(self) -> str:
+        """Return the names of the scrapers with their params, for messages."""
         return "; ".join(f"{s.name}: {', '.join(s.params.model_fields)}" for s in self.scrapers)
 
     def _scraper_of_link(self, url: str) -> Scraper:

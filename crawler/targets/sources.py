@@ -76,6 +76,10 @@ class ArgumentSource(TargetSource):
     expected = 1
 
     def check(self) -> None:
+        if not self.params:
+            raise WrongTargetsError(
+                f"The crawl has no target: give targets=FILE, or the params of one of {self.parser.forms()}."
+            )
         target = self.parser.parse(self.params, text=True)
         if isinstance(target, InvalidTarget):
             raise WrongTargetsError(target.error.message)

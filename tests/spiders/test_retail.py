@@ -34,7 +34,7 @@ def test_one_target(tmp_path: Path) -> None:
         (["-a", "cat_id=976759", "-a", "page=zero"], "page: Input should be a valid integer"),
         (["-a", "url=https://example.com/browse/976759"], "url: "),
         (["-a", "scraper=nothing", "-a", "cat_id=976759"], "Unknown scraper 'nothing'"),
-        ([], "The params do not identify a scraper"),
+        ([], "The crawl has no target: give targets=FILE, or the params of one of retail-category-v4: "),
     ],
 )
 def test_invalid_arguments_are_refused(tmp_path: Path, arguments: list[str], message: str) -> None:

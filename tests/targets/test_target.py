@@ -22,7 +22,13 @@ from crawler.targets.arguments import parse_shard
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.repeats import FetchedOnce
-from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
+from crawler.targets.sources import (
+    ArgumentSource,
+    QueueSource,
+    TargetSource,
+    TargetsUnavailableError,
+    WrongTargetsError,
+)
 from crawler.targets.target import InvalidTarget, Outcome, Target
 
 RETAIL = TargetParser(spiders()["retail"].scrapers)
@@ -90,6 +96,28 @@ def test_an_unknown_param_is_named_with_a_similar_one(given: dict[str, Any], pro
     assert caught.value.message.startswith(f"retail-category-v4: {problem}")
     (name, _, text) = problem.partition(": ")
     assert [each["msg"].startswith(text) for each in caught.value.details if each["loc"] == [name]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("details", "message"),
+    [
+        (True, "Input should be 'auto', 'all' or 'none', or a valid integer"),
+        ("most", "Input should be 'auto', 'all' or 'none', or a valid integer"),
+        (-1, "Input should be 'auto', 'all' or 'none', or greater than or equal to 0"),
+    ],
+)
+def test_an_error_of_a_union_says_what_all_members_expect(details: object, message: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        check_params(find_scraper("microblog-profile"), {"username": "x", "details": details})
+    assert caught.value.message == f"microblog-profile: details: {message}"
+    assert [(each["loc"], each["msg"]) for each in caught.value.details] == [(["details"], message)]
+
+
+def test_a_crawl_without_a_target_names_the_params_of_all_scrapers() -> None:
+    with pytest.raises(WrongTargetsError) as caught:
+        ArgumentSource(RETAIL, {}).check()
+    named = {word.strip(",.;:") for word in str(caught.value).split()}
+    assert named >= {"targets=FILE", *(name for each in RETAIL.scrapers for name in each.params.model_fields)}
 
 
 def test_text_is_converted_for_arguments() -> None:
