@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crawler.sandbox.skeletons import ABSENT, Fragments, Skeletons
 from crawler.sandbox.videosite.header import about_panel, subscribers
-from crawler.sandbox.videosite.page import PUBLIC, answer_context
+from crawler.sandbox.videosite.page import PUBLIC, answer_context, topbar
 from crawler.sandbox.videosite.parts import Node, mark
 
 if TYPE_CHECKING:
@@ -121,18 +121,18 @@ def refused(code: int, message: str, status: str) -> Node:
 
 def alert(channel: str, words: str) -> Node:
     """Build the data of a page that contains an alert, because its channel or playlist is unavailable."""
-    context = answer_context(channel, heavy=False)
-    return fill("alert", channel=channel, words=words, token=mark(words), context=context)
+    context = answer_context(channel)
+    return fill("alert", channel=channel, words=words, token=mark(words), context=context, topbar=topbar())
 
 
 def age_gate(channel: Channel) -> Node:
     """Build the data of the age gate that is shown instead of an age-restricted channel."""
-    return fill("age gate", channel=channel, context=answer_context(channel.id, heavy=False))
+    return fill("age gate", channel=channel, context=answer_context(channel.id), topbar=topbar())
 
 
 def topic(channel: Channel, home: Node) -> Node:
     """Build the page of a generated channel for a game or sport. Such a page has a special header and no metadata."""
-    page = fill("topic", channel=channel, home=home, context=answer_context(channel.id, heavy=False))
+    page = fill("topic", channel=channel, home=home, context=answer_context(channel.id), topbar=topbar())
     if channel.kind == "game":
         return page | fill("game", channel=channel, codes=list(channel.codes))
     words, _ = subscribers(channel)

@@ -49,8 +49,13 @@ def channel_data(channel: Channel, selected: str, content: Node, *, heavy: bool)
         codes=shuffled(channel),
         description=short + ("..." if len(short) == 150 else ""),
         tags=[word.strip('"') for word in channel.keywords.split()],
-        topbar=fill("topbar", token=mark("topbar"), hotkeys=[fill("hotkey")] * 30) if heavy else ABSENT,
+        topbar=topbar(hotkeys=30) if heavy else ABSENT,
     )
+
+
+def topbar(hotkeys: int = 1) -> Node:
+    """Build the bar above every page. ``hotkeys``: the number of rows in its dialog of keyboard shortcuts."""
+    return fill("topbar", token=mark("topbar"), hotkeys=[fill("hotkey")] * hotkeys)
 
 
 def _tab(channel: Channel, name: str, content: Node | None) -> Node:

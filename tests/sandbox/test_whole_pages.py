@@ -1,0 +1,87 @@
+"""The sandbox's pages have the structure of whole recorded pages, and nothing else but what a list names."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import orjson
+import pytest
+
+import crawler.sandbox
+from scripts.captures import captures
+from tests.whole_pages.forms import FORMS, LEFT, Compared, Form
+from tests.whole_pages.paths import is_below, paths
+
+MIN_SHARE = 0.95
+MAX_LEFT = 161
+"""The number of left parts. A smaller number may replace it, a larger one may not."""
+MAX_SKELETON = 30_000
+"""The largest size of a skeleton in bytes."""
+
+needs_captures = pytest.mark.skipif(not captures(), reason="the recorded pages (../shared/captures) are missing")
+by_name = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name.replace(" ", "-"))
+
+
+@cache
+def compared(form: Form) -> Compared:
+    return Compared(form)
+
+
+@needs_captures
+@by_name
+def test_pages_have_the_paths_of_whole_recorded_pages(form: Form) -> None:
+    for capture in form.captures:
+        missing, number = compared(form).lacks(capture)
+        assert len(missing) <= (1 - MIN_SHARE) * number, (capture, sorted(missing))
+
+
+@needs_captures
+@by_name
+def test_pages_have_no_other_paths_than_recorded_pages(form: Form) -> None:
+    extra, number = compared(form).has()
+    assert len(extra) <= (1 - MIN_SHARE) * number, sorted(extra)
+
+
+@needs_captures
+@by_name
+def test_no_part_is_left_out_where_nothing_is_missing(form: Form) -> None:
+    assert compared(form).unused() == set()
+
+
+def test_the_list_of_parts_that_are_left_out_does_not_grow() -> None:
+    assert LEFT.keys() <= {form.name for form in FORMS}
+    reasons = [reason for form in LEFT.values() for side in form.values() for reason in side.values()]
+    assert all(reason.endswith(".") for reason in reasons)
+    assert len(reasons) <= MAX_LEFT
+
+
+@pytest.mark.parametrize("file", sorted(Path(crawler.sandbox.__file__).parent.glob("*/*.json")), ids=str)
+def test_the_constant_structure_of_a_page_is_small(file: Path) -> None:
+    for skeleton in orjson.loads(file.read_bytes()).values():
+        assert len(orjson.dumps(skeleton)) <= MAX_SKELETON
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            b'{"a": [{"b": 1}, {"c": "{\\"d\\": 2}"}], "12345": {"e": 0}}',
+            {".a", ".a[].b", ".a[].c", ".a[].c>.d", ".*", ".*.e"},
+        ),
+        (
+            b'<html><head><meta name="x"><script id="i" type="t">{"a": 1}</script>',
+            {"<<meta x", "<<script t i", "script t i.a"},
+        ),
+        (b'<p><script>var x = {"a": {"b": 1}};</script></p>', {"script.a", "script.a.b"}),
+        (b'<section data-section="s"><p class="p-4 card__title"></section>', {"<<section s", "<section s.card__title"}),
+    ],
+)
+def test_paths_are_names_and_nesting(body: bytes, expected: set[str]) -> None:
+    assert paths(body, elements=True) == expected
+
+
+def test_a_left_part_covers_the_paths_below_it_only() -> None:
+    assert [is_below(path, [".a.b"]) for path in (".a.b", ".a.b.c", ".a.b[]", ".a.bc", ".a")] == [True] * 3 + [
+        False
+    ] * 2
