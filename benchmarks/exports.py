@@ -1,6 +1,6 @@
 """Exports rows to a file or database, and prints the peak of the process's memory in MB, and its processor seconds.
 
-Usage: python -m benchmarks.exports jsonlines|nothing ROWS FILE
+Usage: python -m benchmarks.exports jsonlines|csv|nothing ROWS FILE
        python -m benchmarks.exports sql ROWS URL
 """
 
@@ -13,11 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scrapy.exporters import BaseItemExporter
+
 from benchmarks.records import PRODUCTS, SCRAPER, records
 from benchmarks.stack import peak_megabytes
 from crawler.outputs.columns import column_type_of_models, find_row_path
+from crawler.outputs.csv_exporter import CsvExporter
 from crawler.outputs.exporters import JsonLinesExporter, exploded_rows
+from crawler.outputs.selection import table_columns
 from crawler.outputs.sql_feed import open_database, split_password
+from crawler.outputs.tables import Table
 
 ROW_PATH = find_row_path(column_type_of_models([SCRAPER.data]), PRODUCTS)
 
@@ -38,7 +43,11 @@ def export(kind: str, number: int, location: str) -> None:
         database.close()
         return
     with Path(location).open("wb") as out:
-        exporter = JsonLinesExporter(out) if kind == "jsonlines" else None
+        exporter: BaseItemExporter | None = None
+        if kind == "jsonlines":
+            exporter = JsonLinesExporter(out)
+        elif kind == "csv":
+            exporter = CsvExporter(out, Table(table_columns([SCRAPER], ROW_PATH, sliced=False)))
         for row in rows(number):
             if exporter:
                 exporter.export_item(row)

@@ -31,6 +31,10 @@ NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
 """Matches text that is a number. A number is not a formula even if it starts with a sign."""
 
 
+AS_JSON = (dict, list, tuple, bool)
+"""The types of values that are JSON in a cell."""
+
+
 class UnusableFileError(Exception):
     """Raised when the lines of this run cannot be appended to the file of a feed. The message contains the remedy."""
 
@@ -88,7 +92,7 @@ class CsvExporter(TableExporter):
 
     def write_row(self, row: dict[str, Any]) -> None:
         self._write_header()
-        self._writer.writerow(self._cell(row.get(title)) for title in self.titles.values())
+        self._writer.writerow([self._cell(row.get(title)) for title in self.titles.values()])
 
     def finish_exporting(self) -> None:
         """Write the header of a table without rows, and release the file."""
@@ -101,9 +105,9 @@ class CsvExporter(TableExporter):
         self._needs_header = False
 
     def _cell(self, value: Any) -> Any:
-        if isinstance(value, dict | list | tuple | bool):
-            return orjson.dumps(value).decode()
-        return escaped(value) if self.escape and isinstance(value, str) else value
+        if isinstance(value, str):
+            return escaped(value) if self.escape else value
+        return orjson.dumps(value).decode() if isinstance(value, AS_JSON) else value
 
 
 def escaped(text: str) -> str:

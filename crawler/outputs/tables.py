@@ -89,11 +89,14 @@ class TableExporter(BaseItemExporter):
 
     def export_item(self, item: Any) -> None:
         """Write a record, a row that ``exporters.exploded_rows`` has made, or a failure."""
-        data = item.data if isinstance(item, Record) else ItemAdapter(item).asdict()
+        if isinstance(item, Record):
+            row, own = table_row(item), item.data
+        else:
+            row = own = item if isinstance(item, dict) else ItemAdapter(item).asdict()
         if self.may_grow:
-            self.titles |= {name: name for name in flat_row(data, self.table.fields) if name not in self.titles}
+            self.titles |= {name: name for name in flat_row(own, self.table.fields) if name not in self.titles}
             self.may_grow = False
-        row = flat_row(table_row(item) if isinstance(item, Record) else data, self.table.fields)
+        row = flat_row(row, self.table.fields)
         self.write_row({title: row[name] for name, title in self.titles.items() if name in row})
 
     def write_row(self, row: dict[str, Any]) -> None:
