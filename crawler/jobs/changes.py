@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain, groupby, islice, pairwise
@@ -196,12 +196,13 @@ class Listing:
 class Comparison:
     """Compares a run with its earlier runs. ``counts``: the numbers of changes, and of what cannot be compared."""
 
-    def __init__(self, job: Job, earlier: Iterable[Job]) -> None:
-        """``job``: a run that is done. ``earlier``: as ``Jobs.earlier()`` returns them.
-
-        Runs that have read more or fewer pages of each listing are left out.
+    def __init__(self, job: Job, earlier: Iterable[Job], first: int = 0, last: int | None = None) -> None:
+        """``job``: a run that is done. ``earlier``: as ``Jobs.earlier()`` returns them. Runs that have read more or
+        fewer pages of each listing are left out. ``first``, ``last``: the positions of the first and last input line to
+        compare. None: until the end, with the removed targets.
         """
         self.job = job
+        self.first, self.last = first, last
         self.earlier = {each.id: each for each in earlier if _pages(each) == _pages(job)}
         self.counts: Counter[str] = Counter()
         self._rows = Rows()
@@ -215,7 +216,7 @@ class Comparison:
         found = ", ".join(f"{n:,} {name}" for name, n in self.counts.items() if n and name != "compared")
         return f"{self.counts['compared']:,} targets compared: {found or 'no changes'}"
 
-    async def pages(self, jobs: Jobs) -> AsyncIterator[list[Change]]:
+    async def pages(self, jobs: Jobs) -> AsyncGenerator[list[Change]]:
         """Yield the changes in the order of the input, in pages. A thread with a connection of its own compares.
 
         Raises:
@@ -240,28 +241,31 @@ class Comparison:
         assert self._session is not None
         return self._session.rows(statement, **values)
 
-    def _lines(self, statement: Statement, job: int, **values: Any) -> Iterator[list[Any]]:
+    def _lines(
+        self, statement: Statement, job: int, first: int = 0, last: int | None = None, **values: Any
+    ) -> Iterator[list[Any]]:
         """Yield the input lines of a run in pages, each target once."""
-        after = -1
-        while page := self._read(statement, job=job, after=after, limit=PER_PAGE, **values):
-            yield [each for each in page if each.row == each.position]
-            after = page[-1].position
+        while page := self._read(statement, job=job, after=first - 1, limit=PER_PAGE, **values):
+            first = page[-1].position + 1
+            yield [each for each in page if each.row == each.position and (last is None or each.row <= last)]
+            if last is not None and first > last:
+                return
 
     def _all(self) -> Iterator[Change | None]:
         """Yield the changes, and None after each target."""
         if not self.earlier:
             return
-        for page in self._lines(sql.BY_ROW, self.job.id):
+        for page in self._lines(sql.BY_ROW, self.job.id, self.first, self.last):
             before = defaultdict(list)
             for row in self._read(sql.OF_RUNS, jobs=list(self.earlier), keys=[each.key for each in page]):
                 before[row.key].append(row)
             for line in page:
                 yield from self._target(line, sorted(before[line.key], key=self._run, reverse=True))
                 yield None
-        last = next(iter(self.earlier.values()))
-        for page in self._lines(sql.REMOVED, last.id, other=self.job.id):
+        newest = next(iter(self.earlier.values()))
+        for page in self._lines(sql.REMOVED, newest.id, other=self.job.id) if self.last is None else ():
             for line in page:
-                yield self._change("removed", line, last.run)
+                yield self._change("removed", line, newest.run)
 
     def _run(self, row: Any) -> int:
         run: int = self.earlier[row.job].run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -370,7 +370,8 @@ async def write_changes(jobs: Jobs, comparison: Comparison, path: str, settings:
         raise OutputError(f"{path}: changes are written to a file: use one of .jsonl, .csv, .xlsx, .json.")
     file = NewFile(path)
     try:
-        await export_changes(jobs, comparison, chosen, file.content, settings)
+        async for _ in export_changes(jobs, comparison, chosen, file.content, settings):
+            pass
     except BaseException:
         file.discard()
         raise
@@ -379,14 +380,17 @@ async def write_changes(jobs: Jobs, comparison: Comparison, path: str, settings:
 
 async def export_changes(
     jobs: Jobs, comparison: Comparison, chosen: Format, stream: IO[bytes], settings: BaseSettings
-) -> None:
-    """Write the changes between runs to a stream, in a format of files.
+) -> AsyncGenerator[None]:
+    """Write the changes between runs to a stream, in a format of files. Yield after each page.
 
     Raises:
         StoreUnavailable: the store cannot be read.
     """
     exporter = open_exporter(chosen, stream, CHANGES, settings)
-    async for page in comparison.pages(jobs):
-        for each in page:
-            exporter.export_item(each.line())
+    async with aclosing(comparison.pages(jobs)) as pages:
+        async for page in pages:
+            for each in page:
+                exporter.export_item(each.line())
+            yield
     exporter.finish_exporting()
+    yield

@@ -9,6 +9,7 @@ from crawler.service.jobs.routes import (
     CreateJob,
     DeleteJob,
     ListJobs,
+    ReadChanges,
     ReadFailures,
     ReadJob,
     ReadRecords,
@@ -32,6 +33,7 @@ ROUTES: tuple[type[Route], ...] = (
     DeleteJob,
     ReadRecords,
     ReadFailures,
+    ReadChanges,
     RetryJob,
 )
 """The routes, in the order of the documents."""

@@ -139,25 +139,33 @@ def page(scraper: str, *keys: Any, more: Any = False, **values: Any) -> dict[str
 
 
 async def run(
-    jobs: Jobs, scraper: str, *pages: dict[str, Any], options: JobOptions | None = None, **outcome: Any
+    jobs: Jobs,
+    scraper: str,
+    *pages: dict[str, Any],
+    options: JobOptions | None = None,
+    owner: str = "",
+    targets: tuple[str, ...] = ("one",),
+    **outcome: Any,
 ) -> Job:
-    """Collect one target. ``pages``: its record, and those of further pages."""
-    options = options or JobOptions(max_pages=len(pages)) if len(pages) > 1 else options or JobOptions()
-    job = await jobs.begin("one", options=options, whole_roots=options.needs_whole_roots)
-    platform, key = find_scraper(scraper).platform, b"root"
-    work = {"id": "one", "scraper": scraper, "params": {}, "hop": 0}
-    await jobs.push(job, [InputLine(0, "one", key, platform, work)])
+    """Collect targets in a new run of the job ``one``. ``pages``: the record of each, and those of further pages."""
+    options = options or (JobOptions(max_pages=len(pages)) if len(pages) > 1 else JobOptions())
+    job = await jobs.begin("one", owner, options=options, whole_roots=options.needs_whole_roots)
+    platform = find_scraper(scraper).platform
+    work = {"scraper": scraper, "params": {}, "hop": 0}
+    lines = [InputLine(row, each, each.encode(), platform, work | {"id": each}) for row, each in enumerate(targets)]
+    await jobs.push(job, lines)
     await jobs.open(job)
 
     def answer(claim: Claim) -> Finished:
         number = claim.work["hop"]
-        next_page = Followup(f"page {number + 1}".encode(), platform, {**work, "parent": "one", "hop": number + 1})
+        next_work = {**work, "id": f"page {number + 1}", "parent": "one", "hop": number + 1}
+        next_page = Followup(f"page {number + 1}".encode(), platform, next_work)
         stored = {"warnings": [], "contract": "1", "fetched_at": "2026-11-26T00:00:00+00:00"} | outcome
         return Finished(claim, "done", "OK", stored, pages[number], (next_page,) if number + 1 < len(pages) else ())
 
     process = Process(jobs, answer)
     async with asyncio.timeout(30), process.worker:
-        while (found := await jobs.find("one")) is not None and found.state == "open":
+        while (found := await jobs.find("one", owner)) is not None and found.state == "open":
             await process.claim(platform=platform)
             await asyncio.sleep(0.01)
     assert found is not None

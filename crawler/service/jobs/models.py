@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from crawler.jobs.changes import Kind
 from crawler.jobs.options import CategoryOptions
 from crawler.platforms.model import Model
 from crawler.service.calls.models import Detail, Time, Upstream
@@ -214,6 +215,29 @@ class FailureLine(TargetLine):
     """The invalid values, if they are known."""
     upstream: Upstream | None
     """How the platform responded, and the cause of the error; null if neither is known."""
+
+
+class ChangeLine(TargetLine):
+    """A change of a target, a row or a value since an earlier run of the job."""
+
+    change: Kind
+    """The kind of the change (docs/changes.md)."""
+    run: int
+    """The number of the run."""
+    baseline_run: int | None
+    """The number of the earlier run with the record that was compared; null if there is none."""
+    rows: str
+    """The list with the row, such as `products`; "" if the change is not that of a row."""
+    key: str
+    """The key of the row, such as the `item_id`; "" without a row."""
+    path: str
+    """The dotted path of the value in the row, or in the record; "" if the whole row or target has changed."""
+    old: Any
+    """The earlier value, or the row that is gone."""
+    new: Any
+    """The new value, or the row that has appeared."""
+    code: str
+    """Why the target was not compared, or which error states that it is gone; "" for other changes."""
 
 
 class JobChange(Model):

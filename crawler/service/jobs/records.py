@@ -11,6 +11,7 @@ import hashlib
 import io
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from crawler.errors import InvalidRequest
 from crawler.jobs.export import Cursor, Line, by_seq
-from crawler.jobs.output import Layout, Output
+from crawler.jobs.output import Layout, Output, export_changes
 from crawler.jobs.rows import Shape, in_one_table, shapes_of
 from crawler.outputs.formats import DEFAULT, SERVED
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
+    from crawler.jobs.changes import Comparison
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.outputs.formats import Format
@@ -133,6 +135,18 @@ async def records(
         return _pieces(await _file(pages, output))
     buffer = Buffer()
     return _pages(pages, buffer, output("records", stream=buffer))
+
+
+async def changes(jobs: Jobs, comparison: Comparison, chosen: Format, settings: BaseSettings) -> AsyncIterator[bytes]:
+    """Yield the pieces of the response with the changes of a job.
+
+    Raises:
+        StoreUnavailable: the store cannot be read.
+    """
+    buffer = Buffer()
+    async with aclosing(export_changes(jobs, comparison, chosen, buffer, settings)) as pages:
+        async for _ in pages:
+            yield buffer.take()
 
 
 async def _pages(pages: AsyncIterator[list[Line]], buffer: Buffer, output: Output) -> AsyncIterator[bytes]:

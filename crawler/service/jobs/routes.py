@@ -22,6 +22,7 @@ from crawler.errors import (
     PayloadTooLarge,
     UnsupportedMediaType,
 )
+from crawler.jobs.changes import Comparison
 from crawler.jobs.export import Cursor
 from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.options import CategoryOptions, Flag, JobOptions, Number
@@ -34,6 +35,7 @@ from crawler.service.http.static import best_coding, has_copy
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.client_jobs import JOB_ID
 from crawler.service.jobs.models import (
+    ChangeLine,
     FailureLine,
     JobDetail,
     JobList,
@@ -48,7 +50,7 @@ from crawler.service.jobs.uploads import KEY, SUFFIXES, Upload
 from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from crawler.jobs.job import Job
     from crawler.jobs.rows import Shape
@@ -242,20 +244,16 @@ class RetryJob(OfJob):
         return json_response(202, {"retried": retried, "job": reports.describe(found, of_client.keep_days)}, call)
 
 
-class Outcomes(OfJob):
-    """The input of the routes that return outcomes of a job."""
+class Paged(OfJob):
+    """The input of the routes that return a page of what a job has."""
 
-    scraper: Annotated[str | None, Field(min_length=1, max_length=100)] = None
-    """Only targets of this scraper."""
-    code: Annotated[str | None, Field(pattern="^[A-Z_]{1,60}$")] = None
-    """Only targets with this outcome: ``OK`` or an error code."""
     after: Annotated[str | None, Field(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")] = None
     """The ``X-Next-Cursor`` of the previous response."""
     limit: Number = Field(default=MAX_OUTCOMES, ge=1, le=MAX_OUTCOMES)
     """Maximum number of ended targets."""
 
-    async def _selected(self, job: Job, parts: Parts, **own: Any) -> Selected:
-        """Return what the response contains. ``own``: further attributes.
+    def _cursor(self, job: Job) -> Cursor:
+        """Return the position after which the page begins.
 
         Raises:
             InvalidRequest: the cursor belongs to a different job.
@@ -263,6 +261,24 @@ class Outcomes(OfJob):
         cursor = Cursor.parse(self.after or f"{job.id}.0")
         if cursor.job != job.id:
             raise InvalidRequest.of("after", f"the cursor belongs to a different job than {job.id}")
+        return cursor
+
+
+class Outcomes(Paged):
+    """The input of the routes that return outcomes of a job."""
+
+    scraper: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    """Only targets of this scraper."""
+    code: Annotated[str | None, Field(pattern="^[A-Z_]{1,60}$")] = None
+    """Only targets with this outcome: ``OK`` or an error code."""
+
+    async def _selected(self, job: Job, parts: Parts, **own: Any) -> Selected:
+        """Return what the response contains. ``own``: further attributes.
+
+        Raises:
+            InvalidRequest: the cursor belongs to a different job.
+        """
+        cursor = self._cursor(job)
         until = await records.last_of(parts.jobs.jobs, job, cursor.seq, self.limit)
         until = max(until, cursor.seq)
         return Selected(scraper=self.scraper, code=self.code, after=cursor.seq, until=until, **own)
@@ -277,12 +293,12 @@ def _format(known: Mapping[str, Format]) -> Any:
     return Annotated[Literal[tuple(known)] | None, Field(description=text, json_schema_extra=own)]
 
 
-def _outcomes(known: Mapping[str, Format], line: Any) -> Mapping[int, Reply]:
-    """Return the response with the outcomes of a job in one of some formats. ``line``: the model of a line."""
+def _outcomes(known: Mapping[str, Format], line: Any, *headers: str) -> Mapping[int, Reply]:
+    """Return the response with lines in one of some formats. ``line``: the model of a line."""
     of_kind = {"array": list[line], "book": bytes}
     texts_first = sorted(known.values(), key=lambda each: each.kind != "table")  # generated clients read the first
     media = {each.media_type.partition(";")[0]: of_kind.get(each.kind, str) for each in texts_first}
-    return {200: Reply("The outcomes.", None, ("X-Next-Cursor", "ETag"), media)}
+    return {200: Reply("Success.", None, ("X-Next-Cursor", *headers), media)}
 
 
 class ReadRecords(Outcomes):
@@ -293,7 +309,7 @@ class ReadRecords(Outcomes):
 
     path = PATH + "/{job_id}/records"
     operation = "job-records"
-    replies = _outcomes(SERVED, RecordLine)
+    replies = _outcomes(SERVED, RecordLine, "ETag")
 
     format: _format(SERVED) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
     fields: Annotated[str | None, Field(min_length=1, max_length=4_000)] = None
@@ -316,7 +332,7 @@ class ReadFailures(Outcomes):
 
     path = PATH + "/{job_id}/failures"
     operation = "job-failures"
-    replies = _outcomes(OF_FAILURES, FailureLine)
+    replies = _outcomes(OF_FAILURES, FailureLine, "ETag")
 
     format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
 
@@ -324,6 +340,32 @@ class ReadFailures(Outcomes):
         job = await parts.jobs.find(call.holder, self.job_id)
         name = self.format or accepted(call.request_headers.get("accept", ""), OF_FAILURES)
         return await _streamed(call, parts, job, await self._selected(job, parts, format=name), None)
+
+
+class ReadChanges(Paged):
+    """What has changed in a job since its earlier runs.
+
+    The job must be done. Its targets, rows and values are compared with those of the earlier jobs of the same name.
+    """
+
+    path = PATH + "/{job_id}/changes"
+    operation = "job-changes"
+    replies = _outcomes(OF_FAILURES, ChangeLine)
+
+    format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        job, jobs = await parts.jobs.find(call.holder, self.job_id), parts.jobs.jobs
+        if job.state != "done":
+            raise InvalidRequest.of("job_id", "the job is not done: only a job that is done can be compared")
+        form = OF_FAILURES[self.format or accepted(call.request_headers.get("accept", ""), OF_FAILURES)]
+        first, end = self._cursor(job).seq, await jobs.next_row(job)
+        until = max(first, min(first + self.limit, end))
+        last = None if first < until == end else until - 1
+        comparison = Comparison(job, await jobs.earlier(job), first, last)
+        headers = {"X-Next-Cursor": str(Cursor(job.id, until)), "Vary": "Accept, Accept-Encoding"}
+        coding = best_coding(call.request_headers.get("accept-encoding", ""))
+        return _pieces(call, form, headers, coding, records.changes(jobs, comparison, form, parts.settings))
 
 
 async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:
@@ -341,14 +383,21 @@ async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows
     media_type = selected.form.media_type
     if "ETag" in headers and has_copy(call, etag):
         return raw_response(call, media_type, b"", headers, status=304)
-    if coding:
-        headers["Content-Encoding"] = coding
-    whole = raw_response(call, media_type, b"", headers)
     if call.method == "HEAD":
-        return StreamedAnswer(whole.status, whole.headers, b"")
+        return _pieces(call, selected.form, headers, coding, None)
     async with parts.jobs.writing.turn(job.owner) if selected.is_file else nullcontext():
         made = await records.records(parts.jobs.jobs, job, selected, rows, parts.settings)
-    made = compressed_pieces(made, coding) if coding else made
+    return _pieces(call, selected.form, headers, coding, made)
+
+
+def _pieces(
+    call: Call, form: Format, headers: dict[str, str], coding: str, pieces: AsyncIterator[bytes] | None
+) -> Answer:
+    """Return the response whose body is made piece by piece. ``coding``: its ``Content-Encoding``, "" for none."""
+    whole = raw_response(call, form.media_type, b"", headers | ({"Content-Encoding": coding} if coding else {}))
+    if call.method == "HEAD" or pieces is None:
+        return StreamedAnswer(whole.status, whole.headers, b"")
+    made = compressed_pieces(pieces, coding) if coding else pieces
     return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
 
 

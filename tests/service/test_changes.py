@@ -1,0 +1,96 @@
+"""``GET /v1/jobs/{job_id}/changes``: pages of what has changed since the earlier jobs of the same name."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from crawler.jobs.lifecycle import Jobs
+from tests.jobs.test_changes import SEARCH, page, run
+from tests.jobs.workers import lines
+from tests.service.client import call
+from tests.service.conftest import running
+
+CLIENT = "sandbox"
+NOW = {"products__0__name": "new", "products__0__price__current_price": 0.5}
+
+
+class Made(NamedTuple):
+    url: str
+    first: int
+    second: int
+    open: int
+
+
+async def fill(location: Path) -> tuple[int, int, int]:
+    """Make two runs that are done, of four targets each, and a run that is open. Return their ids."""
+    jobs = Jobs(str(location))
+    first = await run(jobs, SEARCH, page(SEARCH, "A"), owner=CLIENT, targets=("a", "b", "c", "gone"))
+    second = await run(jobs, SEARCH, page(SEARCH, "A", **NOW), owner=CLIENT, targets=("a", "b", "c", "new"))
+    third = await jobs.begin("one", CLIENT)
+    await jobs.push(third, lines(1))  # no worker of the endpoint takes it, because the job is not of the sandbox
+    await jobs.open(third)
+    await jobs.close()
+    return first.id, second.id, third.id
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("changes")
+    ids = asyncio.run(fill(folder / "service.sqlite3"))
+    with running(folder / "log") as service:
+        yield Made(service.url, *ids)
+
+
+def read(made: Made, query: str = "") -> tuple[list[tuple[str, str, str]], str]:
+    """Return the kind, the target and the path of each change, and the next cursor."""
+    reply = call(made.url, f"/v1/jobs/{made.second}/changes{query}", method="GET")
+    assert reply.status == 200
+    found = [json.loads(line) for line in (reply.body or b"").splitlines()]
+    return [(each["change"], each["id"], each["path"]) for each in found], reply.headers["x-next-cursor"]
+
+
+def of_target(name: str) -> list[tuple[str, str, str]]:
+    return [("changed", name, "name"), ("changed", name, "price.current_price")]
+
+
+EXPECTED = [*of_target("a"), *of_target("b"), *of_target("c"), ("added", "new", ""), ("removed", "gone", "")]
+
+
+def test_changes_are_lines(made: Made) -> None:
+    found, cursor = read(made)
+    assert (found, cursor) == (EXPECTED, f"{made.second}.4")
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 9])
+def test_pages_have_all_changes_once(made: Made, limit: int) -> None:
+    found, cursor, before = [], "", None
+    while cursor != before:
+        before = cursor
+        more, cursor = read(made, f"?limit={limit}" + (f"&after={cursor}" if cursor else ""))
+        found += more
+    assert found == EXPECTED
+
+
+@pytest.mark.parametrize(("coding", "form"), [("gzip", "csv"), ("", "json")])
+def test_changes_have_formats_and_codings(made: Made, coding: str, form: str) -> None:
+    headers = {"X-API-Key": CLIENT, "Accept-Encoding": coding}
+    reply = call(made.url, f"/v1/jobs/{made.second}/changes?format={form}", method="GET", headers=headers)
+    body = gzip.decompress(reply.body) if coding else reply.body
+    rows = body if isinstance(body, list) else list(csv.DictReader(body.decode().splitlines()))
+    assert [(each["change"], each["id"], each["path"]) for each in rows] == EXPECTED
+
+
+def test_a_first_run_has_no_changes_and_an_open_one_is_refused(made: Made) -> None:
+    reply = call(made.url, f"/v1/jobs/{made.first}/changes", method="GET")
+    assert (reply.status, reply.body) == (200, None)
+    refused = call(made.url, f"/v1/jobs/{made.open}/changes", method="GET")
+    assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
+    assert "not done" in refused.body["error"]["message"]
