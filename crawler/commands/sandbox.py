@@ -9,6 +9,7 @@ import orjson
 
 from crawler.configuration.command import CheckedCommand
 from crawler.runtime.event_loop import installed_reactor
+from crawler.sandbox.limits import Limit
 
 
 class Command(CheckedCommand):
@@ -28,12 +29,20 @@ class Command(CheckedCommand):
         )
 
         parser.add_argument("--tls", action="store_true", help="serve https, with a self-signed certificate")
+        parser.add_argument(
+            "--limit",
+            type=Limit.parse,
+            metavar="REQUESTS/SECONDS",
+            help="refuse requests above this rate, as each platform does: 50/900 allows a client 50 in 15 minutes",
+        )
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         reactor = installed_reactor()
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # it needs the reactor
 
-        sandbox = Sandbox(opts.seed, latency=opts.latency, light=opts.light, tls=opts.tls, log=opts.log)
+        sandbox = Sandbox(
+            opts.seed, latency=opts.latency, light=opts.light, tls=opts.tls, log=opts.log, limit=opts.limit
+        )
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
         reactor.run()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
+from crawler.sandbox.transport import send, start
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from twisted.web.server import Request
 
     from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
+    from crawler.sandbox.renames import Renames
 
 RequestCounts = Counter[str]
 """How often each request to a target with a fault was received. A temporary fault (``flaky``, ``slow-once``) affects
@@ -82,8 +85,21 @@ UNLOCK_SCRIPT = "/__door__.js"
 ``localhost``."""
 
 
-def respond(http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts) -> None:
-    """Send the undamaged response to a request, or simulate the fault that the request's target selects."""
+NAVIGATION = {"accept-language", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "upgrade-insecure-requests"}
+"""The headers of each navigation of a browser. Platforms that demand them do not state which of them they check."""
+
+
+def is_navigation(request: FakeRequest) -> bool:
+    """Whether a request has the headers with which a browser requests a page."""
+    headers = request.headers
+    values = headers.get("sec-fetch-dest"), headers.get("sec-fetch-mode")
+    return headers.keys() >= NAVIGATION and values == ("document", "navigate")
+
+
+def respond(
+    http_request: Request, site: FakeSite, request: FakeRequest, request_counts: RequestCounts, renames: Renames
+) -> None:
+    """Send the response to a request, which is damaged if the request's target selects a fault."""
     name = site.fault(request)
     if name is not None:
         key = f"{request.method} {request.path} {request.args}"
@@ -92,17 +108,17 @@ def respond(http_request: Request, site: FakeSite, request: FakeRequest, request
     if name == "browser-only" and f"door={_unlock_key()}" in request.headers.get("cookie", ""):
         name = None
     if request.path == UNLOCK_SCRIPT:
-        _send(http_request, _unlock_script(request))
+        send(http_request, _unlock_script(request))
     elif name == "browser-only":
-        _send(http_request, _locked_page(request))
+        send(http_request, _locked_page(request))
     elif name is None:
-        _send(http_request, site.page(request))
+        send(http_request, site.refusal(request) or renames.applied(site.page(request)))
     elif name in _ANSWERS:
-        _send(http_request, _ANSWERS[name])
+        send(http_request, _ANSWERS[name])
     elif name in _CONNECTION_FAULTS:
-        _CONNECTION_FAULTS[name](http_request, site.page(request))
+        _CONNECTION_FAULTS[name](http_request, renames.applied(site.page(request)))
     else:
-        _send(http_request, site.damaged(name, request))
+        send(http_request, site.damaged(name, request))
 
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
@@ -131,9 +147,14 @@ def _status(code: int, **headers: str) -> FakeResponse:
     return code, named, f"<html><title>{code}</title><h1>Sorry</h1></html>".encode()
 
 
+def too_many_requests(seconds: int) -> FakeResponse:
+    """Build the response to a request above a limit by rate, which ends in ``seconds``."""
+    return _status(429, Retry_After=str(seconds))
+
+
 _ANSWERS: dict[str, FakeResponse] = {
     "gone": _status(404),
-    "rate-limited": _status(429, Retry_After="7"),
+    "rate-limited": too_many_requests(7),
     "forbidden": _status(403),
     "server-error": _status(500),
     "bad-gateway": _status(502),
@@ -171,18 +192,8 @@ def _unlock_key() -> int:
     return key
 
 
-def _send(request: Request, answer: FakeResponse) -> None:
-    status, headers, body = answer
-    request.setResponseCode(status)
-    for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
-        request.setHeader(name, value)
-    request.setHeader("Content-Length", str(len(body)))
-    request.write(body)
-    request.finish()
-
-
 def _slow(request: Request, page: FakeResponse, *, seconds: float | None = None) -> None:
-    respond_after(request, SLOW_SECONDS if seconds is None else seconds, lambda: _send(request, page))
+    respond_after(request, SLOW_SECONDS if seconds is None else seconds, lambda: send(request, page))
 
 
 def _hang(request: Request, _page: FakeResponse) -> None:
@@ -194,8 +205,7 @@ def _reset(request: Request, _page: FakeResponse) -> None:
 
 
 def _truncate(request: Request, page: FakeResponse) -> None:
-    body = page[2]
-    request.setHeader("Content-Length", str(len(body)))
+    body = start(request, page)
     request.write(body[: len(body) // 2])
     cast("Any", request).channel.loseConnection()  # closing the raw transport would wait for its producer forever
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
+
+import orjson
 
 FakeResponse = tuple[int, dict[str, str], bytes]
 """A response: status, headers and body."""
@@ -28,11 +31,27 @@ class FakeRequest:
     scheme: str = "http"
 
 
+def client_ids(platform: str) -> dict[str, Any]:
+    """Return the ids that a platform demands of its web client, from the crawler's data file."""
+    file = Path(__file__).parents[1] / "platforms" / platform / "ids.json"
+    ids: dict[str, Any] = orjson.loads(file.read_bytes())
+    return ids
+
+
 class FakeSite(Protocol):
     """A simulated platform, which builds pages for spiders and browsers, and expected records for tests."""
 
     def fault(self, request: FakeRequest) -> str | None:
         """Return the name of the fault that the request's target selects, or None if it selects no fault."""
+
+    def limited(self, request: FakeRequest, seconds: int) -> FakeResponse | None:
+        """Build the response to a request above a limit by rate, which ends in ``seconds``.
+
+        Return None if the platform does not refuse such requests.
+        """
+
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
+        """Return the platform's response to a request that lacks what all such requests need, or None."""
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response to a request."""

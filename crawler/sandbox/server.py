@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import cached_property, partial
 from importlib import import_module
+from math import ceil
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -17,14 +18,17 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 
 import crawler.sandbox
 from crawler.sandbox.faults import RequestCounts, respond, respond_after
+from crawler.sandbox.limits import Windows
 from crawler.sandbox.protocol import FakeRequest
-from crawler.sandbox.renames import RenamingSite
+from crawler.sandbox.renames import Renames
+from crawler.sandbox.transport import send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from crawler.sandbox.protocol import FakeSite
+    from crawler.sandbox.limits import Limit
+    from crawler.sandbox.protocol import FakeResponse, FakeSite
 
 PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
 """The names of the simulated platforms. Each name is also the name of a package in this folder."""
@@ -37,35 +41,47 @@ class _Platform(Resource):
 
     isLeaf = True
 
-    def __init__(self, name: str, build: Callable[[], FakeSite], latency: float, log: RequestLog | None) -> None:
+    def __init__(self, name: str, sandbox: Sandbox) -> None:
         super().__init__()
         self.name = name
-        self.build = build
-        self.log = log
-        self.latency = latency
+        self.sandbox = sandbox
+        self.windows = Windows(sandbox.limit) if sandbox.limit else None
+        self.renames = Renames(sandbox.renames.get(name, {}))
         self.request_counts = RequestCounts()
 
     @cached_property
     def site(self) -> FakeSite:
         """The simulated platform's site. It is built at the first request, because most runs use one platform only."""
-        return self.build()
+        site: FakeSite = import_module(f"crawler.sandbox.{self.name}.site").Site(
+            self.sandbox.seed, light=self.sandbox.light
+        )
+        return site
 
     def render(self, http_request: Request) -> bytes | int:
         """Respond to a request with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
-        if self.log:
-            self.log.write(self.name, http_request)
         if request.path == "/__truth__":
             return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
         if request.path == "/__world__":
             return self._json(http_request, self.site.catalogue)
-        if self.latency:
-            respond_after(
-                http_request, self.latency, lambda: respond(http_request, self.site, request, self.request_counts)
-            )
+        limited = self._limited(http_request, request)
+        if self.sandbox.log:
+            self.sandbox.log.write(self.name, http_request, limited=limited is not None)
+        answer = partial(respond, http_request, self.site, request, self.request_counts, self.renames)
+        if limited:
+            answer = partial(send, http_request, limited)
+        if self.sandbox.latency:
+            respond_after(http_request, self.sandbox.latency, answer)
         else:
-            respond(http_request, self.site, request, self.request_counts)
+            answer()
         return NOT_DONE_YET
+
+    def _limited(self, http_request: Request, request: FakeRequest) -> FakeResponse | None:
+        """Count a request of a client (an address and a token). Build the response if it is above the limit."""
+        if self.windows is None:
+            return None
+        wait = self.windows.count(f"{http_request.getClientAddress().host} {request.headers.get('x-guest-token')}")
+        return self.site.limited(request, ceil(wait)) if wait else None
 
     @staticmethod
     def _json(request: Request, payload: Callable[[], dict[str, Any]]) -> bytes:
@@ -93,12 +109,12 @@ def _fake_request(request: Request) -> FakeRequest:
 
 
 class RequestLog:
-    """Writes one line of JSON for each request: its time, platform, client address, URL and guest token."""
+    """Writes a line of JSON for each request: time, platform, client, URL, token, and whether the rate is exceeded."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")
 
-    def write(self, platform: str, request: Request) -> None:
+    def write(self, platform: str, request: Request, *, limited: bool) -> None:
         """Write the line of a request."""
         line = {
             "time": time.time(),
@@ -106,6 +122,7 @@ class RequestLog:
             "client": request.getClientAddress().host,
             "uri": request.uri.decode("latin-1"),
             "token": request.getHeader("x-guest-token"),
+            "limited": limited,
         }
         self._file.write(orjson.dumps(line).decode() + "\n")
         self._file.flush()
@@ -116,7 +133,8 @@ class Sandbox:
 
     ``latency``: seconds before each response. ``light``: serve small pages, so that a benchmark does not measure page
     generation. ``tls``: serve ``https``, with a certificate that the sandbox signs itself. ``log``: the file of a
-    ``RequestLog``. ``renames``: platform -> key -> its other name (``renames.py``).
+    ``RequestLog``. ``limit``: the rate that each platform allows a client. ``renames``: platform -> key -> its other
+    name (``renames.py``).
     """
 
     def __init__(  # noqa: PLR0913  # the options of the command
@@ -127,6 +145,7 @@ class Sandbox:
         light: bool = False,
         tls: bool = False,
         log: Path | None = None,
+        limit: Limit | None = None,
         renames: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         self.seed = seed
@@ -134,6 +153,7 @@ class Sandbox:
         self.light = light
         self.tls = tls
         self.log = RequestLog(log) if log else None
+        self.limit = limit
         self.renames = renames
         self._ports: dict[str, Any] = {}
 
@@ -151,14 +171,10 @@ class Sandbox:
 
             scheme, listen = "https", partial(listening.listenSSL, contextFactory=loopback_certificate(LOOPBACK))
         for number, name in enumerate(PLATFORMS):
-            factory = Site(_Platform(name, partial(self._build, name), self.latency, self.log))
+            factory = Site(_Platform(name, self))
             factory.noisy = False
             self._ports[name] = listen(port + number if port else 0, factory, interface=LOOPBACK)
         return {name: f"{scheme}://{LOOPBACK}:{listening.getHost().port}" for name, listening in self._ports.items()}
-
-    def _build(self, name: str) -> FakeSite:
-        site: FakeSite = import_module(f"crawler.sandbox.{name}.site").Site(self.seed, light=self.light)
-        return RenamingSite(site, self.renames[name]) if self.renames.get(name) else site
 
     async def stop(self) -> None:
         """Stop listening, and close the ports."""

@@ -48,19 +48,6 @@ def test_unknown_paths_are_404(path: str) -> None:
     assert Site().page(FakeRequest(path))[0] == 404
 
 
-def test_queries_require_a_token() -> None:
-    site = Site()
-    without = FakeRequest("/graphql/q/UserByScreenName", {"variables": '{"screen_name":"quiet_harbor"}'})
-    assert site.page(without)[0] == 403
-    key = {"authorization": "Bearer x"}
-    given = orjson.loads(site.page(FakeRequest("/1.1/guest/activate.json", method="POST", headers=key))[2])[
-        "guest_token"
-    ]
-    assert site.page(FakeRequest(without.path, without.args, headers={"x-guest-token": given}))[0] == 200
-    site.page(FakeRequest("/1.1/guest/activate.json", {"refuse": "1"}))
-    assert site.page(FakeRequest("/1.1/guest/activate.json", method="POST", headers=key))[0] == 403
-
-
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_every_fault_affects_a_source(name: str) -> None:
     site = Site(light=True)

@@ -78,11 +78,6 @@ def test_pinned_posts_come_first_in_a_timeline() -> None:
         assert pins == sorted(pins, reverse=True)
 
 
-def test_requests_without_navigation_headers_get_a_page_without_data() -> None:
-    assert b"xig_polaris_media" not in post_page(EXAMPLE, **{"user-agent": "curl"})
-    assert b"xig_polaris_media" in post_page(EXAMPLE, **{"sec-fetch-mode": "navigate"})
-
-
 def test_a_script_in_a_caption_does_not_end_the_data() -> None:
     code = next(code for code in site().listed if "</script>" in (site().posts[code].caption or ""))
     assert site().posts[code].caption in {

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+import brotli
 import pytest
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests import forks
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 ROOT = Path(__file__).parents[2]
 CHALLENGE = (b"Robot or human?", b'id="px-captcha"', b"blockScript")
@@ -52,10 +60,10 @@ class FakeResponse:
     body: bytes
 
 
-def get(origin: str, path: str, *, timeout: float = 10) -> FakeResponse:
+def get(origin: str, path: str, *, timeout: float = 10, **headers: str) -> FakeResponse:
     connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=timeout)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = connection.getresponse()
         return FakeResponse(response.status, dict(response.getheaders()), response.read())
     finally:
@@ -226,6 +234,36 @@ def test_pages_are_sent_unchanged(origin: str) -> None:
     assert (
         get(origin, "/browse/food/976759?page=2").body == Site().page(FakeRequest("/browse/976759", {"page": "2"}))[2]
     )
+
+
+DECODERS: dict[str, Callable[[bytes], bytes]] = {
+    "br": brotli.decompress,
+    "deflate": zlib.decompress,
+    "gzip": gzip.decompress,
+    "zstd": zstd.decompress,
+}
+
+
+@pytest.mark.parametrize("encoding", DECODERS)
+def test_responses_have_the_accepted_encoding(origin: str, encoding: str) -> None:
+    answer = get(origin, "/browse/food/976759?page=2", Accept_Encoding=f"identity, {encoding};q=0.8")
+    assert answer.headers["Content-Encoding"] == encoding
+    assert DECODERS[encoding](answer.body) == get(origin, "/browse/food/976759?page=2").body
+
+
+def test_a_client_that_accepts_all_encodings_gets_all(origin: str) -> None:
+    pages = [get(origin, f"/browse/976759?page={n}", Accept_Encoding="gzip, deflate, br, zstd") for n in range(1, 17)]
+    assert {page.headers["Content-Encoding"] for page in pages} == DECODERS.keys()
+
+
+def test_responses_without_a_body_have_no_encoding(origin: str) -> None:
+    answer = get(origin, search("empty-body"), Accept_Encoding="gzip")
+    assert (answer.headers.get("Content-Encoding"), answer.body) == (None, b"")
+
+
+@pytest.mark.parametrize("path", ["/browse/976759", "/nothing/here", "/search?q=challenge", "/search?q=home"])
+def test_all_responses_set_a_cookie(origin: str, path: str) -> None:
+    assert get(origin, path).headers["Set-Cookie"].startswith("visitor=")
 
 
 @pytest.mark.usefixtures("origin")

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.microblog.old import b64
+from crawler.sandbox.protocol import client_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
 
 FIRST_TOKEN = 2_107_302_643_823_767_876
+IDS = client_ids("microblog")
 
 
 class Token:
@@ -27,11 +31,7 @@ class Token:
         if "refuse" in request.args:
             self.refusing = request.args["refuse"] == "1"
             return as_json({"refusing": self.refusing})
-        if (
-            self.refusing
-            or request.method != "POST"
-            or not request.headers.get("authorization", "").startswith("Bearer ")
-        ):
+        if self.refusing or request.method != "POST" or not has_bearer(request):
             return 403, {"Content-Type": "text/plain"}, b"Forbidden." + b" " * 90
         self.given += 1
         return as_json({"guest_token": self.value})
@@ -47,6 +47,31 @@ class Token:
         if token.isdecimal() and FIRST_TOKEN < int(token) <= FIRST_TOKEN + self.given:
             return None
         return error(239, "Bad guest token", 403)
+
+
+def has_bearer(request: FakeRequest) -> bool:
+    """Whether a request has the key of the platform's web client."""
+    return request.headers.get("authorization") == f"Bearer {IDS['bearer']}"
+
+
+def incomplete_query(request: FakeRequest, newest: Iterable[str]) -> FakeResponse | None:
+    """Build the error for a query that lacks the key, a known id, a variable or a flag. None if it lacks nothing.
+
+    ``newest``: ids that are newer than the data file. Their queries have other variables.
+    """
+    *_, query_id, name = request.path.split("/")
+    query = next((each for each in (IDS["user"], IDS["timeline"]) if each["name"] == name), None)
+    if not has_bearer(request):
+        return error(32, "Could not authenticate you.", 401)
+    if query is None or query_id not in (*query["ids"], *newest):
+        return stale_query()
+    needed = {key for key, value in query["variables"].items() if value != "$cursor"}
+    if query_id in query["ids"] and not needed <= orjson.loads(request.args.get("variables", "{}")).keys():
+        return as_json({"message": "Variables are missing"}, 422)
+    flags = IDS["features"].keys() - orjson.loads(request.args.get("features", "{}")).keys()
+    if flags:
+        return error(336, f"The following features cannot be null: {', '.join(sorted(flags))}", 400)
+    return None
 
 
 def as_json(data: Any, status: int = 200) -> FakeResponse:

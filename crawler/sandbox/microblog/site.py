@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from time import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
@@ -14,7 +15,7 @@ from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
 from crawler.sandbox.microblog import page as microblog_page
 from crawler.sandbox.microblog.account import NEWEST, STALE, Account, Inventor, Plan, Post, User
-from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, page_of
+from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, incomplete_query, page_of
 from crawler.sandbox.microblog.expected import Exposed, record
 from crawler.sandbox.microblog.faults import FAULTS
 
@@ -141,6 +142,20 @@ class Site:
         source, handle = self.source_of(request)
         name = self._fault_of(handle)
         return name if name and microblog_faults.applies_to(name, source) else None
+
+    def limited(self, request: FakeRequest, seconds: int) -> FakeResponse | None:
+        """Build the response to a request above a limit by rate, in the format of the requested source."""
+        source, _ = self.source_of(request)
+        if not source:
+            return None
+        status, headers, body = self.damaged("all-limited", request)
+        reset = {"X-Rate-Limit-Reset": str(int(time()) + seconds)} if source in microblog_faults.CALLS else {}
+        return status, headers | reset, body
+
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
+        """Build the error for a query that lacks what the platform's data file names."""
+        is_query = self.source_of(request)[0] in microblog_faults.CALLS
+        return incomplete_query(request, microblog_faults.NEW_IDS.values()) if is_query else None
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response to a request."""

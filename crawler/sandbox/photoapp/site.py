@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from crawler.sandbox.faults import described, target
+from crawler.sandbox.faults import described, is_navigation, target
 from crawler.sandbox.photoapp import embed as photoapp_embed
 from crawler.sandbox.photoapp import faults as photoapp_faults
 from crawler.sandbox.photoapp import media as photoapp_media
@@ -113,6 +113,23 @@ class Site:
             return None
         return {"embed-down": "server-error", "embed-forbidden": "forbidden"}.get(name, name)
 
+    def limited(self, request: FakeRequest, _: int) -> FakeResponse | None:
+        """Build the response to a request above a limit: a page without data, or the login page for an embed page."""
+        is_embed = _POST.fullmatch(request.path) and request.path.endswith("/embed/captioned/")
+        return self.damaged("login-redirect", request) if is_embed else self._shell(request)
+
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
+        """Build the page without data that clients get whose requests are not a browser's navigation."""
+        return None if is_navigation(request) else self._shell(request)
+
+    def _shell(self, request: FakeRequest) -> FakeResponse | None:
+        """Build a post's page, or the page of an account's reels, without data. None for other pages."""
+        found = _POST.fullmatch(request.path)
+        post = self.post(found["code"]) if found and not found["embed"] else None
+        if _REELS.fullmatch(request.path):
+            return 200, {}, photoapp_page.document(photoapp_page.REELS_ROUTE, (), light=self.light)
+        return (200, {}, self.document(post)) if post else None
+
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response: a post's page or embed page, reels, a redirect or another page."""
         post, share, reels = (form.fullmatch(request.path) for form in (_POST, _SHARE, _REELS))
@@ -124,18 +141,16 @@ class Site:
             return 302, {"Location": f"/p/{EXAMPLE}/"}, b""
         shown = self.post(post["code"]) if post else None
         if post and shown:
-            return 200, {}, self._post_page(shown, request, embedded=bool(post["embed"]))
+            return 200, {}, self._post_page(shown, embedded=bool(post["embed"]))
         named = [each for each in self.accounts if reels and each.username == reels["username"]]
         if named:
             return 200, {}, self.reels_page(named[0])
         return photoapp_faults.other_page(request.path, light=self.light)
 
-    def _post_page(self, post: Post, request: FakeRequest, *, embedded: bool) -> bytes:
+    def _post_page(self, post: Post, *, embedded: bool) -> bytes:
         if embedded:
             context = {"gql_data": {"shortcode_media": photoapp_embed.embedded(post)}, "media": None}
             return photoapp_embed.page(context)
-        if request.headers and request.headers.get("sec-fetch-mode") != "navigate":  # not a browser's navigation
-            return self.document(post)
         further = photoapp_page.further_results() if post.layout == "item" else []
         return self.document(post, self.block(post), *further)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from crawler.sandbox.faults import described, target, unnumbered
+from crawler.sandbox.faults import described, is_navigation, target, unnumbered
 from crawler.sandbox.professional import faults as professional_faults
 from crawler.sandbox.professional import page as professional_page
 from crawler.sandbox.professional.expected import UNREAD_NOTE, content_record, record
@@ -77,6 +77,14 @@ class Site:
         """Return the fault that the name in the requested profile's URL selects."""
         name = unnumbered(_slug(request.path), FAULTS)
         return name if name in FAULTS else None
+
+    def limited(self, request: FakeRequest, _: int) -> FakeResponse | None:
+        """Build the response with status 999 to a request for a profile above a limit by rate."""
+        return self.damaged("status-999", request) if _slug(request.path) else None
+
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
+        """Build the response with status 999 to a request for a profile without the headers of a browser."""
+        return None if is_navigation(request) else self.limited(request, 0)
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response: a profile, a redirect from a former profile name, or the not-found page.

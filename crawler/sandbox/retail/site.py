@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crawler.sandbox.faults import described, target
+from crawler.sandbox.faults import described, target, too_many_requests
 from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
 from crawler.sandbox.retail.faults import FAULTS
@@ -42,6 +42,13 @@ class Site(Shop):
         """Return the fault that the category id in the path or the search term selects, or None."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
         return name if name in FAULTS else None
+
+    def limited(self, _: FakeRequest, seconds: int) -> FakeResponse:
+        """Build the response to a request above a limit by rate."""
+        return too_many_requests(seconds)
+
+    def refusal(self, _: FakeRequest) -> None:
+        """Refuse no request: a plain request for a page is enough."""
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response: a listing page, the home page, the CAPTCHA page, robots.txt, or 404."""

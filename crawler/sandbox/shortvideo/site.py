@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.sandbox.faults import described, target, unnumbered
+from crawler.sandbox.faults import described, target, too_many_requests, unnumbered
 from crawler.sandbox.shortvideo import faults as shortvideo_faults
 from crawler.sandbox.shortvideo import page as shortvideo_page
 from crawler.sandbox.shortvideo import record as shortvideo_record
@@ -59,6 +59,13 @@ class Site(Posts):
         if request.path in CALLS and self._is_signed(request):
             return shortvideo_faults.call_fault(request.args.get("keyword", ""), int(request.args["offset"]))
         return None
+
+    def limited(self, request: FakeRequest, seconds: int) -> FakeResponse | None:
+        """Build the response to a call for results above a limit by rate. The search page is not limited."""
+        return too_many_requests(seconds) if request.path in CALLS else None
+
+    def refusal(self, _: FakeRequest) -> None:
+        """Refuse no request: ``page`` checks the signatures of calls, the only thing that the site demands."""
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response: the search page, an API response, the page's script, a static page, or 404.

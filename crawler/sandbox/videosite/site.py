@@ -10,11 +10,12 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from crawler.sandbox.faults import described, target
+from crawler.sandbox.protocol import client_ids
 from crawler.sandbox.videosite import expected, extra
 from crawler.sandbox.videosite.faults import FAULTS, HTML_KINDS, Call, applies_to, damaged
 from crawler.sandbox.videosite.header import about_panel
 from crawler.sandbox.videosite.lists import items_of, read_token, rows_of, tab_data, token_after
-from crawler.sandbox.videosite.page import TABS, answer_context, document
+from crawler.sandbox.videosite.page import TABS, VERSION, answer_context, document
 from crawler.sandbox.videosite.world import PAGE, Channels
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ __all__ = ["FAULTS", "Site"]
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 KINDS = {"video": "videos", "short": "shorts", "live": "streams"}
 _TRUE = {"true", "1", True}
+VERSIONS = {VERSION, client_ids("videosite")["client_version"]}
+"""The versions of the web client that the site knows: that of its pages, and that of the platform's data file."""
 
 TARGETS = [
     target("videos, shorts and live streams, on many pages", username="@harborlights"),
@@ -105,6 +108,25 @@ class Site(Channels):
             return self.page(request)
         return damaged(name, Call(self, channel, rendered=kind in HTML_KINDS))
 
+    def limited(self, _: FakeRequest, seconds: int) -> FakeResponse:
+        """Build the page for unusual traffic, the response to a request above a limit by rate."""
+        return 429, {"Retry-After": str(seconds)}, extra.TRAFFIC
+
+    def refusal(self, request: FakeRequest) -> FakeResponse | None:
+        """Build the response to a page request without the consent cookie, or to a call without the web client."""
+        if self.kind(request) in HTML_KINDS:
+            return None if "SOCS=" in request.headers.get("cookie", "") else (200, {}, extra.CONSENT)
+        if request.method != "POST":
+            return None
+        client = (_body(request).get("context") or {}).get("client") or {}
+        stated = client.get("clientVersion"), request.headers.get("x-youtube-client-version")
+        is_known = client.get("clientName") == "WEB" and stated[0] in VERSIONS and stated[0] == stated[1]
+        return None if is_known else self._invalid()
+
+    @staticmethod
+    def _invalid() -> FakeResponse:
+        return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
+
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response to a request."""
         kind, channel = self.kind(request), self.target(request)
@@ -150,12 +172,12 @@ class Site(Channels):
         if kind == "browse":
             browse = str(_body(request).get("browseId"))
             if not re.fullmatch(r"UC[\w-]{22}", browse, re.ASCII):
-                return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
+                return self._invalid()
             return _json(extra.alert(browse, "This channel does not exist."))
         if kind in {"resolve", "player", "playlist"}:
             return _json(extra.refused(404, "Requested entity was not found.", "NOT_FOUND"), 404)
         if kind in {"continuation", "about"}:
-            return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
+            return self._invalid()
         return 404, {}, extra.NOT_FOUND
 
     def _rendered(self, channel: Channel, request: FakeRequest) -> FakeResponse:
