@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from math import inf
 from pathlib import Path
 
 import orjson
 
 from crawler.configuration.command import CheckedCommand
 from crawler.runtime.event_loop import installed_reactor
-from crawler.sandbox.limits import Limit
 
 
 class Command(CheckedCommand):
@@ -31,9 +31,10 @@ class Command(CheckedCommand):
         parser.add_argument("--tls", action="store_true", help="serve https, with a self-signed certificate")
         parser.add_argument(
             "--limit",
-            type=Limit.parse,
-            metavar="REQUESTS/SECONDS",
-            help="refuse requests above this rate, as each platform does: 50/900 allows a client 50 in 15 minutes",
+            nargs=2,
+            type=_positive,
+            metavar=("REQUESTS", "SECONDS"),
+            help="refuse further requests of a client as each platform does: --limit 50 900 allows 50 in 15 minutes",
         )
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
@@ -42,7 +43,19 @@ class Command(CheckedCommand):
         from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # it needs the reactor
 
         sandbox = Sandbox(
-            opts.seed, latency=opts.latency, light=opts.light, tls=opts.tls, log=opts.log, limit=opts.limit
+            opts.seed,
+            latency=opts.latency,
+            light=opts.light,
+            tls=opts.tls,
+            log=opts.log,
+            limit=opts.limit,
         )
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
         reactor.run()
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 1 <= number < inf:
+        raise ValueError(text)
+    return number

@@ -24,10 +24,9 @@ from crawler.sandbox.renames import Renames
 from crawler.sandbox.transport import send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from crawler.sandbox.limits import Limit
     from crawler.sandbox.protocol import FakeResponse, FakeSite
 
 PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.__path__) if module.ispkg))
@@ -45,7 +44,7 @@ class _Platform(Resource):
         super().__init__()
         self.name = name
         self.sandbox = sandbox
-        self.windows = Windows(sandbox.limit) if sandbox.limit else None
+        self.windows = Windows(*sandbox.limit) if sandbox.limit else None
         self.renames = Renames(sandbox.renames.get(name, {}))
         self.request_counts = RequestCounts()
 
@@ -133,8 +132,8 @@ class Sandbox:
 
     ``latency``: seconds before each response. ``light``: serve small pages, so that a benchmark does not measure page
     generation. ``tls``: serve ``https``, with a certificate that the sandbox signs itself. ``log``: the file of a
-    ``RequestLog``. ``limit``: the rate that each platform allows a client. ``renames``: platform -> key -> its other
-    name (``renames.py``).
+    ``RequestLog``. ``limit``: how many requests a client may send in how many seconds. ``renames``: platform -> key ->
+    its other name (``renames.py``).
     """
 
     def __init__(  # noqa: PLR0913  # the options of the command
@@ -145,7 +144,7 @@ class Sandbox:
         light: bool = False,
         tls: bool = False,
         log: Path | None = None,
-        limit: Limit | None = None,
+        limit: Sequence[float] = (),
         renames: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         self.seed = seed

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
+from crawler.sandbox.retail.trees import world_id
 
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
 
@@ -38,6 +39,16 @@ def expected_record(**params: Any) -> dict[str, Any]:
 
 def ids(record: dict[str, Any]) -> list[str]:
     return [product["item_id"] for product in record["products"]]
+
+
+def is_foreign(product: dict[str, Any], cat_id: str) -> bool:
+    """Whether a product is of another department than a category."""
+    return bool(product["category_path"].partition("/")[0] != cat_id.partition("_")[0])
+
+
+def own(record: dict[str, Any], cat_id: str) -> set[str]:
+    """Return the ids of a page's products without the advertisements of other departments."""
+    return {each["item_id"] for each in record["products"] if not is_foreign(each, cat_id)}
 
 
 def big() -> str:
@@ -124,7 +135,7 @@ def test_a_small_listing_is_served_completely(sort: str) -> None:
         first = expected_record(cat_id=cat_id, sort=sort)
         pages = [expected_record(cat_id=cat_id, sort=sort, page=n) for n in range(1, first["max_page"] + 1)]
         priced, unpriced = site().products_of(cat_id)
-        assert {item_id for record in pages for item_id in ids(record)} == priced | unpriced
+        assert set().union(*(own(record, cat_id) for record in pages)) == priced | unpriced
         assert first["total_results"] == len(priced | unpriced)
         assert [record["has_more"] for record in pages] == [True] * (len(pages) - 1) + [False]
         assert ids(expected_record(cat_id=cat_id, sort=sort, page=len(pages) + 1)) == []
@@ -137,6 +148,21 @@ def test_rows_repeat_as_advertisements() -> None:
     repeated = {item_id for item_id, times in Counter(ids(record)).items() if times > 1}
     assert repeated
     assert repeated <= {product["item_id"] for product in sponsored}
+
+
+@pytest.mark.parametrize("cat_id", ["976759", "976759_6837314", "4044", "880002", world_id("4044", "none", 1)])
+@pytest.mark.parametrize("page", [1, 2])
+def test_a_full_page_advertises_products_of_other_departments(cat_id: str, page: int) -> None:
+    shown = expected_record(cat_id=cat_id, page=page)["products"]
+    foreign = [product for product in shown if is_foreign(product, cat_id)]
+    assert len(foreign) == 2
+    assert all(product["is_sponsored"] for product in foreign)
+
+
+def test_a_search_advertises_products_that_it_does_not_find() -> None:
+    shown = expected_record(query="mustard")["products"]
+    others = [product for product in shown if "mustard" not in product["name"].lower()]
+    assert [product["is_sponsored"] for product in others] == [True, True]
 
 
 # Sort and price
@@ -175,7 +201,7 @@ def test_price_bounds_are_inclusive_and_omit_unpriced_products(low: float | None
         and (high is None or p.cents <= round(high * 100))
     ]
     assert record["total_results"] == len(expected)
-    assert set(ids(record)) <= {p.item_id for p in expected}
+    assert own(record, cat_id) <= {p.item_id for p in expected}
 
 
 def test_params_may_be_text_or_numbers() -> None:
@@ -222,7 +248,8 @@ def test_expected_records_have_breadcrumbs() -> None:
 def test_a_search_matches_words_of_names() -> None:
     found = expected_record(query="Cordless kettle")
     assert found["total_results"] > 0
-    assert all("kettle" in p["name"].lower() and "cordless" in p["name"].lower() for p in found["products"])
+    organic = [p["name"].lower() for p in found["products"] if not p["is_sponsored"]]
+    assert all("kettle" in name and "cordless" in name for name in organic)
     nothing = expected_record(query="zzz qqq")
     assert (nothing["products"], nothing["total_results"], nothing["has_more"]) == ([], 0, False)
 
@@ -245,10 +272,12 @@ def test_categories_and_searches_select_faults() -> None:
     assert set(shop.faults.values()) == set(FAULTS)
     for cat_id, name in shop.faults.items():
         assert re.fullmatch(r"990000_\d+", cat_id)
-        assert shop.fault(FakeRequest(f"/browse/{cat_id}")) == shop.fault(FakeRequest("/search", {"q": name})) == name
+        page = {"page": "2"}
+        assert shop.fault(FakeRequest(f"/browse/{cat_id}", page)) == name
+        assert shop.fault(FakeRequest("/search", {"q": name, **page})) == name
     assert shop.fault(FakeRequest("/browse/976759")) is None
     for name, fault in shop.catalogue()["faults"].items():
-        assert shop.fault(FakeRequest("/search", {"q": fault["params"]["query"]})) == name
+        assert shop.fault(FakeRequest("/search", {"q": fault["params"]["query"], "page": "2"})) == name
 
 
 def test_a_listing_without_prices_is_otherwise_complete() -> None:

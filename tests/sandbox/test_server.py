@@ -129,6 +129,12 @@ EXPECTED = {
     "missing-name": Expected(contains=(DATA, b'"name":null,"checkStore')),
     "no-prices": Expected(contains=(DATA, b'"priceInfo":{'), lacks=(b'"lineType":"CURRENT_PRICE"', b'"linePrice":"$')),
     "blind": Expected(contains=(DATA, b'"__typename":"Product"'), lacks=(b'"canonicalUrl":',)),
+    "filter-ignored": GOOD,
+    "filter-stated": GOOD,
+    "filter-unasked": Expected(contains=(DATA, b'"selectedMin":5')),
+    "total-low": Expected(contains=(DATA, b'"aggregatedCount":350,')),
+    "key-later": GOOD,
+    "blind-later": GOOD,
 }
 CUT_OFF = ("hang", "reset", "truncated")
 """Faults without a complete response. Each has a separate test."""
@@ -150,6 +156,25 @@ def test_faults_give_the_expected_responses(origin: str, name: str, path_of: Any
         assert [part for part in expected.contains if part not in answer.body] == []
         assert [part for part in expected.lacks if part in answer.body] == []
         assert set(expected.headers) <= answer.headers.keys()
+
+
+@pytest.mark.parametrize(("name", "key"), [("key-later", b'"averageRating":'), ("blind-later", b'"canonicalUrl":')])
+def test_a_layout_changes_between_two_pages(origin: str, name: str, key: bytes) -> None:
+    pages = [
+        get(origin, f"{path}{sign}page={number}").body
+        for path, sign in ((search(name), "&"), (category(name), "?"))
+        for number in (1, 2)
+    ]
+    rows = [page.partition(b'"items":[')[2].partition(b'"rating":{')[0] for page in pages]
+    assert [key in row for row in rows] == [True, False, True, False]
+
+
+def test_an_ignored_filter_is_stated_or_not(origin: str) -> None:
+    prices = "&min_price=20&max_price=30"
+    for name, states in (("filter-ignored", b'"selectedMin":null'), ("filter-stated", b'"selectedMin":20.0')):
+        filtered, whole = get(origin, search(name) + prices).body, get(origin, search(name)).body
+        assert filtered.count(b'"__typename":"Product"') == whole.count(b'"__typename":"Product"')
+        assert states in filtered
 
 
 def test_the_challenge_has_the_real_size(origin: str) -> None:

@@ -10,6 +10,7 @@ import orjson
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.retail.page import challenge, document, not_found, other, parts
 from crawler.sandbox.retail.row import no_prices
+from crawler.sandbox.retail.shop import UNFILTERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +40,23 @@ FAULTS = COMMON | {
     "blind": Fault("EXTRACTION_FAILED", "product rows with renamed keys"),
     "missing-name": Fault("OK", "some product rows without a name, which are left out with a warning"),
     "no-prices": Fault("OK", "offers that all lack a price, with a warning"),
+    "filter-ignored": Fault("EXTRACTION_FAILED", "products of all prices, although a price filter is requested"),
+    "filter-stated": Fault("EXTRACTION_FAILED", "products of all prices; the page states the requested price filter"),
+    "filter-unasked": Fault("EXTRACTION_FAILED", "a page that states a filter that was not requested"),
+    "total-low": Fault("OK", "a total of 350 products, although the listing has more"),
+    "key-later": Fault("OK", "from page 2 on, the ratings have another key, with a warning"),
+    "blind-later": Fault("OK", "from page 2 on, product rows with renamed keys"),
 }
-"""The faults by name. A fault is selected by a search for its name, or by its category id in ``Site.faults``."""
+"""The faults by name. A fault is selected by a search for its name, or by its category id in ``Site.faults``. The code
+is the outcome of the first page."""
+
+NEWER = ("filter-ignored", "filter-stated", "filter-unasked", "total-low", "key-later", "blind-later")
+"""Faults that were added later. Their category ids follow those of all others, so that existing faults keep theirs."""
+LATER = {"key-later", "blind-later"}
+"""Faults that do not affect the first page of a listing."""
+PARAMS = {name: {"min_price": "20", "max_price": "30"} for name in UNFILTERED}
+"""The further params of targets that show a fault."""
+LOW_TOTAL = 350
 
 NAMELESS_STEP = 7
 """With the fault ``missing-name``, the first row has no name, and from there on every seventh row."""
@@ -50,6 +66,8 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
     """Build the damaged response for a fault that only the shop has."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
+    if name in UNFILTERED:  # the shop has ignored the filter already
+        return honest()
     title, block = parts(honest()[2])
     if name in _BLOCKS:
         return 200, {}, document(title, _BLOCKS[name](block))
@@ -63,6 +81,8 @@ def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, 
     if name == "missing-name":
         named = [product for index, product in enumerate(record["products"]) if index % NAMELESS_STEP]
         return {**record, "products": named, "returned": len(named)}
+    if name == "total-low":
+        return {**record, "total_results": LOW_TOTAL}
     if name != "no-prices":
         return record
     no_price = {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
@@ -129,6 +149,17 @@ def _no_prices(initial: dict[str, Any]) -> None:
             row.update(priceInfo=no_prices(), price=0)
 
 
+def _state_filter(initial: dict[str, Any]) -> None:
+    facets = initial["contentLayout"]["modules"][-1]["configs"]["allSortAndFilterFacets"]
+    facets[2].update(selectedMin=5)
+
+
+def _rename_ratings(initial: dict[str, Any]) -> None:
+    for copies in _products(initial):
+        for row in copies:
+            row["starRating"] = row.pop("averageRating")
+
+
 def _echo(initial: dict[str, Any]) -> dict[str, Any]:
     echo: dict[str, Any] = initial["searchResult"]["paginationV2"]["pageProperties"]
     return echo
@@ -152,4 +183,8 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "blind": _blind,
     "missing-name": _missing_name,
     "no-prices": _no_prices,
+    "filter-unasked": _state_filter,
+    "total-low": lambda initial: initial["searchResult"].update(aggregatedCount=LOW_TOTAL),
+    "key-later": _rename_ratings,
+    "blind-later": _blind,
 }

@@ -32,6 +32,11 @@ class Product:
     """The number of variants that the row lists, or None if the row has variants but does not list them."""
 
     @property
+    def note(self) -> str:
+        """Return the text of a badge that is neither a flag nor about delivery, "" for most products."""
+        return "" if self.number % 6 else "Half of it is recycled"
+
+    @property
     def path(self) -> str:
         """Return the path of the product's page."""
         slug = "".join(c if c.isalnum() and c.isascii() else "-" for c in self.name).strip("-")

@@ -17,7 +17,7 @@ DISPLAYS = {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock", "UNKNOWN": "
 
 
 def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
-    """Build a row. ``layout``: the format of its prices, ``A`` (price lines, since July 2026) or ``B`` (flat texts)."""
+    """Build a row. ``layout``: ``A`` (price lines and groups of badges, as in 2026) or ``B`` (flat texts and tags)."""
     beacon = f"{product.number:x}"
     seller, seller_name = product.seller
     display = DISPLAYS[product.status]
@@ -33,7 +33,7 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
         condition=None if product.condition is None else {"code": product.condition, "groupCode": 1},
         category=product.category.replace("_", ":"),
         badge=_badge(product, bundle=""),
-        badges=_badges(product),
+        badges=_badges(product, layout),
         seller=seller,
         seller_name=seller_name,
         display=display,
@@ -55,11 +55,15 @@ def row_of(product: Product, layout: str, *, sponsored: bool) -> dict[str, Any]:
     )
 
 
-def _badges(product: Product) -> dict[str, Any]:
+def _badges(product: Product, layout: str) -> dict[str, Any]:
+    """Build the badges: since August 2026 (``A``), the flags are also in groups with all other badges, else in tags."""
+    kind, skeleton = ("badge", "badges") if layout == "A" else ("tag", "older badges")
     return fill(
-        "badges",
-        flags=[_badge(product, bundle=ABSENT)] if product.flag else [],
-        icon=fill("icon") if product.icon else ABSENT,
+        skeleton,
+        flags=[_badge(product, bundle=ABSENT)] if product.flag else None,
+        note=fill(f"note {kind}", product=product) if product.note else ABSENT,
+        icon=fill(f"icon {kind}") if product.icon else ABSENT,
+        flag=fill("flag badge", product=product) if product.flag else ABSENT,
     )
 
 

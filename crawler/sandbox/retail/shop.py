@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import count, islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,8 +22,12 @@ ROWS = (50, 47, 48, 50, 49, 50, 48, 47, 50, 36, 12)
 """The maximum number of rows on each page of a listing, beginning with page 1. Later pages are empty."""
 CAPPED_MAX_PAGE = 25
 BIG_TOTAL = 6446
-REPEATS = 4
-"""Number of sponsored rows on a full page whose products have another row on the same page."""
+ADVERTISEMENTS, FOREIGN = 4, 2
+"""Number of rows on a full page that only advertise: products of other departments, and products of the same page."""
+FOREIGN_STEP = 1_009
+"""A prime number, the distance of the advertised products of other departments in ``Shop.products``."""
+UNFILTERED = {"filter-ignored": False, "filter-stated": True}
+"""The faults of listings that ignore price filters, and whether these listings state the filter."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 MAX_TREES = 4
@@ -196,7 +201,8 @@ class Shop:
         progress = self.progress[cat_id.partition("_")[0]] if cat_id is not None and tree is not None else None
         low, high = params.get("min_price"), params.get("max_price")
         prices = None if low is None and high is None else (_cents(low, 0), _cents(high, 10**12))
-        if progress and tree and progress.ignores(tree, (str(cat_id), low, high)):
+        fault = tree.fault if tree else self.faults.get(cat_id or "", query)
+        if fault in UNFILTERED or (progress and tree and progress.ignores(tree, (str(cat_id), low, high))):
             prices = None
         if cat_id is not None and progress and tree:
             found = self._of_tree_in_order(cat_id, tree, progress.moves(tree), sort, prices)
@@ -209,25 +215,34 @@ class Shop:
         start = 0
         chunks: list[list[Product]] = []
         while start < len(found) and len(chunks) < len(ROWS):
-            chunk = found[start : start + ROWS[len(chunks)] - REPEATS]
+            chunk = found[start : start + ROWS[len(chunks)] - ADVERTISEMENTS]
             chunks.append(chunk)
             start += len(chunk)
         max_page = CAPPED_MAX_PAGE if start < len(found) else max(len(chunks), 1)
         shown = page_to_show(tree, page)
         rows = self._rows(chunks[shown - 1], ROWS[shown - 1], category) if shown <= len(chunks) else ()
         total = round(len(found) * progress.factor(tree)) if progress and tree else len(found)
-        applied = (None, None) if prices is None else (_dollars(low), _dollars(high))
+        stated = prices is not None or UNFILTERED.get(fault or "")
+        applied = (_dollars(low), _dollars(high)) if stated else (None, None)
         return View(category, query, page, sort, total, max_page, rows, applied)
 
     def _rows(self, products: list[Product], size: int, category: Category | None) -> tuple[Row, ...]:
-        """Build the rows of a page. In a category, some are sponsored. A full page also repeats products as sponsored.
+        """Build the rows of a page. In a category, some are sponsored. A full page also has rows that only advertise.
 
         The total of a search does not include advertisements, so all of its results have an organic row.
         """
         rows = [Row(p, sponsored=category is not None and p.number % 8 == 3) for p in products]  # about one in eight
-        if len(products) == size - REPEATS:
-            rows[2:2] = [Row(p, sponsored=True) for p in products[-REPEATS:]]
+        if len(products) == size - ADVERTISEMENTS:
+            advertised = [*self._foreign(products[0]), *products[FOREIGN - ADVERTISEMENTS :]]
+            rows[2:2] = [Row(p, sponsored=True) for p in advertised]
         return tuple(rows[:6] if self.light else rows)
+
+    def _foreign(self, product: Product) -> Iterator[Product]:
+        """Return products of other departments than that of a product."""
+        department = product.category.partition("_")[0]
+        numbers = count(product.number, FOREIGN_STEP)
+        others = (self.products[number % len(self.products)] for number in numbers)
+        return islice((each for each in others if each.category.partition("_")[0] != department), FOREIGN)
 
     def crumbs(self, category: Category) -> list[Category]:
         """Return the categories that contain a category, the broadest first."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crawler.sandbox.faults import described, target, too_many_requests
 from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
-from crawler.sandbox.retail.faults import FAULTS
+from crawler.sandbox.retail.faults import FAULTS, NEWER
 from crawler.sandbox.retail.page import PUBLIC
 from crawler.sandbox.retail.shop import FAULTS_DEPARTMENT, Shop
 from crawler.sandbox.retail.trees import tree_of
@@ -31,7 +31,9 @@ TARGETS = [
 class Site(Shop):
     """The simulated shop as a site that responds to requests."""
 
-    fault_ids: ClassVar[dict[str, str]] = {f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate(sorted(FAULTS), 1)}
+    fault_ids: ClassVar[dict[str, str]] = {
+        f"{FAULTS_DEPARTMENT}_{n}": name for n, name in enumerate([*sorted(FAULTS.keys() - set(NEWER)), *NEWER], 1)
+    }
 
     def __init__(self, seed: int = 1, *, light: bool = False) -> None:
         super().__init__(seed, self.fault_ids, light=light)
@@ -41,7 +43,8 @@ class Site(Shop):
     def fault(self, request: FakeRequest) -> str | None:
         """Return the fault that the category id in the path or the search term selects, or None."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
-        return name if name in FAULTS else None
+        is_spared = name in retail_faults.LATER and request.args.get("page", "1") == "1"
+        return name if name in FAULTS and not is_spared else None
 
     def limited(self, _: FakeRequest, seconds: int) -> FakeResponse:
         """Build the response to a request above a limit by rate."""
@@ -104,7 +107,7 @@ class Site(Shop):
             "categories": {
                 c.id: {"name": c.name, "total": len(self.matching(c.id, None))} for c in self.categories.values()
             },
-            "faults": described(FAULTS, lambda name: {"query": name}),
+            "faults": described(FAULTS, lambda name: {"query": name, **retail_faults.PARAMS.get(name, {})}),
         }
 
     # Expected records
@@ -147,7 +150,7 @@ class Site(Shop):
 def _record(row: Row) -> dict[str, Any]:
     """Build the expected record of a product from its row."""
     p = row.product
-    badges = ([p.flag] if p.flag else []) + (["Save with Walmart plus"] if p.icon else [])
+    badges = list(filter(None, (p.flag, p.note, p.icon and "Save with Walmart plus")))
     low = p.cents if p.low is None else p.low
     price: dict[str, Any] = {
         "currency": "" if p.cents is None else "USD",

@@ -24,9 +24,8 @@ class Tree:
     """Number of products that have the same price."""
     reported: float = 1.0
     """The ratio of the total that a listing states to its real number of products."""
-    filters_prices: bool = True
     fault: str = ""
-    """The fault of a world, a name in ``WORLD_FAULTS``."""
+    """The fault of the listings, a name in ``WORLD_FAULTS``."""
     seed: str = ""
     """Distinguishes worlds that have the same size and fault."""
 
@@ -66,7 +65,7 @@ TREES = {
     "880003": Tree(20_000, unpriced=0.04),
     "880004": Tree(6_446, unpriced=0.04, reported=1.03),
     "880005": Tree(6_446, unpriced=0.04, reported=0.97),
-    "880006": Tree(3_000, groups=2, leaves_per_group=2, filters_prices=False),
+    "880006": Tree(3_000, groups=2, leaves_per_group=2, fault="filter-ignored"),
 }
 """The trees, by the category id of the department."""
 
@@ -122,5 +121,4 @@ def tree_of(cat_id: str) -> Tree | None:
         seed=seed,
         unpriced=0.0 if name == "priced" else tree.unpriced,
         reported=1.03 if name == "overstated" else 1.0,
-        filters_prices=name != "filter-ignored",
     )

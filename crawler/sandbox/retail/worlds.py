@@ -42,9 +42,8 @@ class Progress:
 
     def ignores(self, tree: Tree, part: PriceFilter) -> bool:
         """Whether a price filter is ignored."""
-        if tree.fault != "filter-ignored-once" or part not in self.filters:
-            return not tree.filters_prices
-        return self.filters.index(part) + 1 == IGNORED_FILTER
+        is_ignored = part in self.filters and self.filters.index(part) + 1 == IGNORED_FILTER
+        return is_ignored and tree.fault == "filter-ignored-once"
 
     def factor(self, tree: Tree) -> float:
         """Return the factor by which stated totals are multiplied."""
