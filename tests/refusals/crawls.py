@@ -105,9 +105,9 @@ MADE = {
 
 
 TARGETS: dict[tuple[str, str], dict[str, Any]] = {
-    ("retail", "filter-ignored"): {"cat_id": "880006", "min_price": 20, "max_price": 30},
+    ("retail", "filter-ignored"): {"query": "filter-ignored", "min_price": 20, "max_price": 30},
 }
-"""Platform and name of targets of the simulated platform that are refused although no fault is named after them."""
+"""Platform and fault of targets that are refused only with further params."""
 
 
 def simulated(platform: str, fault: str) -> Refusal:

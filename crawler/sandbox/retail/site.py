@@ -107,7 +107,7 @@ class Site(Shop):
             "categories": {
                 c.id: {"name": c.name, "total": len(self.matching(c.id, None))} for c in self.categories.values()
             },
-            "faults": described(FAULTS, lambda name: {"query": name, **retail_faults.PARAMS.get(name, {})}),
+            "faults": described(FAULTS, lambda name: {"query": name}),
         }
 
     # Expected records
