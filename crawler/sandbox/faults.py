@@ -123,6 +123,9 @@ def respond(
 
 def respond_after(request: Request, seconds: float, answer: Callable[[], None]) -> None:
     """Call ``answer`` after a delay in seconds. If the client of ``request`` disconnects earlier, do not call it."""
+    if not seconds:
+        answer()
+        return
     from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor if there is none
 
     call = cast("IReactorTime", reactor).callLater(seconds, answer)

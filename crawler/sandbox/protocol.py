@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import orjson
 
@@ -28,14 +28,17 @@ class FakeRequest:
     headers: dict[str, str] = field(default_factory=dict)
     """The request's HTTP headers, by name in lower case."""
     body: bytes = b""
-    scheme: str = "http"
+
+
+def as_json(data: Any, status: int = 200) -> FakeResponse:
+    """Build a JSON response."""
+    return status, {"Content-Type": "application/json; charset=utf-8"}, orjson.dumps(data)
 
 
 def client_ids(platform: str) -> dict[str, Any]:
     """Return the ids that a platform demands of its web client, from the crawler's data file."""
     file = Path(__file__).parents[1] / "platforms" / platform / "ids.json"
-    ids: dict[str, Any] = orjson.loads(file.read_bytes())
-    return ids
+    return cast("dict[str, Any]", orjson.loads(file.read_bytes()))
 
 
 class FakeSite(Protocol):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from math import ceil
 from pkgutil import iter_modules
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
@@ -19,12 +20,12 @@ from twisted.web.server import NOT_DONE_YET, Request, Site
 import crawler.sandbox
 from crawler.sandbox.faults import RequestCounts, respond, respond_after
 from crawler.sandbox.limits import Windows
-from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.protocol import FakeRequest, as_json
 from crawler.sandbox.renames import Renames
 from crawler.sandbox.transport import send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from crawler.sandbox.protocol import FakeResponse, FakeSite
@@ -33,6 +34,7 @@ PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.
 """The names of the simulated platforms. Each name is also the name of a package in this folder."""
 
 LOOPBACK = "127.0.0.1"
+Payload = Callable[[], dict[str, Any]]
 
 
 class _Platform(Resource):
@@ -51,28 +53,23 @@ class _Platform(Resource):
     @cached_property
     def site(self) -> FakeSite:
         """The simulated platform's site. It is built at the first request, because most runs use one platform only."""
-        site: FakeSite = import_module(f"crawler.sandbox.{self.name}.site").Site(
-            self.sandbox.seed, light=self.sandbox.light
-        )
-        return site
+        module = import_module(f"crawler.sandbox.{self.name}.site")
+        return cast("FakeSite", module.Site(self.sandbox.seed, light=self.sandbox.light))
 
-    def render(self, http_request: Request) -> bytes | int:
+    def render(self, http_request: Request) -> int:
         """Respond to a request with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
-        if request.path == "/__truth__":
-            return self._json(http_request, lambda: self.site.expected_record(dict(request.args)))
-        if request.path == "/__world__":
-            return self._json(http_request, self.site.catalogue)
+        truth = partial(self.site.expected_record, dict(request.args))
+        described: dict[str, Payload] = {"/__truth__": truth, "/__world__": self.site.catalogue}
+        if request.path in described:
+            send(http_request, _described(described[request.path]))
+            return NOT_DONE_YET
         limited = self._limited(http_request, request)
-        if self.sandbox.log:
-            self.sandbox.log.write(self.name, http_request, limited=limited is not None)
+        self._log(http_request, limited=limited is not None)
         answer = partial(respond, http_request, self.site, request, self.request_counts, self.renames)
         if limited:
             answer = partial(send, http_request, limited)
-        if self.sandbox.latency:
-            respond_after(http_request, self.sandbox.latency, answer)
-        else:
-            answer()
+        respond_after(http_request, self.sandbox.latency, answer)
         return NOT_DONE_YET
 
     def _limited(self, http_request: Request, request: FakeRequest) -> FakeResponse | None:
@@ -82,14 +79,25 @@ class _Platform(Resource):
         wait = self.windows.count(f"{http_request.getClientAddress().host} {request.headers.get('x-guest-token')}")
         return self.site.limited(request, ceil(wait)) if wait else None
 
-    @staticmethod
-    def _json(request: Request, payload: Callable[[], dict[str, Any]]) -> bytes:
-        request.setHeader("Content-Type", "application/json")
-        try:
-            return orjson.dumps(payload())
-        except (KeyError, ValueError) as error:
-            request.setResponseCode(400)
-            return orjson.dumps({"error": f"unknown target: {error}"})
+    def _log(self, request: Request, *, limited: bool) -> None:
+        line = {
+            "time": time.time(),
+            "platform": self.name,
+            "client": request.getClientAddress().host,
+            "uri": request.uri.decode("latin-1"),
+            "token": request.getHeader("x-guest-token"),
+            "limited": limited,
+        }
+        if self.sandbox.log:
+            with self.sandbox.log.open("ab") as file:
+                file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _described(payload: Payload) -> FakeResponse:
+    try:
+        return as_json(payload())
+    except (KeyError, ValueError) as error:
+        return as_json({"error": f"unknown target: {error}"}, 400)
 
 
 def _fake_request(request: Request) -> FakeRequest:
@@ -103,58 +111,28 @@ def _fake_request(request: Request) -> FakeRequest:
             for name, values in request.requestHeaders.getAllRawHeaders()
         },
         body=request.content.read() if request.content else b"",
-        scheme="https" if request.isSecure() else "http",
     )
 
 
-class RequestLog:
-    """Writes a line of JSON for each request: time, platform, client, URL, token, and whether the rate is exceeded."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a")
-
-    def write(self, platform: str, request: Request, *, limited: bool) -> None:
-        """Write the line of a request."""
-        line = {
-            "time": time.time(),
-            "platform": platform,
-            "client": request.getClientAddress().host,
-            "uri": request.uri.decode("latin-1"),
-            "token": request.getHeader("x-guest-token"),
-            "limited": limited,
-        }
-        self._file.write(orjson.dumps(line).decode() + "\n")
-        self._file.flush()
-
-
+@dataclass
 class Sandbox:
-    """Serves all simulated platforms in this process.
+    """Serves all simulated platforms in this process."""
 
-    ``latency``: seconds before each response. ``light``: serve small pages, so that a benchmark does not measure page
-    generation. ``tls``: serve ``https``, with a certificate that the sandbox signs itself. ``log``: the file of a
-    ``RequestLog``. ``limit``: how many requests a client may send in how many seconds. ``renames``: platform -> key ->
-    its other name (``renames.py``).
-    """
-
-    def __init__(  # noqa: PLR0913  # the options of the command
-        self,
-        seed: int = 1,
-        *,
-        latency: float = 0.0,
-        light: bool = False,
-        tls: bool = False,
-        log: Path | None = None,
-        limit: Sequence[float] = (),
-        renames: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-    ) -> None:
-        self.seed = seed
-        self.latency = latency
-        self.light = light
-        self.tls = tls
-        self.log = RequestLog(log) if log else None
-        self.limit = limit
-        self.renames = renames
-        self._ports: dict[str, Any] = {}
+    seed: int = 1
+    _: KW_ONLY
+    latency: float = 0.0
+    """Seconds before each response."""
+    light: bool = False
+    """Whether to serve small pages, so that a benchmark does not measure page generation."""
+    tls: bool = False
+    """Whether to serve ``https``, with a certificate that the sandbox signs itself."""
+    log: Path | None = None
+    """A file that gets a line of JSON for each request."""
+    limit: Sequence[float] = ()
+    """How many requests a client may send in how many seconds. Empty: any number."""
+    renames: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Platform -> key -> its other name (``renames.py``)."""
+    _ports: dict[str, Any] = field(default_factory=dict, init=False)
 
     def start(self, port: int = 0) -> dict[str, str]:
         """Start listening, and return each platform's origin.

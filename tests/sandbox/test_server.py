@@ -131,9 +131,8 @@ EXPECTED = {
     "blind": Expected(contains=(DATA, b'"__typename":"Product"'), lacks=(b'"canonicalUrl":',)),
     "filter-ignored": GOOD,
     "filter-stated": GOOD,
-    "filter-unasked": Expected(contains=(DATA, b'"selectedMin":5')),
+    "filter-unasked": Expected(contains=(DATA, b'"selectedMin":5.0')),
     "total-low": Expected(contains=(DATA, b'"aggregatedCount":350,')),
-    "key-later": GOOD,
     "blind-later": GOOD,
 }
 CUT_OFF = ("hang", "reset", "truncated")
@@ -158,15 +157,10 @@ def test_faults_give_the_expected_responses(origin: str, name: str, path_of: Any
         assert set(expected.headers) <= answer.headers.keys()
 
 
-@pytest.mark.parametrize(("name", "key"), [("key-later", b'"averageRating":'), ("blind-later", b'"canonicalUrl":')])
-def test_a_layout_changes_between_two_pages(origin: str, name: str, key: bytes) -> None:
-    pages = [
-        get(origin, f"{path}{sign}page={number}").body
-        for path, sign in ((search(name), "&"), (category(name), "?"))
-        for number in (1, 2)
-    ]
-    rows = [page.partition(b'"items":[')[2].partition(b'"rating":{')[0] for page in pages]
-    assert [key in row for row in rows] == [True, False, True, False]
+def test_a_layout_changes_between_two_pages(origin: str) -> None:
+    for path in (f"{search('blind-later')}&", f"{category('blind-later')}?"):
+        pages = [get(origin, f"{path}page={number}").body for number in (1, 2)]
+        assert [b'"canonicalUrl":' in page for page in pages] == [True, False]
 
 
 def test_an_ignored_filter_is_stated_or_not(origin: str) -> None:
@@ -231,7 +225,7 @@ def test_the_server_listens_on_loopback_only(origin: str) -> None:
 )
 def test_expected_records_are_served(origin: str, params: dict[str, str]) -> None:
     answer = get(origin, f"/__truth__?{urlencode(params)}")
-    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
     assert json.loads(answer.body) == Site().expected_record(params)
 
 

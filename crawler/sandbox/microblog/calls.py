@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from crawler.sandbox.microblog.old import b64
-from crawler.sandbox.protocol import client_ids
+from crawler.sandbox.protocol import as_json, client_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,11 +72,6 @@ def incomplete_query(request: FakeRequest, newest: Iterable[str]) -> FakeRespons
     if flags:
         return error(336, f"The following features cannot be null: {', '.join(sorted(flags))}", 400)
     return None
-
-
-def as_json(data: Any, status: int = 200) -> FakeResponse:
-    """Build a JSON response."""
-    return status, {"Content-Type": "application/json; charset=utf-8"}, orjson.dumps(data)
 
 
 def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResponse:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
-from crawler.sandbox.microblog.calls import as_json, cursor_to, error, page_of, stale_query
+from crawler.sandbox.microblog.calls import cursor_to, error, page_of, stale_query
 from crawler.sandbox.microblog.page import embed_page, other_page, with_streams
-from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse
+from crawler.sandbox.protocol import FakeRequest, FakeResponse, FaultlessResponse, as_json
 
 PAGE, EMBED, USER, TIMELINE = "page", "embed", "user", "timeline"
 CALLS = (USER, TIMELINE)
@@ -42,10 +42,6 @@ def missing_account(source: str) -> FakeResponse:
     return 404, {}, other_page("X", "<h1>Hmm</h1>", f'<meta name="description" content="{about}"/>')
 
 
-def _refused(_: Call) -> FakeResponse:
-    return 403, {}, other_page("403", "Forbidden")
-
-
 def _missing_account(call: Call) -> FakeResponse:
     return missing_account(call.source)
 
@@ -54,12 +50,8 @@ def _no_entries(call: Call) -> FakeResponse:
     return 200, {}, embed_page(call.handle, [])
 
 
-def _stale(_: Call) -> FakeResponse:
-    return stale_query()
-
-
 def _stale_first(call: Call) -> FakeResponse:
-    return _stale(call) if call.first_id else call.honest()
+    return stale_query() if call.first_id else call.honest()
 
 
 NEW_IDS = {"UserByScreenName": "Renewed-UserByName_001", "UserTweets": "Renewed-UserTweets_0001"}
@@ -84,10 +76,6 @@ def _names_new_ids(call: Call) -> FakeResponse:
     }
     queries = [("UserByScreenName", user), ("UserTweets", timeline)]
     return status, headers, with_streams(body, [(NEW_IDS[name], name, variables) for name, variables in queries])
-
-
-def _missing_flag(_: Call) -> FakeResponse:
-    return error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 
 
 def _honest(call: Call) -> FakeResponse:
@@ -161,6 +149,8 @@ def _unavailable(_: Call) -> FakeResponse:
     return as_json({"data": {"user": {"rest_id": "1", "result": unavailable}}})
 
 
+_refused = _page(403, "403", "Forbidden")
+_missing_flag = _error(336, "The following features cannot be null: a_brand_new_flag_enabled", 400)
 _challenge = _page(403, "Just a moment...", '<script src="/cdn-cgi/challenge-platform/h/b"></script>')
 _login = _page(302, "X", "", Location="/i/flow/login?redirect_after_login=%2Fx")
 _no_login = _error(37, "Not authorized.", 403)
@@ -218,7 +208,7 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "wrong-profile": ("EXTRACTION_FAILED", "another account's profile", dict.fromkeys((PAGE, EMBED, USER), _honest)),
     "wrong-profile-once": ("OK", "another account's profile, for the first request only",
         dict.fromkeys((PAGE, EMBED, USER), _honest)),
-    "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, _stale)),
+    "stale-ids": ("OK", "all query ids are out of date", dict.fromkeys(CALLS, lambda _: stale_query())),
     "stale-first-id": ("OK", "the first query id is out of date", dict.fromkeys(CALLS, _stale_first)),
     "wrong-query-ids": ("OK", "all query ids are out of date except the ids on the public page", {
         PAGE: _names_new_ids, **dict.fromkeys(CALLS, _new_ids_only),

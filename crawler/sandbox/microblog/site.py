@@ -15,9 +15,10 @@ from crawler.sandbox.microblog import new as microblog_new
 from crawler.sandbox.microblog import old as microblog_old
 from crawler.sandbox.microblog import page as microblog_page
 from crawler.sandbox.microblog.account import NEWEST, STALE, Account, Inventor, Plan, Post, User
-from crawler.sandbox.microblog.calls import Token, as_json, cursor_to, incomplete_query, page_of
+from crawler.sandbox.microblog.calls import Token, cursor_to, incomplete_query, page_of
 from crawler.sandbox.microblog.expected import Exposed, record
 from crawler.sandbox.microblog.faults import FAULTS
+from crawler.sandbox.protocol import as_json
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from crawler.sandbox.faults import COMMON, Fault
 from crawler.sandbox.photoapp import embed as photoapp_embed
 from crawler.sandbox.photoapp import page as photoapp_page
 from crawler.sandbox.photoapp.page import ERROR_ROUTE, LANDING_ROUTE, LOGIN_ROUTE, PROFILE_ROUTE
+from crawler.sandbox.protocol import as_json
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeResponse, FaultlessResponse
@@ -115,16 +114,12 @@ def other_page(path: str, *, light: bool) -> FakeResponse:
     return 200, {}, photoapp_page.document(ERROR_ROUTE, (), light=light)
 
 
-def _json(code: int, /, **words: Any) -> FakeResponse:
-    return code, {"Content-Type": "application/json"}, orjson.dumps(words)
-
-
 def _refused(code: int, **words: Any) -> FakeResponse:
-    return _json(code, **words, status="fail")
+    return as_json({**words, "status": "fail"}, code)
 
 
 def _failed(message: str, **more: str) -> FakeResponse:
-    return _json(200, data=None, errors=[{"message": message, **more}])
+    return as_json({"data": None, "errors": [{"message": message, **more}]})
 
 
 def _redirect(where: str) -> FakeResponse:
@@ -144,7 +139,7 @@ _ANSWERS: dict[str, FakeResponse] = {
     "challenge": _redirect("/challenge/?next=%2Fp%2F"),
     "checkpoint": _refused(400, message="checkpoint_required", checkpoint_url="/challenge/"),
     "sensitive": _refused(400, message="This content isn't available to everyone: some people may find it upsetting."),
-    "ruling": _json(200, **_RULING),
+    "ruling": as_json(_RULING),
     "please-wait": _refused(
         401, message="Please wait a few minutes before you try again.", require_login=True, igweb_rollout=True
     ),
@@ -172,10 +167,6 @@ _ANSWERS: dict[str, FakeResponse] = {
 # Pages of a post with damaged or missing data
 
 
-def _only_previews(page: bytes) -> bytes:
-    return b"<!DOCTYPE html><html><head>" + photoapp_page.previews_of(page) + b"</head></html>"
-
-
 _DEEP = b'{"xig_polaris_media":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
 
@@ -189,7 +180,7 @@ def _leave_stub(result: dict[str, Any]) -> None:
 _PAGES: dict[str, Callable[[bytes], bytes]] = {
     "shell": photoapp_page.without_block,
     "shell-to-plain": photoapp_page.without_block,
-    "og-only": _only_previews,
+    "og-only": lambda page: b"<!DOCTYPE html><html><head>" + photoapp_page.previews_of(page) + b"</head></html>",
     "broken-json": lambda page: photoapp_page.with_block(page, lambda block: block[:-4_000]),
     "stub": lambda page: photoapp_page.with_result(page, _leave_stub).replace(
         b"igweb." + photoapp_page.POST_ROUTE.encode(), b"instagramwebloggedout." + LANDING_ROUTE.encode()

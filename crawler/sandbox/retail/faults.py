@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
+from crawler.sandbox.protocol import as_json
 from crawler.sandbox.retail.page import challenge, document, not_found, other, parts
 from crawler.sandbox.retail.row import no_prices
 from crawler.sandbox.retail.shop import UNFILTERED
@@ -44,16 +45,13 @@ FAULTS = COMMON | {
     "filter-stated": Fault("OK", "the same, and pages state the requested `min_price` and `max_price`"),
     "filter-unasked": Fault("EXTRACTION_FAILED", "a page that states a filter that was not requested"),
     "total-low": Fault("OK", "a total of 350 products, although the listing has more"),
-    "key-later": Fault("OK", "from page 2 on, the ratings have another key, with a warning"),
     "blind-later": Fault("OK", "from page 2 on, product rows with renamed keys"),
 }
 """The faults by name. A fault is selected by a search for its name, or by its category id in ``Site.faults``. The code
 is the outcome of the first page."""
 
-NEWER = ("filter-ignored", "filter-stated", "filter-unasked", "total-low", "key-later", "blind-later")
+NEWER = ("filter-ignored", "filter-stated", "filter-unasked", "total-low", "blind-later")
 """Faults that were added later. Their category ids follow those of all others, so that existing faults keep theirs."""
-LATER = {"key-later", "blind-later"}
-"""Faults that do not affect the first page of a listing."""
 LOW_TOTAL = 350
 
 NAMELESS_STEP = 7
@@ -64,7 +62,7 @@ def damaged(name: str, path: str, honest: FaultlessResponse) -> FakeResponse:
     """Build the damaged response for a fault that only the shop has."""
     if name in _ANSWERS:
         return _ANSWERS[name](path)
-    if name in UNFILTERED:  # the shop has ignored the filter already
+    if name in UNFILTERED:  # the shop's undamaged page ignores the filter
         return honest()
     title, block = parts(honest()[2])
     if name in _BLOCKS:
@@ -92,7 +90,7 @@ def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, 
 
 def _challenge_json(path: str) -> FakeResponse:
     data = {"redirectUrl": f"/blocked?{urlencode({'url': path})}", "blockScript": "/px/captcha.js", "appId": "PX"}
-    return 412, {"Content-Type": "application/json"}, orjson.dumps(data)
+    return as_json(data, 412)
 
 
 def _product_page(_path: str) -> FakeResponse:
@@ -147,17 +145,6 @@ def _no_prices(initial: dict[str, Any]) -> None:
             row.update(priceInfo=no_prices(), price=0)
 
 
-def _state_filter(initial: dict[str, Any]) -> None:
-    facets = initial["contentLayout"]["modules"][-1]["configs"]["allSortAndFilterFacets"]
-    facets[2].update(selectedMin=5)
-
-
-def _rename_ratings(initial: dict[str, Any]) -> None:
-    for copies in _products(initial):
-        for row in copies:
-            row["starRating"] = row.pop("averageRating")
-
-
 def _echo(initial: dict[str, Any]) -> dict[str, Any]:
     echo: dict[str, Any] = initial["searchResult"]["paginationV2"]["pageProperties"]
     return echo
@@ -181,8 +168,6 @@ _DAMAGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "blind": _blind,
     "missing-name": _missing_name,
     "no-prices": _no_prices,
-    "filter-unasked": _state_filter,
     "total-low": lambda initial: initial["searchResult"].update(aggregatedCount=LOW_TOTAL),
-    "key-later": _rename_ratings,
     "blind-later": _blind,
 }

@@ -26,8 +26,8 @@ ADVERTISEMENTS, FOREIGN = 4, 2
 """Number of rows on a full page that only advertise: products of other departments, and products of the same page."""
 FOREIGN_STEP = 1_009
 """A prime number, the distance of the advertised products of other departments in ``Shop.products``."""
-UNFILTERED = {"filter-ignored": False, "filter-stated": True}
-"""The faults of listings that ignore price filters, and whether these listings state the filter."""
+UNFILTERED = {"filter-ignored", "filter-stated", "filter-unasked"}
+"""The faults of listings that ignore price filters."""
 ONE_PRICE, ONE_PRICE_COUNT = 1999, 700
 UNPRICED_SHARE = 0.04
 MAX_TREES = 4
@@ -222,8 +222,8 @@ class Shop:
         shown = page_to_show(tree, page)
         rows = self._rows(chunks[shown - 1], ROWS[shown - 1], category) if shown <= len(chunks) else ()
         total = round(len(found) * progress.factor(tree)) if progress and tree else len(found)
-        stated = prices is not None or UNFILTERED.get(fault or "")
-        applied = (_dollars(low), _dollars(high)) if stated else (None, None)
+        stated = (low, high) if prices or fault == "filter-stated" else (None, None)
+        applied = (5.0, None) if fault == "filter-unasked" else (_dollars(stated[0]), _dollars(stated[1]))
         return View(category, query, page, sort, total, max_page, rows, applied)
 
     def _rows(self, products: list[Product], size: int, category: Category | None) -> tuple[Row, ...]:
@@ -240,8 +240,7 @@ class Shop:
     def _foreign(self, product: Product) -> Iterator[Product]:
         """Return products of other departments than that of a product."""
         department = product.category.partition("_")[0]
-        numbers = count(product.number, FOREIGN_STEP)
-        others = (self.products[number % len(self.products)] for number in numbers)
+        others = (self.products[number % len(self.products)] for number in count(product.number, FOREIGN_STEP))
         return islice((each for each in others if each.category.partition("_")[0] != department), FOREIGN)
 
     def crumbs(self, category: Category) -> list[Category]:

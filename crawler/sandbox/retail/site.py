@@ -43,7 +43,7 @@ class Site(Shop):
     def fault(self, request: FakeRequest) -> str | None:
         """Return the fault that the category id in the path or the search term selects, or None."""
         name = self.faults.get(request.path.rpartition("/")[2]) or request.args.get("q")
-        is_spared = name in retail_faults.LATER and request.args.get("page", "1") == "1"
+        is_spared = name == "blind-later" and request.args.get("page", "1") == "1"
         return name if name in FAULTS and not is_spared else None
 
     def limited(self, _: FakeRequest, seconds: int) -> FakeResponse:

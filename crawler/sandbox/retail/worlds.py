@@ -42,8 +42,7 @@ class Progress:
 
     def ignores(self, tree: Tree, part: PriceFilter) -> bool:
         """Whether a price filter is ignored."""
-        is_ignored = part in self.filters and self.filters.index(part) + 1 == IGNORED_FILTER
-        return is_ignored and tree.fault == "filter-ignored-once"
+        return tree.fault == "filter-ignored-once" and self.filters[IGNORED_FILTER - 1 : IGNORED_FILTER] == [part]
 
     def factor(self, tree: Tree) -> float:
         """Return the factor by which stated totals are multiplied."""

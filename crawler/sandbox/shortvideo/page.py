@@ -57,7 +57,7 @@ def signature(text: str) -> str:
 def search(keyword: str, nonce: str, overlay: Overlay | None, request: FakeRequest, light: bool) -> bytes:  # noqa: FBT001
     """Render the search page's photo tab. The script is loaded from another origin, with the host ``localhost``."""
     port = request.headers.get("host", "").rpartition(":")[2] or "80"
-    origin = "" if keyword == "no-script" else f"{request.scheme}://localhost:{port}"
+    origin = "" if keyword == "no-script" else f"//localhost:{port}"
     context: dict[str, object] = {"nonce": nonce, "overlay": overlay, "language": "en", "region": "US"}
     context["path"] = OTHER_RESULTS if keyword == "unknown-path" else RESULTS
     context["abTest"] = {} if light else {f"test_{number}": {"vid": str(number)} for number in range(4000)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from crawler.sandbox.faults import COMMON, Fault
-from crawler.sandbox.protocol import FakeResponse
+from crawler.sandbox.protocol import FakeResponse, as_json
 from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.lists import tab_data
 from crawler.sandbox.videosite.page import answer_context, document
@@ -106,7 +106,7 @@ def _fixed(*answers: FakeResponse) -> Damage:
 
 
 def _error(code: int, status: str) -> FakeResponse:
-    return code, {"Content-Type": "application/json"}, orjson.dumps(extra.refused(code, status, status))
+    return as_json(extra.refused(code, status, status), code)
 
 
 def _alert(words: str) -> Damage:
@@ -174,7 +174,7 @@ _NO_DATA: FakeResponse = (200, {}, b"<!DOCTYPE html><html><title>A channel</titl
 _ALL_KINDS = frozenset(
     {"page", "about-page", "browse", "resolve", "feed", "player", "about", "continuation", "playlist"}
 )
-_BOT_CHECK: FakeResponse = (200, {"Content-Type": "application/json"}, orjson.dumps(extra.bot_check()))
+_BOT_CHECK: FakeResponse = as_json(extra.bot_check())
 _TERMINATED = "This account has been terminated for a violation of YouTube's Terms of Service."
 _COPYRIGHT = (
     "This account has been terminated because we received multiple third-party claims of copyright infringement."

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from crawler.sandbox.faults import described, target
-from crawler.sandbox.protocol import client_ids
+from crawler.sandbox.protocol import as_json, client_ids
 from crawler.sandbox.videosite import expected, extra
 from crawler.sandbox.videosite.faults import FAULTS, HTML_KINDS, Call, applies_to, damaged
 from crawler.sandbox.videosite.header import about_panel
@@ -20,14 +20,13 @@ from crawler.sandbox.videosite.world import PAGE, Channels
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
-    from crawler.sandbox.videosite.parts import Node
     from crawler.sandbox.videosite.world import Channel, Item
 
 __all__ = ["FAULTS", "Site"]
 
-JSON = {"Content-Type": "application/json; charset=UTF-8"}
 KINDS = {"video": "videos", "short": "shorts", "live": "streams"}
 _TRUE = {"true", "1", True}
+_INVALID = as_json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
 VERSIONS = {VERSION, client_ids("videosite")["client_version"]}
 """The versions of the web client that the site knows: that of its pages, and that of the platform's data file."""
 
@@ -121,11 +120,7 @@ class Site(Channels):
         client = (_body(request).get("context") or {}).get("client") or {}
         stated = client.get("clientVersion"), request.headers.get("x-youtube-client-version")
         is_known = client.get("clientName") == "WEB" and stated[0] in VERSIONS and stated[0] == stated[1]
-        return None if is_known else self._invalid()
-
-    @staticmethod
-    def _invalid() -> FakeResponse:
-        return _json(extra.refused(400, "Request contains an invalid argument.", "INVALID_ARGUMENT"), 400)
+        return None if is_known else _INVALID
 
     def page(self, request: FakeRequest) -> FakeResponse:
         """Build the undamaged response to a request."""
@@ -146,38 +141,38 @@ class Site(Channels):
         return answers[kind](channel, request)
 
     def _player(self, _: Channel, request: FakeRequest) -> FakeResponse:
-        return _json(extra.player(*self._videos[str(_body(request)["videoId"])]))
+        return as_json(extra.player(*self._videos[str(_body(request)["videoId"])]))
 
     def _resolve(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         url = urlsplit(str(_body(request)["url"]))
         if url.path.startswith("/user/") and channel.handle:
-            return _json(extra.redirected(f"{url.scheme}://{url.netloc}{channel.path}"))
-        return _json(extra.resolved(channel, url.path))
+            return as_json(extra.redirected(f"{url.scheme}://{url.netloc}{channel.path}"))
+        return as_json(extra.resolved(channel, url.path))
 
     def _about(self, channel: Channel, _: FakeRequest) -> FakeResponse:
         rows = [about_panel(channel)]
-        return _json(extra.appended(channel.id, rows, place="onResponseReceivedEndpoints", heavy=self.heavy))
+        return as_json(extra.appended(channel.id, rows, place="onResponseReceivedEndpoints", heavy=self.heavy))
 
     def _browse(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         params = unquote(str(_body(request).get("params")))
         tab = next((name for name, (_, own) in TABS.items() if unquote(own) == params), "featured")
-        return _json(tab_data(channel, tab, heavy=self.heavy))
+        return as_json(tab_data(channel, tab, heavy=self.heavy))
 
     def _continuation(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         params = read_token(_body(request)["continuation"])
         rows = rows_of(channel, str(params["t"]), int(params["p"]), heavy=self.heavy)
-        return _json(extra.appended(channel.id, rows, heavy=self.heavy))
+        return as_json(extra.appended(channel.id, rows, heavy=self.heavy))
 
     def _unknown(self, kind: str, request: FakeRequest) -> FakeResponse:
         if kind == "browse":
             browse = str(_body(request).get("browseId"))
             if not re.fullmatch(r"UC[\w-]{22}", browse, re.ASCII):
-                return self._invalid()
-            return _json(extra.alert(browse, "This channel does not exist."))
+                return _INVALID
+            return as_json(extra.alert(browse, "This channel does not exist."))
         if kind in {"resolve", "player", "playlist"}:
-            return _json(extra.refused(404, "Requested entity was not found.", "NOT_FOUND"), 404)
+            return as_json(extra.refused(404, "Requested entity was not found.", "NOT_FOUND"), 404)
         if kind in {"continuation", "about"}:
-            return self._invalid()
+            return _INVALID
         return 404, {}, extra.NOT_FOUND
 
     def _rendered(self, channel: Channel, request: FakeRequest) -> FakeResponse:
@@ -200,7 +195,7 @@ class Site(Channels):
         prefix = browse.removeprefix("VL")[:4]
         tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
         if tab not in channel.items:
-            return _json(extra.alert("", "The playlist does not exist.") | {"header": {}})
+            return as_json(extra.alert("", "The playlist does not exist.") | {"header": {}})
         rows = rows_of(channel, tab, 0, heavy=self.heavy)
         inner = (
             {"richGridRenderer": {"contents": rows}}
@@ -215,7 +210,7 @@ class Site(Channels):
             "contents": {"twoColumnBrowseResultsRenderer": {"tabs": tabs}},
             "metadata": {"playlistMetadataRenderer": {"title": TABS[tab][0]}},
         }
-        return _json(data)
+        return as_json(data)
 
     # Expected records
 
@@ -290,7 +285,3 @@ def _body(request: FakeRequest) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _json(data: Node, status: int = 200) -> FakeResponse:
-    return status, JSON, orjson.dumps(data)
