@@ -51,7 +51,7 @@ def test_call_from_another_browser_is_refused() -> None:
 
 def test_script_is_served_at_another_origin_only() -> None:
     page = Site().page(FakeRequest("/search/photo", {"q": "whales"}, headers={"host": "127.0.0.1:81"}))[2]
-    assert f'<script src="http://localhost:81{SCRIPT}">'.encode() in page
+    assert f'<script src="//localhost:81{SCRIPT}">'.encode() in page
     assert Site().page(FakeRequest(SCRIPT, headers={"host": "127.0.0.1:81"}))[0] == 404
     assert Site().page(FakeRequest(SCRIPT, headers={"host": "localhost:81"}))[0] == 200
 
