@@ -25,13 +25,6 @@ def test_requests_have_their_path_and_params(request_: Request, path: str, param
     assert request_.meta["page_params"] == params
 
 
-def test_requests_have_a_browsers_navigation_headers() -> None:
-    headers = post_request(ORIGIN, "x").headers
-    assert headers["Sec-Fetch-Mode"] == b"navigate"
-    assert headers["Sec-Fetch-Dest"] == b"document"
-    assert headers["Accept-Language"].startswith(b"en-US")  # type: ignore[union-attr]  # the header is set
-
-
 def test_only_share_links_disable_redirects() -> None:
     assert share_request(ORIGIN, "share/x").meta["dont_redirect"]
     assert "dont_redirect" not in post_request(ORIGIN, "x").meta
