@@ -1,0 +1,111 @@
+"""The calls and answers that ``docs/from-scrapyrt.md`` compares, with scrapyrt and a running endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.service.client import CATEGORY, Reply, call
+from tests.service.conftest import Service, running
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/from-scrapyrt.md").read_text()
+FOOD = {"cat_id": "976759"}
+MISSING = {"cat_id": "424242"}
+
+
+@pytest.fixture(scope="module")
+def scrapyrt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of scrapyrt with this project and the simulated platforms."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    logs = tmp_path_factory.mktemp("logs")
+    setting = re.search(r"Set `(\w+)=(\w+)`", PAGE)
+    assert setting
+    environment = os.environ | {setting[1]: setting[2], "CRAWLER_SANDBOX": "1", "CRAWLER_STORE": str(logs / "store")}
+    program = str(Path(sys.executable).parent / "scrapyrt")
+    command = [program, "-i", "127.0.0.1", "-p", str(port), "-s", f"LOG_DIR={logs}"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("service") / "log") as started:
+        yield started
+
+
+def crawl(url: str, arguments: dict[str, str], **options: Any) -> Reply:
+    """Return scrapyrt's answer to a crawl of the retail spider."""
+    query = {"spider_name": "retail", "crawl_args": json.dumps(arguments), **options}
+    return call(url, f"/crawl.json?{urlencode(query)}", method="GET", headers={})
+
+
+def test_the_page_names_the_installed_version() -> None:
+    assert f"\n{version('scrapyrt')}. " in PAGE
+
+
+def test_the_calls_of_the_page_have_the_same_record(scrapyrt: str, service: Service) -> None:
+    (block,) = re.findall(r"```bash\n(# scrapyrt: .*?)```", PAGE, re.DOTALL)
+    theirs = block.partition("curl -s ")[0].partition("scrapyrt: ")[2].replace("#", "").replace("\\", "")
+    options = dict(each.split("=", 1) for each in shlex.split(theirs) if "=" in each)
+    arguments = json.loads(options.pop("crawl_args"))
+    assert options == {"spider_name": "retail", "spider_start": "1"}
+    ours = shlex.split(block, comments=True)
+    assert arguments == json.loads(ours[-1]) == FOOD
+    crawled = crawl(scrapyrt, arguments, **options)
+    reply = call(service.url, next(each for each in ours if "/v1/" in each).partition(":8000")[2], FOOD)
+    assert (crawled.status, crawled.body["status"], reply.status) == (200, "ok", 200)
+    assert "stats" in crawled.body
+    assert crawled.body["items"] == [reply.body["data"]]
+    assert crawled.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-origin" not in reply.headers
+
+
+def test_a_post_has_the_arguments_as_an_object(scrapyrt: str) -> None:
+    body = {"spider_name": "retail", "spider_start": True, "crawl_args": FOOD}
+    assert len(call(scrapyrt, "/crawl.json", body).body["items"]) == 1
+
+
+def test_a_page_that_cannot_be_scraped_is_an_error_of_the_endpoint(scrapyrt: str, service: Service) -> None:
+    crawled = crawl(scrapyrt, MISSING, spider_start=1)
+    assert (crawled.status, crawled.body["items"]) == (200, [])
+    reply = call(service.url, CATEGORY, MISSING)
+    assert (reply.status, reply.code) == (404, "TARGET_NOT_FOUND")
+
+
+def test_wrong_arguments_are_a_typed_error_of_the_endpoint(scrapyrt: str, service: Service) -> None:
+    crawled = crawl(scrapyrt, {"cat_idd": "1"}, spider_start=1)
+    assert (crawled.status, crawled.body["status"], crawled.body["code"]) == (500, "error", 500)
+    reply = call(service.url, CATEGORY, {"cat_idd": "1"})
+    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+
+
+def test_scrapyrt_scrapes_no_target_without_spider_start(scrapyrt: str) -> None:
+    crawled = crawl(scrapyrt, FOOD)
+    assert (crawled.status, crawled.body["status"]) == (400, "error")
