@@ -38,6 +38,7 @@ LAYERS = {
     "jobs.changes": 10,
     "jobs.rows": 10,
     "jobs.output": 11,
+    "jobs.report": 11,
     "downloads.page_spider": 7,
     "spiders": 8,
     "registry": 9,

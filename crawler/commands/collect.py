@@ -93,18 +93,21 @@ class Command(CheckedCommand):
     async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
         from crawler.jobs import output  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.jobs.report import report  # noqa: PLC0415  # imports SQLAlchemy, too
 
         async with store_of(self.settings) as jobs:
             job = await jobs.get(job_id)
             assert job is not None, "the job was removed while it ran"
             failures = output.failures_path(self.settings, job)
             written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
-            for path in written:
-                say(path)
+            outputs = [
+                ("failures" if path == failures else "data", f"{path} ({n:,} lines)") for path, n in written.items()
+            ]
+            if layout is None and job.counts["done"]:
+                outputs.insert(0, ("data", f"in the store: scrapy jobs export {job.name} -O out.csv"))
             await jobs.remove_earlier(job.name)
-            say(summary(job))
-            if job.state == "paused":
-                say("A limit was reached: the same command with a higher limit continues the job.")
+            for line in (await report(jobs, job, outputs, "run the same command again")).lines():
+                say(line)
             return exit_code(job, await jobs.tallies(job.id))
 
     async def _prepare(

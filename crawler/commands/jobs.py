@@ -49,9 +49,9 @@ class Command(CheckedCommand):
     of a run, and how its targets ended. push: adds the targets in files to a run, or to a new one if there is none;
     scrapy work collects them. export: writes the records so far to a file. changes: writes to a file what has changed
     in the newest run that is done since the earlier ones, and prints how much.
-    retry: queues failed targets again; with --unread, makes a new job from the targets with unread parts. cancel:
-    cancels all targets that are not in flight. check: compares the counters with the stored targets. rm: deletes all
-    runs of a job with their records, or only one --run.
+    retry: queues failed targets again whose errors may pass; with --all, also the others; with --unread, makes a new
+    job from the targets with unread parts. cancel: cancels all targets that are not in flight. check: compares the
+    counters with the stored targets. rm: deletes all runs of a job with their records, or only one --run.
 
     Exit codes: 0 for success, 4 if check finds differences, or if targets of the job that was pushed to have failed, 1
     if the store cannot be used, 2 for wrong use.
@@ -75,6 +75,9 @@ class Command(CheckedCommand):
         parser.add_argument("--failures", metavar="FILE", help="export: file of the failures, as JSON Lines")
         parser.add_argument(
             "--unread", action="store_true", help="retry: make a new job of the done targets with unread parts"
+        )
+        parser.add_argument(
+            "--all", action="store_true", help="retry: also targets whose error does not pass, such as TARGET_NOT_FOUND"
         )
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         add_values(parser, "arguments", f"push: {', '.join(LimitedOptions.model_fields)}")
@@ -115,7 +118,7 @@ class Command(CheckedCommand):
             case "export":
                 await self._export(jobs, job, opts)
             case "retry":
-                await _retry(jobs, job, unread=opts.unread)
+                await _retry(jobs, job, unread=opts.unread, every=opts.all)
             case "cancel":
                 await jobs.cancel(job)
             case "rm":
@@ -200,8 +203,10 @@ async def _list(jobs: Jobs, *, as_json: bool) -> int:
 
 
 async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
-    tallies = sorted((await jobs.tallies(job.id)).items())
+    from crawler.jobs.report import report  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
     if as_json:
+        tallies = sorted((await jobs.tallies(job.id)).items())
         kinds: dict[str, dict[str, int]] = {}
         for (kind, name), n in tallies:
             kinds.setdefault(kind, {})[name] = n
@@ -209,15 +214,16 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
         return
     print(summary(job))
     print(f"  created: {utc_text(job.created)}" + ("" if job.ended is None else f"; ended: {utc_text(job.ended)}"))
-    for (kind, name), n in tallies:
-        print(f"  {kind}: {name}" + ("" if kind == "scraper" else f" {n:,}"))
+    print(*(await report(jobs, job, (), "scrapy work")).lines(), sep="\n")
 
 
-async def _retry(jobs: Jobs, job: Job, *, unread: bool) -> None:
+async def _retry(jobs: Jobs, job: Job, *, unread: bool, every: bool) -> None:
     from crawler.jobs import reruns  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     if not unread:
-        say(f"targets to retry: {await jobs.retry(job):,}")
+        n = await jobs.retry(job, every=every)
+        left = 0 if every else job.counts["failed"] + job.counts["dead"] - n
+        say(f"targets to retry: {n:,}" + (f" ({left:,} failures stay: only --all repeats them)" if left else ""))
     elif keys := await reruns.unread(jobs, job):
         made = await reruns.rerun(jobs, job, f"{job.name}-unread", keys)
         say(f"{len(keys):,} targets with unread parts are in run {made.run} of {made.name}: scrapy work collects it.")

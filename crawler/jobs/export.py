@@ -7,13 +7,14 @@ after the last ``seq`` misses no outcome, even while other processes store outco
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
 from crawler.jobs import statements as sql
+from crawler.jobs.databases import Statement
 from crawler.jobs.job import unpack
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session
@@ -90,14 +91,24 @@ async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int 
     """
     values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
 
-    def lines(session: Session) -> list[Line]:
-        rows = session.rows(sql.BY_SEQ, **values)
-        inputs: dict[bytes, list[InputId]] = {}
-        for key, *rest in session.rows(sql.INPUTS_OF, job=cursor.job, keys=[row.key for row in rows]) if rows else ():
-            inputs.setdefault(key, []).append(_input(*rest))
-        return [_line(row, *inputs.get(row.key, ())) for row in rows]
+    return await jobs.reads.transact(lambda session: _lines(session, cursor.job, sql.BY_SEQ, values), write=False)
 
-    return await jobs.reads.transact(lines, write=False)
+
+async def first_failures(jobs: Jobs, job: int, codes: Iterable[str], limit: int) -> dict[str, list[Line]]:
+    """Return error code -> the first failures with this code, at most ``limit``."""
+
+    def found(session: Session) -> dict[str, list[Line]]:
+        return {code: _lines(session, job, sql.BY_CODE, {"job": job, "code": code, "limit": limit}) for code in codes}
+
+    return await jobs.reads.transact(found, write=False)
+
+
+def _lines(session: Session, job: int, statement: Statement, values: dict[str, Any]) -> list[Line]:
+    rows = session.rows(statement, **values)
+    inputs: dict[bytes, list[InputId]] = {}
+    for key, *rest in session.rows(sql.INPUTS_OF, job=job, keys=[row.key for row in rows]) if rows else ():
+        inputs.setdefault(key, []).append(_input(*rest))
+    return [_line(row, *inputs.get(row.key, ())) for row in rows]
 
 
 async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncIterator[Line]:

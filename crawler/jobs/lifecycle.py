@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import orjson
 from scrapy.utils.asyncgen import as_async_generator
 
+from crawler.errors import documented
 from crawler.jobs import statements as sql
 from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.databases import Statement
@@ -26,6 +27,8 @@ PAUSE = 2.0
 PAGES_PER_VACUUM = 500
 """Number of pages of an SQLite file that are returned to the disk in one transaction."""
 MAX_ID = 2**63 - 1
+RETRYABLE = [each.code for each in documented() if each.retryable]
+"""The codes of errors that may pass: of the platform, of the network and of this program."""
 
 
 class TooManyJobsError(JobError):
@@ -226,13 +229,18 @@ class Jobs:
         await self._sweep(job, ("paused",), partial(_move, to="waiting"))
         await self.writes.transact(lambda session: _set_state(session, job, "open", of=("paused",)))
 
-    async def retry(self, job: Job) -> int:
-        """Requeue the failed and dead targets of a job, but no invalid lines. Return their number.
+    async def retry(self, job: Job, *, every: bool = False) -> int:
+        """Requeue the failed targets of a job whose error may pass, or with ``every`` all but invalid lines.
+
+        Return their number.
 
         Raises:
             JobError: the job is cancelled or was removed.
         """
-        return await self._sweep(job, ("failed", "dead"), _retry, sql.SWEEP_TARGETS)
+        states = ("failed", "dead")
+        if every:
+            return await self._sweep(job, states, _retry, sql.SWEEP_TARGETS)
+        return await self._sweep(job, states, _retry, sql.SWEEP_CODES, codes=RETRYABLE)
 
     async def mark_removed(self, job: Job, of: tuple[JobState, ...] = get_args(JobState)) -> bool:
         """Hide a job from its owner until ``remove()`` has deleted it.
@@ -278,11 +286,13 @@ class Jobs:
         """Compare the counters of a job with its targets, records and sequence numbers. Return the differences."""
         return await self.reads.transact(lambda session: check(session, job), write=False)
 
-    async def _sweep(self, job: Job, states: tuple[str, ...], change: Any, piece_of: Statement = sql.SWEEP) -> int:
+    async def _sweep(
+        self, job: Job, states: tuple[str, ...], change: Any, piece_of: Statement = sql.SWEEP, **given: Any
+    ) -> int:
         """Change the targets that are in ``states``, in several transactions. Return their number."""
         total, after = 0, b""
         while True:
-            values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION}
+            values = {"job": job.id, "after": after, "states": states, "limit": ROWS_PER_TRANSACTION, **given}
 
             def piece(session: Session, values: dict[str, Any] = values) -> list[Any]:
                 rows = session.execute(piece_of, values).fetchall()
@@ -379,9 +389,11 @@ def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: lis
         stored = session.rows(sql.INPUTS_OF, job=job.id, keys=[row["key"] for row in inputs])
         known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
-    session.execute(sql.ADD_INPUTS, inputs)
+    new = session.execute(sql.ADD_INPUTS, inputs).rowcount if inputs else 0
     added = int(session.execute(sql.ADD_TARGETS, targets).rowcount)
     changes.move(job.id, to="waiting", n=added)
+    if new > added:
+        changes.tallies[job.id, "repeated", "lines"] += new - added
     changes.store(session.now())
     return added
 

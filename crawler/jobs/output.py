@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
@@ -184,6 +185,8 @@ class Output:
     """The format. None: the one that the path's suffix names."""
     failures: bool = False
     """Whether failures are written. They are always written to workbooks."""
+    _rows: Counter[str] = field(default_factory=Counter)
+    """Path -> the number of rows written to it."""
     _files: dict[str, NewFile] = field(default_factory=dict)
     _exporters: dict[str, BaseItemExporter] = field(default_factory=dict)
     """Path of a file, or title of a sheet -> the exporter."""
@@ -202,16 +205,21 @@ class Output:
                 rows = shape.rows if self._format.has_rows else shape.lines
                 for row in rows(given, new_entries(line)):
                     exporter.export_item(row)
+                    self._rows[self._path(shape.table)] += 1
         elif self._has_failures and line.is_failure:
             self._exporter(FAILURES).export_item(failure_line(line))
+            self._rows[self._path(FAILURES)] += self.failures
 
     def _exporter(self, table: Table) -> BaseItemExporter:
-        path = self.layout.path.replace("%(scraper)s", table.title)
+        path = self._path(table)
         key = table.title if self._format.kind == "book" else path
         if key not in self._exporters:
             file = self._book if self._format.kind == "book" else self._open(path)
             self._exporters[key] = open_exporter(self._format, file, table, self.settings)
         return self._exporters[key]
+
+    def _path(self, table: Table) -> str:
+        return self.layout.path.replace("%(scraper)s", table.title)
 
     def _open(self, path: str) -> IO[bytes]:
         if self.stream is not None:
@@ -223,8 +231,8 @@ class Output:
     def _book(self) -> XlsxBook:
         return XlsxBook(self._open(self.layout.path), self.created, self.folder)
 
-    def close(self) -> list[str]:
-        """Complete the files, and return their paths.
+    def close(self) -> dict[str, int]:
+        """Complete the files. Return their paths, and the number of rows in each, without failures in a workbook.
 
         A workbook opens with the sheet of records, even if a target failed first.
         """
@@ -238,7 +246,7 @@ class Output:
             self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()
-        return list(self._files)
+        return {path: self._rows[path] for path in self._files}
 
     def abandon(self) -> None:
         """Remove the incomplete files. The former files stay."""
@@ -260,6 +268,7 @@ class DatabaseOutput:
         self._database = open_database(*split_password(url))
         self._database.prepare([each.scraper for each in shapes])
         self._lines: list[dict[str, Any]] = []
+        self._written = 0
 
     def write(self, line: Line) -> None:
         """Write the record of a target. Failures are left out."""
@@ -270,13 +279,14 @@ class DatabaseOutput:
 
     def _commit(self) -> None:
         self._database.write(self._lines)
+        self._written += len(self._lines)
         self._lines = []
 
-    def close(self) -> list[str]:
-        """Write the last rows. Return a list with the URL of the database, without its password."""
+    def close(self) -> dict[str, int]:
+        """Write the last rows. Return the URL of the database, without its password, and the number of records."""
         self._commit()
         self._database.close()
-        return [self._database.name]
+        return {self._database.name: self._written}
 
     def abandon(self) -> None:
         """Disconnect from the database."""
@@ -293,14 +303,15 @@ class JobFiles:
 
     async def write(
         self, layout: Layout | None, failures: str | None, after: Cursor | None = None
-    ) -> tuple[list[str], Cursor]:
+    ) -> tuple[dict[str, int], Cursor]:
         """Write the records to files, in the order of the input, and the failures to another file.
 
         ``layout``: the layout of the records, or None to write no records. ``failures``: the path of the failures, or
         None to write no failures; if there are none, a local file of an earlier run is removed. ``after``: write only
         the outcomes after this position, in the order in which they were stored.
 
-        Return the paths of the written files, and the position at which the next export continues.
+        Return the paths of the written files with their numbers of rows, and the position at which the next export
+        continues.
 
         Raises:
             OutputError: the records cannot be written as ``layout`` says.
@@ -329,15 +340,15 @@ class JobFiles:
         return datetime.fromtimestamp(self.job.created, UTC)
 
 
-async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput]) -> tuple[list[str], int]:
-    """Write lines to files. Return the paths of the files, and the last sequence number."""
+async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput]) -> tuple[dict[str, int], int]:
+    """Write lines to files. Return the paths of the files with their numbers of rows, and the last sequence number."""
     seq = 0
     try:
         async for line in lines:
             seq = max(seq, line.seq or 0)
             for output in outputs:
                 output.write(line)
-        return [path for output in outputs for path in output.close()], seq
+        return {path: n for output in outputs for path, n in output.close().items()}, seq
     except BaseException:
         for output in outputs:
             output.abandon()

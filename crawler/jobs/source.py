@@ -263,6 +263,8 @@ def finished(claim: Claim, outcome: Outcome) -> Finished:
 def _tallies(outcome: Outcome) -> Counter[tuple[str, str]]:
     """Return the numbers that an outcome adds to the tallies of its job: (kind, name) -> number."""
     tallies: Counter[tuple[str, str]] = Counter()
+    if outcome.is_partial:
+        tallies["partial", "records"] += 1
     for each in outcome.warnings:
         if each.coverage is not None:
             tallies["coverage", "listings"] += 1

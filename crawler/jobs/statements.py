@@ -17,6 +17,7 @@ from sqlalchemy import bindparam as param
 
 from crawler.jobs.states import STATES
 from crawler.jobs.tables import (
+    FAILED,
     OPEN,
     RUNNING,
     WAITING,
@@ -134,6 +135,8 @@ SWEEP = first(_OF_STATES.where(T.key > param("after")), T.key).with_for_update()
 """The next of a job's targets in some states, in the order of their keys."""
 SWEEP_TARGETS = SWEEP.where(T.platform != "")
 """As ``SWEEP``, without invalid lines."""
+SWEEP_CODES = SWEEP_TARGETS.where(T.code.in_(several("codes")))
+"""As ``SWEEP_TARGETS``, only targets whose errors have some codes."""
 RETRY = _UPDATE.values(state="waiting", code=None, outcome=None, note=None, seq=None, exits=0)
 DROP_TARGETS = (
     sa.delete(records).where(records.c.job == param("job_"), records.c.seq.in_(sa.select(T.seq).where(OF_KEYS))),
@@ -159,6 +162,8 @@ _LINE = (T.key, T.row, T.work, T.state, T.code, T.outcome, T.seq, records.c.data
 _LINES = sa.select(*_LINE).select_from(_WITH_RECORDS).where(OF_JOB)
 BY_SEQ = first(_LINES.where(T.seq > param("after"), T.seq <= param("until")), T.seq)
 _WITH_TARGETS = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key))
+BY_CODE = first(_LINES.where(FAILED, T.code == param("code")), T.seq)
+"""The first failures with a code."""
 _BY_INPUT = _WITH_TARGETS.outerjoin(records, _RECORD)
 _INPUTS = sa.select(*_LINE, inputs.c.row.label("position"), *_INPUT).select_from(_BY_INPUT)
 BY_ROW = first(_INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)

@@ -87,16 +87,6 @@ records = sa.Table(
     sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
-parts = sa.Table(
-    "parts",
-    metadata,
-    sa.Column("job", sa.BigInteger, primary_key=True),
-    sa.Column("export", sa.LargeBinary, primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("after", sa.BigInteger, nullable=False),
-    sa.Column("until", sa.BigInteger, nullable=False),
-    sa.Column("uploaded", sa.Boolean, nullable=False),
-)
 limits = sa.Table(  # throttles, circuit breakers, refusals, limits of API keys: see shared_facts.py
     "limits",
     metadata,
@@ -146,6 +136,7 @@ def _index(name: str, *columns: sa.Column[object], where: sa.ColumnElement[bool]
 
 
 WAITING, RUNNING = T.state == sa.literal_column("'waiting'"), T.state == sa.literal_column("'running'")
+FAILED = T.code != sa.literal_column("'OK'")
 OPEN = J.state == sa.literal_column("'open'")
 _index("jobs_open", J.owner, J.id, where=OPEN)
 _index("inputs_key", inputs.c.job, inputs.c.key, inputs.c.row)
@@ -157,6 +148,7 @@ _index("limits_scope", limits.c.scope)
 _index("limits_ends", limits.c.ends)
 _index("targets_leases", T.lease_until, where=RUNNING)
 _index("targets_seq", T.job, T.seq, where=T.seq.is_not(None))
+_index("targets_failed", T.job, T.code, T.seq, where=FAILED)
 _index("targets_followups", T.job, T.row, T.key, where=T.parent.is_not(None))
 _index("targets_roots", T.job, T.root, T.seq, where=T.root.is_not(None))
 
@@ -205,7 +197,12 @@ def _to_version_2(connection: sa.Connection) -> None:
 
 
 def _to_version_3(connection: sa.Connection) -> None:
-    """Add the runs of jobs, and move the idempotency keys from the options to a column."""
+    """Add the runs of jobs and an index of failures, and drop the parts of exports.
+
+    Move the idempotency keys from the options to a column.
+    """
+    connection.execute(sa.text("DROP TABLE parts"))
+    next(each for each in targets.indexes if each.name == "targets_failed").create(connection)
     columns = ", ".join(each.name for each in jobs.columns if each.name not in {"run", "revision", "key"})
     former = connection.execute(sa.text("SELECT id, options FROM jobs")).fetchall()
     if connection.dialect.name == "sqlite":  # it cannot drop a constraint

@@ -13,12 +13,12 @@ from scrapy.exceptions import NotConfigured
 from crawler.monitoring.progress import clock
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED
-from crawler.targets.reporter import REPEATED, outcomes_by_code, target_completed
+from crawler.targets.reporter import PARTIAL, REPEATED, outcomes_by_code, target_completed
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import FAILED_SOURCES, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scrapy.crawler import Crawler
     from scrapy.extensions.feedexport import FeedSlot
@@ -115,15 +115,69 @@ class Summary:
         """Yield the lines of the summary, when the crawl has ended."""
         assert self.crawler.stats is not None
         stats = self.crawler.stats.get_stats()
-        counts = outcomes_by_code(stats)
+        has_data = "OK" in outcomes_by_code(stats)
+        examples = {code: self._example(outcome) for code, outcome in self.first.items()}
+        outputs = [*self._outputs(stats, has_data=has_data)]
+        yield from Report(
+            self._spider.name, stats, examples, self.notes, self.incomplete, outputs, [*self._next_steps()]
+        ).lines()
+
+    def _example(self, outcome: Outcome) -> str:
+        assert outcome.error is not None
+        if not self._spider.batch:
+            return outcome.error.message
+        return example(outcome.error.message, outcome.target.id, outcome.target.line, outcome.target.label)
+
+    def _outputs(self, stats: dict[str, Any], *, has_data: bool) -> Iterator[tuple[str, str]]:
+        written = False
+        for files in self._files.values():
+            written = written or not files.has_failures
+            more = f" to {files.uris[-1]}" if len(files.uris) > 1 else ""
+            unit = "line" if files.lines == 1 else "lines"
+            yield "failures" if files.has_failures else "data", f"{files.uris[0]}{more} ({files.lines:,} {unit})"
+        if has_data and not written:
+            yield "data", "not written: add -O out.csv, -O out.jsonl or -O out.xlsx"
+        if any(key.startswith(FAILED.format("")) for key in stats):
+            yield "incomplete", "lines are missing from the data: see the errors above"
+
+    def _next_steps(self) -> Iterator[str]:
+        failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
+        if self.retryable and failures:
+            yield f"scrapy targets retry {failures[0]}"
+        elif self.retryable:
+            yield "run the command again: the error may be temporary"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a crawl or a job has collected, for people.
+
+    ``stats``: as those of a crawl. ``examples``: error code -> the text of an example. ``incomplete``: texts about
+    incomplete listings. ``outputs``: the names and texts of lines about what was written.
+    """
+
+    name: str
+    stats: Mapping[str, Any]
+    examples: Mapping[str, str]
+    notes: Counter[str] = field(default_factory=Counter)
+    incomplete: Sequence[str] = ()
+    outputs: Sequence[tuple[str, str]] = ()
+    next_steps: Sequence[str] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the report."""
+        stats, counts = self.stats, outcomes_by_code(self.stats)
         total, seconds = sum(counts.values()), stats.get("elapsed_time_seconds", 0.0)
         targets = "1 target" if total == 1 else f"{total:,} targets"
-        yield f"{self._spider.name}: {targets}, {counts.get('OK', 0):,} with data, in {clock(seconds)}"
+        yield f"{self.name}: {targets}, {counts.get('OK', 0):,} with data, in {clock(seconds)}"
         for code, count in counts.items():
-            if code != "OK":
-                yield _row("failed", f"{count:,} {code}: {self._example(code)}")
+            if code != "OK":  # without an example, all targets with this code ended in earlier starts of the job
+                text = self.examples.get(code, "see the failures feed of the earlier start")
+                yield _row("failed", f"{count:,} {code}: {text}")
         if repeated := stats.get(REPEATED):
             yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
+        if partial := stats.get(PARTIAL):
+            yield _row("partial", f"{partial:,} with data lack a part of it, as their warnings say")
         for key, count in stats.items():
             if key.startswith(FAILED_SOURCES):
                 source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
@@ -133,46 +187,22 @@ class Summary:
         yield from _unread(stats)
         if stats.get("finish_reason") != "finished":
             yield _row("stopped", str(stats.get("finish_reason")))
-        yield from self._outputs(stats, has_data="OK" in counts)
-        yield from self._next_steps(stats)
-
-    def _example(self, code: str) -> str:
-        outcome = self.first.get(code)
-        if outcome is None or outcome.error is None:  # all targets with this code ended in earlier starts of the job
-            return "see the failures feed of the earlier start"
-        if not self._spider.batch:
-            return outcome.error.message
-        target = outcome.target
-        where = target.id if target.line is None else f"line {target.line}"
-        return f"{outcome.error.message} ({where}, {target.label})"
-
-    def _outputs(self, stats: dict[str, Any], *, has_data: bool) -> Iterator[str]:
-        written = False
-        for files in self._files.values():
-            written = written or not files.has_failures
-            more = f" to {files.uris[-1]}" if len(files.uris) > 1 else ""
-            unit = "line" if files.lines == 1 else "lines"
-            yield _row("failures" if files.has_failures else "data", f"{files.uris[0]}{more} ({files.lines:,} {unit})")
-        if has_data and not written:
-            yield _row("data", "not written: add -O out.csv, -O out.jsonl or -O out.xlsx")
-        if any(key.startswith(FAILED.format("")) for key in stats):
-            yield _row("incomplete", "lines are missing from the data: see the errors above")
-
-    def _next_steps(self, stats: dict[str, Any]) -> Iterator[str]:
+        yield from (_row(*each) for each in self.outputs)
         if any(key.startswith(UNREAD_PATHS) for key in stats):
             yield _row("next", UNREAD_ADVICE)
-        failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
-        if self.retryable and failures:
-            yield _row("next", f"scrapy targets retry {failures[0]}")
-        elif self.retryable:
-            yield _row("next", "run the command again: the error may be temporary")
+        yield from (_row("next", text) for text in self.next_steps)
+
+
+def example(message: str, target_id: str, line: int | None, label: str) -> str:
+    """Return the text of an example of a failure: its message, and where the target is."""
+    return f"{message} ({target_id if line is None else f'line {line}'}, {label})"
 
 
 def _row(name: str, text: str) -> str:
     return f"  {name + ':':<11} {text}"
 
 
-def _unread(stats: dict[str, Any]) -> Iterator[str]:
+def _unread(stats: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each unread path, the most frequent first."""
     targets = {key.removeprefix(UNREAD_PATHS): count for key, count in stats.items() if key.startswith(UNREAD_PATHS)}
     ordered = sorted(targets.items(), key=lambda each: (-each[1], each[0]))

@@ -218,7 +218,7 @@ class Target:
     @property
     def label(self) -> str:
         """A short text with the params that differ from their defaults: ``cat_id=4044 page=2``."""
-        return _label(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+        return label_of(self.params.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     def dump(self) -> dict[str, Any]:
         """Return the target as JSON data for jobs. ``TargetParser.load`` reads it."""
@@ -311,7 +311,7 @@ class InvalidTarget:
     @property
     def label(self) -> str:
         """The params, or the malformed line, as short text for people."""
-        return _label(self.raw) if isinstance(self.raw, dict) else one_line(str(self.raw))
+        return label_of(self.raw)
 
 
 @dataclass(frozen=True)
@@ -371,7 +371,10 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=KEY_BYTES).digest()
 
 
-def _label(params: Mapping[str, Any]) -> str:
+def label_of(params: object) -> str:
+    """Return params, or a malformed line, as short text for people."""
+    if not isinstance(params, Mapping):
+        return one_line(str(params))
     texts = [
         f"{name}={each if isinstance(each, str) else orjson.dumps(each).decode()}" for name, each in params.items()
     ]

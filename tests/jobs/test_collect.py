@@ -111,6 +111,38 @@ def test_collect_ends_with_the_exit_code_of_a_crawl_if_a_listing_lacks_rows(
     assert run.returncode == exit_code, run.stderr
 
 
+def test_the_summary_has_failures_with_examples_repeats_and_what_to_do_next(commands: Commands) -> None:
+    failing = [
+        {"id": "b", "scraper": SEARCH, "query": "challenge"},
+        {"scraper": "microblog-profile", "username": "x_y_z"},
+    ]
+    partial = {"scraper": "microblog-profile", "username": "cut_short"}
+    rows = [*searches(1), {**searches(1)[0], "id": "again"}, *failing, partial, "rubbish"]
+    targets, out = write(commands.folder / "targets.jsonl", rows), commands.folder / "out.jsonl"
+    run = commands.run("collect", targets, "-O", out, "--job", "mine", "-a", "max_pages=9")
+    assert run.returncode == 4
+    first, *rest = run.stderr[run.stderr.index("job mine:") :].splitlines()
+    assert (
+        re.sub(r"\d+:\d\d", "0:00", first)
+        == f"job mine: {len(lines(out)) + 2} targets, {len(lines(out)) - 1} with data, in 0:00"
+    )
+    reason = "Expecting value at character 1."
+    assert rest == [
+        f"  failed:     1 INVALID_REQUEST: Line 6 of {targets.name} is not valid JSON: {reason} (line 6, rubbish)",
+        "  failed:     1 TARGET_NOT_FOUND: The profile does not exist. (line 4, username=x_y_z)",
+        "  failed:     1 UPSTREAM_BLOCKED: The platform returned a CAPTCHA challenge. (line 3, query=challenge)",
+        "  repeated:   1 rows have the target of an earlier row, which was fetched once",
+        "  partial:    1 with data lack a part of it, as their warnings say",
+        "  incomplete: listings that lack rows: 1 (45 rows of 60 collected)",
+        f"  data:       {out} ({len(lines(out))} lines)",
+        f"  failures:   {commands.failures} (3 lines)",
+        "  next:       scrapy jobs retry mine, then run the same command again",
+    ]
+    shown = commands.run("jobs", "show", "mine").stdout.splitlines()
+    assert shown[-1] == "  next:       scrapy jobs retry mine, then scrapy work"
+    assert shown[-len(rest) + 2 : -1] == rest[:-3], "the same summary without files"
+
+
 def test_a_run_that_is_done_is_written_in_all_formats_without_a_request(commands: Commands) -> None:
     targets = mixed(commands.folder)
     first = commands.folder / "out.jsonl"

@@ -186,7 +186,7 @@ async def test_a_partly_loaded_run_of_other_files_is_replaced(jobs: Jobs) -> Non
 
 async def test_a_retried_run_is_unfinished_until_it_is_done_again(jobs: Jobs) -> None:
     job = await new_job(jobs, 2)
-    await Process(jobs, lambda claim: Finished(claim, "failed", "BLOCKED", {})).run(job)
+    await Process(jobs, lambda claim: Finished(claim, "failed", "UPSTREAM_BLOCKED", {})).run(job)
     await jobs.retry(job)
     again = await jobs.begin("job")
     assert (again.run, again.state, again.revision) == (1, "open", 1)
@@ -331,6 +331,15 @@ async def test_failed_targets_are_retried(jobs: Jobs) -> None:
     assert await jobs.tallies(job.id) == {("code", "OK"): 20, ("code", "UPSTREAM_ERROR"): 0}
     stored = await outcomes(jobs, job)
     assert [line.seq for line in stored[20 - failed :]] == list(range(21, 21 + failed))
+
+
+@pytest.mark.parametrize(("every", "retried"), [(False, 5), (True, 15)])
+async def test_only_targets_whose_error_may_pass_are_retried(jobs: Jobs, *, every: bool, retried: int) -> None:
+    codes = ["UPSTREAM_TIMEOUT", "TARGET_NOT_FOUND", "EXTRACTION_FAILED"]
+    job = await new_job(jobs, 15)
+    await Process(jobs, lambda claim: Finished(claim, "failed", codes[(claim.row or 0) % 3], {})).run(job)
+    assert await jobs.retry(job, every=every) == retried
+    await assert_books(jobs, job, **({"failed": 15 - retried} if retried < 15 else {}), waiting=retried)
 
 
 async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:

@@ -71,7 +71,10 @@ JOBS_OF_VERSION_2 = f"""CREATE TABLE jobs (
 )"""
 ADD_OLD_JOB = """INSERT INTO jobs (name, owner, state, whole_roots, options, created, waiting)
     VALUES (:name, 'acme', 'open', :whole_roots, :options, 1.5, 3)"""
-TO_VERSION_2 = ("UPDATE schema_version SET version = 2", "DROP TABLE jobs")
+TO_VERSION_2 = (
+    *("UPDATE schema_version SET version = 2", "DROP TABLE jobs", "DROP INDEX targets_failed"),
+    "CREATE TABLE parts (x INTEGER)",
+)
 INDEX_OF_JOBS = "CREATE INDEX jobs_open ON jobs (owner, id) WHERE state = 'open'"
 TO_VERSION_1 = (
     "UPDATE schema_version SET version = 1",

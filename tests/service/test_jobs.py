@@ -126,6 +126,7 @@ def workbook(rows: list[list[str]]) -> bytes:
 
 
 LINK = "https://x.com/quiet_harbor"
+BLOCKED = "https://www.walmart.com/search?q=challenge"
 UPLOADS = {
     "text/plain": f"{LINK}\nhttps://www.walmart.com/browse/food/976759\n".encode(),
     "application/json": json.dumps([{"url": LINK}, {"scraper": "retail-search-v4", "query": "tea"}]).encode(),
@@ -514,13 +515,21 @@ def test_a_job_is_cancelled_and_then_deleted_with_its_records(service: Service) 
 
 
 def test_failed_targets_are_retried_and_lines_that_are_no_targets_are_not(service: Service) -> None:
-    body = f"{LINK}\nhttps://x.com/nobody_here\nnothing to scrape\n".encode()
+    body = f"{LINK}\nhttps://x.com/nobody_here\nnothing to scrape\n{BLOCKED}\n{LINK}\n".encode()
     job_id = post(service.url, body, "text/plain").body["job"]["job_id"]
     first = ended(service.url, job_id)
-    reply = call(service.url, f"/v1/jobs/{job_id}/retry", method="POST")
-    assert (reply.status, reply.body["retried"]) == (202, first["targets"]["failed"] - 1)
-    again = ended(service.url, job_id)
-    assert again["targets"] == first["targets"]
+    found = [(each["code"], each["count"], each["retryable"]) for each in first["failures"]]
+    assert found == [("INVALID_REQUEST", 1, False), ("TARGET_NOT_FOUND", 1, False), ("UPSTREAM_BLOCKED", 1, True)]
+    assert [[(each["line"], each["code"]) for each in code["examples"]] for code in first["failures"]] == [
+        [(3, "INVALID_REQUEST")],
+        [(2, "TARGET_NOT_FOUND")],
+        [(4, "UPSTREAM_BLOCKED")],
+    ]
+    assert (first["repeated"], first["partial"]) == (1, 0)
+    for query, retried in (("", 1), ("?all=true", 2)):
+        reply = call(service.url, f"/v1/jobs/{job_id}/retry{query}", method="POST")
+        assert (reply.status, reply.body["retried"]) == (202, retried)
+        assert ended(service.url, job_id)["targets"] == first["targets"]
 
 
 FAILS_ONCE = """

@@ -99,6 +99,53 @@ class SourceWarnings(Model):
     """The number of targets."""
 
 
+class TargetLine(Model):
+    """The keys that identify a target in a line."""
+
+    id: str
+    """The id of the upload's line; for a further page of a listing, an id of its own."""
+    root: str = ""
+    """The id of the line that requested the target; only in exhaustive listings."""
+    scraper: str | None
+    """The scraper's primary name; null in a failure if the line names none."""
+    params: Any
+    """The params of the target, including defaults; in a failure, also a text that is not a target."""
+    columns: dict[str, Any] = Field({})
+    """Your own keys or columns; absent if there are none."""
+
+
+class FailureLine(TargetLine):
+    """A target of a job that ended with an error, or a line that is not a target."""
+
+    parent: str | None
+    """The id of the target that led to this one; null for lines of the upload."""
+    line: int | None
+    """The line number, starting with 1; null if it is not known."""
+    code: str
+    """The error code."""
+    message: str
+    """Text for people. It may change."""
+    retryable: bool
+    """Whether a retry may succeed."""
+    details: list[Detail]
+    """The invalid values, if they are known."""
+    upstream: Upstream | None
+    """How the platform responded, and the cause of the error; null if neither is known."""
+
+
+class JobFailures(Model):
+    """The failures of a job that have one code."""
+
+    code: str
+    """The error code."""
+    count: int
+    """The number of targets."""
+    retryable: bool
+    """Whether a retry may succeed. `POST .../retry` repeats only these targets, with `all=true` the others, too."""
+    examples: list[FailureLine]
+    """The first failures, at most three."""
+
+
 class JobDetail(Job):
     """A job, with the outcomes of its targets."""
 
@@ -108,6 +155,12 @@ class JobDetail(Job):
     """The scrapers of the targets."""
     codes: dict[str, int]
     """`OK` or an error code -> the number of targets that ended with this code."""
+    failures: list[JobFailures]
+    """The failures by code, with examples."""
+    repeated: int
+    """The number of lines whose target an earlier line has. It is scraped once."""
+    partial: int
+    """The number of targets with warnings, whose records may lack a part."""
     unread: dict[str, int]
     """Parts of payloads that could not be read: source and path -> the number of targets."""
     unread_rows: dict[str, int]
@@ -170,21 +223,6 @@ class JobRetried(Model):
     """The job after the retry."""
 
 
-class TargetLine(Model):
-    """The keys that identify a target in a line."""
-
-    id: str
-    """The id of the upload's line; for a further page of a listing, an id of its own."""
-    root: str = ""
-    """The id of the line that requested the target; only in exhaustive listings."""
-    scraper: str | None
-    """The scraper's primary name; null in a failure if the line names none."""
-    params: Any
-    """The params of the target, including defaults; in a failure, also a text that is not a target."""
-    columns: dict[str, Any] = Field({})
-    """Your own keys or columns; absent if there are none."""
-
-
 class RecordLine(TargetLine):
     """A record of a job, without `explode`: a line of `jsonl`, an element of `json`; in tables, `data` is columns."""
 
@@ -196,25 +234,6 @@ class RecordLine(TargetLine):
     """Sentences about params that were reduced to their limits or that no response proves; "" if there are none."""
     data: dict[str, Any]
     """The record, or its selected fields."""
-
-
-class FailureLine(TargetLine):
-    """A target of a job that ended with an error, or a line that is not a target."""
-
-    parent: str | None
-    """The id of the target that led to this one; null for lines of the upload."""
-    line: int | None
-    """The line number, starting with 1; null if it is not known."""
-    code: str
-    """The error code."""
-    message: str
-    """Text for people. It may change."""
-    retryable: bool
-    """Whether a retry may succeed."""
-    details: list[Detail]
-    """The invalid values, if they are known."""
-    upstream: Upstream | None
-    """How the platform responded, and the cause of the error; null if neither is known."""
 
 
 class ChangeLine(TargetLine):

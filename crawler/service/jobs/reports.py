@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.jobs.clock import utc_text
 from crawler.jobs.export import Cursor
+from crawler.jobs.report import failures_by_code
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
 
 DAY_SECONDS = 86_400.0
 
@@ -37,8 +39,9 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     }
 
 
-def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> dict[str, Any]:
-    """Return the description of a job, with its tallies."""
+async def detail(jobs: Jobs, job: Job, keep_days: float) -> dict[str, Any]:
+    """Return the description of a job, with its tallies, and with examples of its failures."""
+    tallies = await jobs.tallies(job.id)
 
     def of(kind: str) -> dict[str, int]:
         return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}
@@ -49,6 +52,9 @@ def detail(job: Job, tallies: dict[tuple[str, str], int], keep_days: float) -> d
         "arguments": job.options.arguments,
         "scrapers": [*of("scraper")],
         "codes": of("code"),
+        "failures": await failures_by_code(jobs, job, tallies),
+        "repeated": tallies.get(("repeated", "lines"), 0),
+        "partial": tallies.get(("partial", "records"), 0),
         "unread": of("unread"),
         "unread_rows": of("unread rows"),
         "warnings": [_warning(name, n) for name, n in of("warning").items()],

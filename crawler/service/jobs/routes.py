@@ -197,8 +197,7 @@ class ReadJob(OfJob):
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job = await _ended(await parts.jobs.find(call.holder, self.job_id), self.wait, call, parts)
-        tallies = await parts.jobs.jobs.tallies(job.id)
-        return json_response(200, reports.detail(job, tallies, parts.jobs.keep_days), call)
+        return json_response(200, await reports.detail(parts.jobs.jobs, job, parts.jobs.keep_days), call)
 
 
 class DeleteJob(OfJob):
@@ -220,7 +219,7 @@ class DeleteJob(OfJob):
 
 
 class RetryJob(OfJob):
-    """Queue failed targets again, and resume paused ones.
+    """Queue failed targets again whose errors may pass, and resume paused ones.
 
     The targets of a cancelled job cannot be retried.
     """
@@ -230,13 +229,16 @@ class RetryJob(OfJob):
     operation = "retry-job"
     replies = {202: Reply("The targets were queued.", JobRetried)}
 
+    all: Flag = False
+    """Also queue targets whose errors do not pass, such as ``TARGET_NOT_FOUND``."""
+
     async def answer(self, call: Call, parts: Parts) -> Answer:
         of_client = parts.jobs
         job = await of_client.find(call.holder, self.job_id)
         if job.state == "cancelled":
             raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
         await quotas.check(parts.store, call.holder)
-        retried = await of_client.change(of_client.jobs.retry(job))
+        retried = await of_client.change(of_client.jobs.retry(job, every=self.all))
         if job.counts["paused"]:
             await of_client.change(of_client.jobs.resume(job))
         of_client.runs.added()

@@ -31,6 +31,7 @@ LINKS = [
 TEN_LINKS = "\n".join(LINKS)
 SEARCHES = "https://www.walmart.com/search?q=mustard\nhttps://www.walmart.com/search?q=soap\n"
 MISSING = "https://x.com/nosuchhandle98\n"
+BLOCKED = "https://www.walmart.com/search?q=challenge\n"
 
 
 def job(service: Service, job_id: str, method: str = "GET") -> Any:
@@ -191,15 +192,15 @@ def test_a_file_that_breaks_off_or_is_too_large_is_not_saved(console: OpenConsol
 @pytest.mark.soak
 def test_errors_are_shown_by_code_and_retried(console: OpenConsole) -> None:
     page = console("jobs")
-    start(page, f"{SEARCHES}hello world\n{MISSING}")
-    expect(page.locator("summary")).to_have_text(["INVALID_REQUEST 1", "TARGET_NOT_FOUND 1"])
+    start(page, f"{SEARCHES}hello world\n{MISSING}{BLOCKED}")
+    expect(page.locator("summary")).to_have_text(["INVALID_REQUEST 1", "TARGET_NOT_FOUND 1", "UPSTREAM_BLOCKED 1"])
     page.locator("summary", has_text="TARGET").click()
     failure = page.locator(".failures li")
     expect(failure).to_contain_text("The profile does not exist.")
     expect(failure).to_contain_text("line 4 · microblog-profile username=nosuchhandle98")
     with page.expect_response(lambda each: each.url.endswith("/retry")) as retried:
         page.get_by_role("button", name="Retry 1 failed").click()
-    assert retried.value.json()["retried"] == 1, "the line that is not a target is not retried"
+    assert retried.value.json()["retried"] == 1, "only the error that may pass is retried"
     expect(page.get_by_role("button", name="Retry 1 failed")).to_be_visible(timeout=60_000)
 
 
@@ -241,7 +242,7 @@ def test_cancel_does_not_delete_a_job_that_is_done_in_the_meantime(console: Open
 @pytest.mark.soak
 def test_a_job_stays_on_the_page_while_the_service_does_not_respond(console: OpenConsole) -> None:
     page = console("jobs")
-    job_id = start(page, f"{SEARCHES}{MISSING}")
+    job_id = start(page, f"{SEARCHES}{BLOCKED}")
     page.locator("summary").click()
     page.route(f"**/v1/jobs/{job_id}/retry", lambda route: route.fulfill(status=202, json={}))
     page.route(f"**/v1/jobs/{job_id}", lambda route: route.fulfill(status=502, body="<html>proxy</html>"))

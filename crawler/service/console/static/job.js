@@ -17,8 +17,8 @@ function formatsOf(contract) {
 
 const failedOf = ({ failed, dead }) => failed + dead;
 
-/** How many targets a retry starts again: lines that are not targets stay failed. */
-const retriedOf = ({ targets, codes }) => failedOf(targets) - (codes.INVALID_REQUEST ?? 0);
+/** How many targets a retry starts again: those whose errors may pass. */
+const retriedOf = ({ failures }) => failures.reduce((sum, each) => sum + (each.retryable ? each.count : 0), 0);
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1);
 const some = (number) => (number ? count(number) : "");
