@@ -95,7 +95,7 @@ def test_new_records_in_a_failing_bucket_are_the_truth(
     cursor, is_complete = "0", False
     worker = commands.start("work", "--drain")
     with drained(worker):
-        while not is_complete:
+        while not is_complete or ends[-9] < kills:
             killed = ends[-9] < kills
             ended = worker.poll() is not None
             environment = {**os.environ, bucket.FAIL: "0.05" if killed else "0.3"}
@@ -104,15 +104,14 @@ def test_new_records_in_a_failing_bucket_are_the_truth(
             pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "cwd": ROOT, "env": environment}
             with forks.Popen(command, **pipes, before=bucket.IMPORT) as export:
                 if killed:
-                    time.sleep(0.3 + 0.9 * chance.random())
+                    time.sleep(0.6 * chance.random())
                     export.kill()
                 printed = export.communicate(timeout=120)[0].strip()
             ends[export.returncode] += 1
             if export.returncode == 0:
-                is_complete, cursor = ended and cursor == printed, printed
+                is_complete, cursor = is_complete or (ended and cursor == printed), printed
             assert ends.keys() <= {0, 1, -9}
     assert worker.returncode == 0
-    assert ends[-9] == kills
 
     folder = tmp_path / "bucket"
     exported: list[Any] = []
