@@ -38,6 +38,7 @@ DUE = sa.select(_waiting).where(_waiting.c.place <= PER_CLIENT).order_by(_waitin
 _CHANGE = sa.update(outbox).where(E.id == param("id_"), E.tries == param("tries_"))
 CLAIM = _CHANGE.values(due=param("due_"), tries=E.tries + 1)
 DELAY = _CHANGE.values(due=param("due_"))
+SET_BODY = _CHANGE.values(body=param("body_"), due=param("due_"))
 DROP = sa.delete(outbox).where(E.id.in_(param("ids", expanding=True)))
 OLDEST = sa.select(E.created).order_by(E.id).limit(1)
 ADD = sa.insert(outbox)
@@ -73,6 +74,7 @@ def post_done(session: Session, before: Any, after: dict[str, Any], now: float) 
         "targets": {"total": sum(counts.values()), **counts},
         "created_at": utc_text(before.created),
         "ended_at": utc_text(after["ended"]),
+        "changes": None,
     }
     body = orjson.dumps({"type": "job.done", "timestamp": utc_text(now), "data": data})
     sorted_by_time = f"msg_{round(now * 1000):012x}{secrets.token_hex(10)}"
@@ -104,6 +106,11 @@ def claim(session: Session, events: Iterable[Event], until: float) -> list[Event
 def delay(session: Session, event: Event, due: float) -> None:
     """Delay the next try of a claimed event, unless its claim has ended and another process has claimed it."""
     session.run(DELAY, id_=event.id, tries_=event.tries, due_=due)
+
+
+def set_body(session: Session, event: Event, due: float) -> None:
+    """Store the body of a claimed event, and delay its next try."""
+    session.run(SET_BODY, id_=event.id, tries_=event.tries, body_=event.body, due_=due)
 
 
 def drop(session: Session, ids: list[str]) -> None:

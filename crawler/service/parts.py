@@ -73,4 +73,4 @@ class Parts:
         self.runs = Runs(jobs, self.crawlers, lease, exits)
         self.listings = listings(jobs, self.settings, self.shared)
         self.jobs = ClientJobs(jobs, self.runs, self.settings)
-        self.webhooks = Webhooks(self.store, keys)
+        self.webhooks = Webhooks(self.store, keys, jobs, self.service_url)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
 import structlog
 from standardwebhooks import Webhook as Signer
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
@@ -28,6 +29,7 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from crawler.jobs import events
+from crawler.jobs.changes import Comparison
 from crawler.jobs.clock import store_time
 from crawler.service import metrics
 from crawler.service.periodic import logged
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from twisted.web.client import URI
 
     from crawler.jobs.events import Event
+    from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Store
     from crawler.service.clients.keys import Keys, Webhook
 
@@ -59,6 +62,8 @@ MAX_BYTES = 65_536
 """Maximum size in bytes of a response, with its head."""
 CLAIM_SECONDS = 30.0
 """Seconds after which another process sends a claimed event, if the process that has claimed it was killed."""
+COMPARE_SECONDS = 600.0
+"""Seconds after which another process sends an event, if the process that compares its job was killed."""
 CLOSE_SECONDS = 5.0
 """Seconds that tries in flight have to end when the service shuts down. Unfinished tries are repeated."""
 
@@ -134,11 +139,13 @@ def reason(error: Exception) -> str:
 class Webhooks:
     """Sends the events of all clients. ``keys``: the webhook of each client."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
+    def __init__(self, store: Store, keys: Keys, jobs: Jobs, service_url: str) -> None:
         from twisted.internet import reactor  # noqa: PLC0415  # the import installs a reactor if there is none
 
         self._store = store
         self._keys = keys
+        self._jobs = jobs
+        self._service_url = service_url
         self._reactor = reactor
         self._agent = Agent.usingEndpointFactory(reactor, _Endpoints(reactor))
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -151,7 +158,7 @@ class Webhooks:
             StoreUnavailable: the outbox or the API keys cannot be read.
         """
         now, busy = store_time(), list(self._tasks)
-        far = now + max(*DELAYS, CLAIM_SECONDS) * (1 + JITTER)
+        far = now + max(*DELAYS, CLAIM_SECONDS, COMPARE_SECONDS) * (1 + JITTER)
         due, age = await self._store.transact(
             lambda session: (events.due(session, now, far, busy), events.age(session, now)), write=False
         )
@@ -185,6 +192,8 @@ class Webhooks:
 
     async def _deliver(self, event: Event, webhook: Webhook) -> None:
         status, error = None, None
+        with logged("changes_failed", id=event.id):
+            event = await self._with_changes(event)
         try:
             status = await self._send(event, webhook)
         except Exception as failure:  # noqa: BLE001  # any failure is a failed try, so that the number of tries is limited
@@ -202,6 +211,30 @@ class Webhooks:
             log = logger.error if result == "given_up" else logger.info
             tried = {"id": event.id, "client": event.client, "attempt": event.tries}
             log("webhook", **tried, result=result, status=status, error=error)
+
+    async def _with_changes(self, event: Event) -> Event:
+        """Return an event with the numbers of changes since the earlier runs of its job, in its first try.
+
+        The comparison may take longer than ``CLAIM_SECONDS``, so the claim is prolonged. The numbers are stored, so
+        that all tries have the same body.
+
+        Raises:
+            StoreUnavailable: the store cannot be used.
+        """
+        body = orjson.loads(event.body)
+        job = None if body["data"].get("changes") else await self._jobs.get(int(body["data"]["job_id"]))
+        earlier = await self._jobs.earlier(job) if job is not None and job.state == "done" else []
+        if job is None or not earlier:
+            return event
+        await self._store.transact(partial(events.delay, event=event, due=store_time() + COMPARE_SECONDS))
+        comparison = Comparison(job, earlier)
+        async for _ in comparison.pages(self._jobs):
+            pass
+        url = f"{self._service_url}/v1/jobs/{job.id}/changes"
+        body["data"]["changes"] = {"counts": dict(comparison.counts), "url": url}
+        event = replace(event, body=orjson.dumps(body))
+        await self._store.transact(partial(events.set_body, event=event, due=store_time() + CLAIM_SECONDS))
+        return event
 
     async def _send(self, event: Event, webhook: Webhook) -> int:
         """Send an event. Return the status of the response.

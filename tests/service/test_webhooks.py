@@ -20,11 +20,13 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook as Verifier
 
+from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.service.clients.key_store import KeyStore
 from crawler.service.clients.keys import Webhook, new_secret
 from tests.conftest import empty_database
 from tests.crawls import ROOT
+from tests.jobs.test_changes import SEARCH, page, run
 from tests.service import metrics_of
 from tests.service.client import HEADERS, call
 from tests.service.conftest import Service, running
@@ -157,6 +159,25 @@ async def test_the_event_of_a_job_is_signed_and_has_its_counts(endpoint: Endpoin
     assert request.headers["Webhook-Id"] == sent["id"]
     log = endpoint.service.logged()
     assert not [each for each in (client.secret, client.secret.removeprefix("whsec_"), "hidden") if each in log]
+
+
+async def test_the_event_of_a_later_run_has_the_numbers_of_changes(endpoint: Endpoint, name: str) -> None:
+    """All tries have the same body, although only the first one compares the runs."""
+    jobs = Jobs(endpoint.store)
+    async with receiving(status(204), status(500), status(204)) as receiver:
+        client = endpoint.client(f"http://127.0.0.1:{receiver.port}/", name)
+        await run(jobs, SEARCH, page(SEARCH, "A"), owner=name)
+        await client.ended()
+        second = await run(jobs, SEARCH, page(SEARCH, "A", "B", products__0__name="new"), owner=name)
+        await client.ended(2)
+        first, *others = verified(receiver, client)
+    await jobs.close()
+    assert first["data"]["changes"] is None
+    counts = {"compared": 1, "changed": 1, "appeared": 1}
+    assert [each["data"]["changes"] for each in others] == [
+        {"counts": counts, "url": f"/v1/jobs/{second.id}/changes"}
+    ] * 2
+    assert [each["data"]["run"] for each in others] == [2, 2]
 
 
 async def test_no_event_is_kept_for_a_client_without_a_webhook(endpoint: Endpoint, name: str) -> None:

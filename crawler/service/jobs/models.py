@@ -259,6 +259,15 @@ class ChangeLine(TargetLine):
     """Why the target was not compared, or which error states that it is gone; "" for other changes."""
 
 
+class ChangeCounts(Model):
+    """How much has changed since the earlier jobs of the same name."""
+
+    counts: dict[str, int]
+    """The number of changes by kind, of the targets that were compared, and of what is not known (docs/changes.md)."""
+    url: str
+    """Where the changes are: a path if the operator has not set `SERVICE_URL`."""
+
+
 class JobChange(Model):
     """A job that is done."""
 
@@ -280,6 +289,8 @@ class JobChange(Model):
     """When the job was made."""
     ended_at: Time
     """When the job ended."""
+    changes: ChangeCounts | None
+    """What has changed; null if there is no earlier job of the same name, or if the jobs could not be compared."""
 
 
 class JobEvent(Model):
