@@ -28,10 +28,12 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from crawler.configuration.descriptions import Described
 from crawler.configuration.suggestions import name_unknown
+from crawler.errors import InvalidApiKey
 from crawler.jobs.options import CategoryOptions
 from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
+from crawler.service.clients.keys import key_in
 from crawler.service.schemas import params_schema
 
 if TYPE_CHECKING:
@@ -242,15 +244,16 @@ class Tools:
         """Return the API key of the HTTP request, or of the command.
 
         Raises:
-            ToolError: the key cannot be a header of a request.
+            ToolError: the key cannot be a header of a request, or the request has two different keys.
         """
         if context.request is None:
             return self._api_key
-        sent = context.request.headers
-        scheme, _, token = sent.get("authorization", "").partition(" ")
-        key = str(token.strip() if scheme.lower() == "bearer" else sent.get("x-api-key", ""))
+        try:
+            key = key_in(context.request.headers) or ""
+        except InvalidApiKey as error:
+            raise ToolError(error.code, error.message) from None
         if not key.isascii():
-            raise ToolError("INVALID_API_KEY", "The API key has characters that are not ASCII.")
+            raise ToolError(InvalidApiKey.code, "The API key has characters that are not ASCII.")
         return key
 
     async def _content(self, tool: str, arguments: Json, key: str) -> Json:

@@ -141,6 +141,7 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ({}, "MISSING_API_KEY"),
         ({"Authorization": "Bearer nonsense"}, "INVALID_API_KEY"),
         ({"Authorization": "Bearer schl\u00fcssel"}, "INVALID_API_KEY"),
+        ({"Authorization": "Bearer one", "X-API-Key": "another"}, "INVALID_API_KEY"),
     ],
 )
 def test_a_call_without_a_valid_key_is_an_error(
