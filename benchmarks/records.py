@@ -13,7 +13,7 @@ from crawler.targets.target import Record, Target
 
 SCRAPER = find_scraper("retail-search-v4")
 PRODUCTS = "products"
-FIXTURE = "transcribed-items-search-3pages-preowned-ranges-2025-08"
+FIXTURE = "search"
 RECORD = ROOT / "tests/fixtures/crawler.platforms.retail.pages.SearchPage" / FIXTURE / "output.json"
 
 

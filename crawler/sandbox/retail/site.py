@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crawler.sandbox.faults import described, target, too_many_requests
 from crawler.sandbox.retail import faults as retail_faults
 from crawler.sandbox.retail import page as retail_page
+from crawler.sandbox.retail.expected import product
 from crawler.sandbox.retail.faults import FAULTS, NEWER
 from crawler.sandbox.retail.page import PUBLIC
 from crawler.sandbox.retail.shop import FAULTS_DEPARTMENT, Shop
@@ -16,7 +17,6 @@ from crawler.sandbox.retail.worlds import CHALLENGED
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeRequest, FakeResponse
-    from crawler.sandbox.retail.shop import Row
 
 __all__ = ["FAULTS", "Site"]
 
@@ -135,7 +135,7 @@ class Site(Shop):
             "heading": name if category else f'Results for "{name}"',
             "max_page": view.max_page,
             "page": view.page,
-            "products": [_record(row) for row in view.rows],
+            "products": [product(row) for row in view.rows],
             "returned": len(view.rows),
             "sort": view.sort,
             "title": f"{name} - Walmart.com",
@@ -145,44 +145,3 @@ class Site(Shop):
         fault = self.faults.get(category.id) if category else view.query
         record = retail_faults.expected_after_fault(fault, record)
         return record if category else {**record, "query": view.query}
-
-
-def _record(row: Row) -> dict[str, Any]:
-    """Build the expected record of a product from its row."""
-    p = row.product
-    badges = list(filter(None, (p.flag, p.note, p.icon and "Save with Walmart plus")))
-    low = p.cents if p.low is None else p.low
-    price: dict[str, Any] = {
-        "currency": "" if p.cents is None else "USD",
-        "current_price": None if p.cents is None else p.cents / 100,
-        "is_price_range": p.low is not None,
-        "min_price": None if low is None else low / 100,
-    }
-    if p.high is not None:
-        price["max_price"] = p.high / 100
-    record = {
-        "availability": {
-            "display": {"IN_STOCK": "In stock", "OUT_OF_STOCK": "Out of stock"}.get(p.status, ""),
-            "in_stock": {"IN_STOCK": True, "OUT_OF_STOCK": False}.get(p.status),
-            "status": p.status,
-        },
-        "badges": badges,
-        "category_path": p.category.replace("_", "/"),
-        "condition": p.condition,
-        "flag": p.flag,
-        "fulfillment_type": p.fulfillment,
-        "image": p.image,
-        "is_preowned": p.preowned,
-        "is_sponsored": row.sponsored,
-        "item_id": p.item_id,
-        "name": p.name,
-        "offer_id": p.offer_id,
-        "price": price,
-        "product_id": p.product_id,
-        "rating": {"average": p.stars, "review_count": p.reviews},
-        "seller": {"id": p.seller[0], "name": p.seller[1]},
-        "short_description": p.description,
-        "url": PUBLIC + p.path,
-        "variant_count": p.variants,
-    }
-    return {key: value for key, value in record.items() if value or key not in {"badges", "flag"}}
