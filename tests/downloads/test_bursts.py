@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from scrapy.settings import Settings
 
 from crawler import platforms
@@ -26,7 +27,7 @@ from crawler.errors import Overloaded
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.databases import _SqliteConnection
 from crawler.jobs.shared_facts import _Pending, decide
-from crawler.jobs.store import Store
+from crawler.jobs.store import Session, Store
 
 DAY = 86_400.0
 HOUR = 3_600.0
@@ -66,6 +67,8 @@ class Day:
     decided: Callable[[int, Callable[..., Any] | None, float], Any]
     is_shared: bool
     seed: int
+    poll: float = 0.5
+    """Maximum delays until a process that found no slot tries again."""
     clock: float = 1e6
     """Seconds by which the clock of shared facts is ahead."""
     starts: list[float] = field(default_factory=list)
@@ -97,7 +100,7 @@ class Day:
                     self._decide(process, partial(Starts.drain, limit=self.limit), now)
                 start, token = self._take(process, now, f"{process}:{next(numbers)}", chance)
                 if start is None:
-                    heapq.heappush(events, (now + chance.uniform(0.2, 2.0), process, ""))
+                    heapq.heappush(events, (now + self.limit.delay * chance.uniform(0.05, self.poll), process, ""))
                     continue
                 self.starts.append(start)
                 heapq.heappush(events, (start + SECONDS, process, token))
@@ -116,6 +119,8 @@ class Day:
                 self._decide(process, None, now)
                 self.known.pop(process, None)
             case "clock" if self.is_shared:
+                for each in range(self.processes):  # processes that wait have read the fact within POLL_SECONDS
+                    self._decide(each, lambda *_: None, now)
                 self.clock += chance.choice((HOUR, -HOUR, 20.0, -20.0))
 
     def _take(self, process: int, now: float, token: str, chance: random.Random) -> tuple[float | None, str]:
@@ -151,6 +156,24 @@ def in_processes(number: int) -> Callable[..., Any]:
     return decided
 
 
+SET_CLOCK = sa.text("SELECT set_config('tests.now', :now, false)")
+TURNED_CLOCK = """
+    CREATE SCHEMA turned;
+    CREATE FUNCTION turned.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+    AS $$SELECT to_timestamp(coalesce(current_setting('tests.now', true), '0')::float8)$$;
+"""
+
+
+def turn_clock(location: str) -> None:
+    """Let an empty PostgreSQL database take its time from the setting ``tests.now`` of each connection."""
+    engine = sa.create_engine(location.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(TURNED_CLOCK))
+        name = connection.scalar(sa.text("SELECT quote_ident(current_database())"))
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET search_path = public, turned, pg_catalog"))
+    engine.dispose()
+
+
 def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Facts in a store, in its own form. A restart changes nothing in the store."""
 
@@ -158,7 +181,13 @@ def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
         monkeypatch.setattr(_SqliteConnection, "now", lambda _: now)
         monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)  # it stays in this process after the test
         pending = _Pending(Starts, "shop", decision or (lambda *_: None), None)
-        made = store.transact_sync(lambda session: decide(session, [pending], []))
+
+        def made_by(session: Session) -> Any:
+            if session.dialect == "postgresql":
+                session.execute(SET_CLOCK, {"now": str(now)})
+            return decide(session, [pending], [])
+
+        made = store.transact_sync(made_by)
         (fact,) = made.facts.values()
         assert isinstance(fact, Starts)
         return made.results[0], fact.next_at
@@ -219,6 +248,38 @@ def test_the_clock_of_a_store_restores_no_burst(
     assert excess(starts, limit) < 1
     assert in_window(starts, 900) <= 50
     assert len(starts) > 0.5 * DAY / 8 / limit.delay
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("processes", [1, 2, 8])
+@pytest.mark.parametrize(("platform", "source"), SHIPPED)
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_no_window_of_a_day_on_a_store_has_more_than_the_burst_and_the_rate(  # noqa: PLR0913, PLR0917  # a table
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    database: str,
+    platform: str,
+    source: str,
+    processes: int,
+) -> None:
+    """As above, over 24 hours. Each decision is a transaction of the database."""
+    location = str(tmp_path / "store.sqlite3")
+    if database == "postgresql":
+        location = request.getfixturevalue("postgresql_store")
+        turn_clock(location)
+    limits = SHIPPED[platform, source]
+    limit = Limit(limits["concurrency"], limits["delay"], 120.0, limits["burst"], limits.get("gap", 0.0))
+    store = Store(location, durable=False)
+    try:
+        day = Day(limit, processes, in_store(store, monkeypatch), is_shared=True, seed=processes, poll=2.0)
+        starts = day.run(DAY)
+    finally:
+        asyncio.run(store.close())
+    assert excess(starts, limit) < 1
+    if window := DOCUMENTED.get((platform, source)):
+        assert in_window(starts, window[0]) <= window[1]
+    assert len(starts) > 0.5 * DAY / limit.delay, "the day had work"
 
 
 def test_the_starts_of_a_burst_are_a_gap_apart_and_the_next_ones_a_delay() -> None:
