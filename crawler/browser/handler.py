@@ -44,7 +44,7 @@ EMPTY_DOCUMENT = "<html><head></head><body></body></html>"
 GONE = re.compile(r"crashed|has been closed|[Cc]onnection closed|did not respond within", re.ASCII)
 """Matches the texts of errors which prove that the browser or its page has crashed, or that the browser hung: those of
 Playwright, and those of ``Chromium``."""
-URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+|data:\S+", re.IGNORECASE)
+URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://\S+|data:\S+", re.IGNORECASE)
 MAX_MESSAGE = 200
 LOGGED_HOSTS = 10
 """Maximum number of hosts in a log line about refused connections."""

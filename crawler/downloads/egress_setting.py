@@ -30,7 +30,7 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 """Matches the names of egresses, which are used in keys of shared limits and in labels of metrics."""
 DEFAULT_PORT = 80
 HOUR = 3_600.0
-CREDENTIALS = re.compile(r"//\S*@")
+CREDENTIALS = re.compile(r"//\S{0,500}@")
 
 
 class _Strict(BaseModel):

@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 VARYING = {"time", "batch_time", "batch_id", "job"}
 """Placeholders in feed URIs whose values differ between the starts or batches of one feed."""
-_PLACEHOLDER = re.compile(r"%\(([^)]+)\)([-+ #0]*\d*[a-zA-Z])")
+_PLACEHOLDER = re.compile(r"%\(([^()]+)\)([-+ #0]*+\d*+[a-zA-Z])")
 _READ_BYTES = 65_536
 
 

@@ -23,7 +23,8 @@ _NAME = rf"(?<![\w.-])[\w.-]{{0,40}}(?:{PRIVATE_NAME_PARTS})[\w.-]{{0,40}}"
 
 NAMED_VALUE = re.compile(
     # "name": "value" in JSON, also within a JSON text (\"name\":\"value\"); name = 'value' in scripts.
-    rf"""(?P<before>(?P<q>\\*["']?)(?P<name>{_NAME})(?P=q)\s*[:=]\s*(?P<v>\\*["']))(?P<value>[^\n"'\\]{{4,}})(?=(?P=v))""",
+    rf"""(?P<before>(?P<q>\\{{0,8}}["']?)(?P<name>{_NAME})(?P=q)\s*[:=]\s*(?P<v>\\{{0,8}}["']))"""
+    r"""(?P<value>[^\n"'\\]{4,})(?=(?P=v))""",
     re.IGNORECASE,
 )
 _PART = re.compile(PRIVATE_NAME_PARTS)
@@ -38,7 +39,7 @@ PARAMETER = re.compile(  # ?name=value in URLs anywhere
     r"(?P<value>[^&\s\"'<>\\;]+)",
     re.IGNORECASE,
 )
-SIGNED = re.compile(r"(?P<before>)(?P<name>)(?P<value>\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)")  # a JSON Web Token
+SIGNED = re.compile(r"(?P<before>)(?P<name>)(?P<value>(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]+)")  # a JSON Web Token
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,4}(?!png|jpe?g|webp|gif|svg|avif)[A-Za-z]{2,24}\b")
 IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")
 IP6 = re.compile(r"(?<![\w:.])(?=[\w:]*:[\w:]*:)[0-9A-Fa-f:]{3,39}(?![\w:]|\.\d)")

@@ -43,7 +43,7 @@ HEAD_CHARACTERS = 200_000
 SUSPENDED_MARK = "Account suspended"
 
 _META = re.compile(r"<meta\b([^>]{0,4000}+)>", re.IGNORECASE)  # limited, so that an unclosed tag costs little time
-_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
 # A script's attributes and contents, or a comment. The contents end at the end tag, or with the page. The expression
 # for them is several times faster than a lazy ".*?", which matches each character by itself.
 _SCRIPT = re.compile(

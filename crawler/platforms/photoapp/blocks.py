@@ -57,7 +57,7 @@ _OG_CAPTION = re.compile(rb'<meta\s+property="og:title"\s+content="[^"<>]{1,9999
 without a caption is the owner's name (capture a6db9bbe1692)."""
 
 # A byte order mark, and a guard that keeps other sites from running the response as a script, may precede the JSON.
-_BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:for \(;;\);)?\s*(?=[\[{])")
+_BEFORE_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*+(?:for \(;;\);\s*+)?(?=[\[{])")
 
 LOGIN_PATHS = ("/accounts/login", "/accounts/signup", "/accounts/emailsignup")
 CHALLENGE_PATHS = ("/challenge", "/accounts/suspended", "/accounts/disabled", "/auth_platform", "/checkpoint")

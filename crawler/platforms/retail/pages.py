@@ -43,7 +43,7 @@ may also contain a listing."""
 
 COUNTRY = "US"
 """The country of the shop. Its pages may also be in languages other than English ("es-US")."""
-_LANGUAGE = re.compile(rb"""<html\b[^>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b""")
+_LANGUAGE = re.compile(rb"""<html\b[^<>]*?\slang=["']?[a-z]{2,3}-([A-Za-z]{2})\b""")
 
 MOST_ROWS = 53
 """The largest number of rows on a recorded page (capture 25d700b25e6f), with placeholders and a carousel's rows."""
