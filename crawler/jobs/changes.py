@@ -120,12 +120,13 @@ class Rows:
     """The rows of the compared listings. Of rows of a listing with equal keys, the first organic one is kept."""
 
     def __init__(self) -> None:
-        # The file has no name, and SQLite deletes it. Pages of several stores' threads are never read at the same time.
+        # A file without a name, which SQLite deletes. The thread that compares is not the one that closes it.
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.execute(f"CREATE TABLE rows ({', '.join(Row._fields)}, PRIMARY KEY (rows, key, side))")
         values = ", ".join("?" * len(Row._fields))
         others = ", ".join(f"{name} = excluded.{name}" for name in Row._fields[3:])
         conflict = f"ON CONFLICT DO UPDATE SET {others} WHERE is_ad > excluded.is_ad"
+        self._common: dict[tuple[int, int], int] = {}
         self._add = f"INSERT INTO rows VALUES ({values}) {conflict}"  # noqa: S608  # constants
 
     def add(self, rows: Iterable[Row]) -> None:
@@ -142,6 +143,11 @@ class Rows:
 
     def last_common(self, side: int, other: int) -> int:
         """Return the last position in a listing of a row that another listing has, too; -1 without such a row."""
+        if (side, other) not in self._common:
+            self._common[side, other] = self._last_common(side, other)
+        return self._common[side, other]
+
+    def _last_common(self, side: int, other: int) -> int:
         common = "SELECT key FROM rows WHERE rows > '' AND side = ?"
         query = f"SELECT max(position) FROM rows WHERE rows > '' AND side = ? AND key IN ({common})"  # noqa: S608  # constants
         ((last,),) = self._database.execute(query, (side, other))
@@ -149,6 +155,7 @@ class Rows:
 
     def clear(self) -> None:
         """Remove all rows."""
+        self._common.clear()
         self._database.execute("DELETE FROM rows")
 
     def close(self) -> None:
