@@ -91,9 +91,7 @@ NAVIGATION = {"accept-language", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-
 
 def is_navigation(request: FakeRequest) -> bool:
     """Whether a request has the headers with which a browser requests a page."""
-    headers = request.headers
-    values = headers.get("sec-fetch-dest"), headers.get("sec-fetch-mode")
-    return headers.keys() >= NAVIGATION and values == ("document", "navigate")
+    return request.headers.keys() >= NAVIGATION and request.headers["sec-fetch-mode"] == "navigate"
 
 
 def respond(
@@ -199,27 +197,19 @@ def _slow(request: Request, page: FakeResponse, *, seconds: float | None = None)
     respond_after(request, SLOW_SECONDS if seconds is None else seconds, lambda: send(request, page))
 
 
-def _hang(request: Request, _page: FakeResponse) -> None:
-    request.notifyFinish().addErrback(lambda _: None)  # ignore the error when the client disconnects
-
-
-def _reset(request: Request, _page: FakeResponse) -> None:
-    cast("Any", request.transport).abortConnection()
-
-
 def _truncate(request: Request, page: FakeResponse) -> None:
     body = start(request, page)
     request.write(body[: len(body) // 2])
     cast("Any", request).channel.loseConnection()  # closing the raw transport would wait for its producer forever
 
 
-_CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], None]] = {
+_CONNECTION_FAULTS: dict[str, Callable[[Request, FakeResponse], object]] = {
     "slow": _slow,
     "slow-100ms": partial(_slow, seconds=0.1),
     "slow-1s": partial(_slow, seconds=1),
     "slow-3s": partial(_slow, seconds=3),
-    "hang": _hang,
-    "reset": _reset,
+    "hang": lambda request, _: request.notifyFinish().addErrback(lambda _: None),  # the client disconnects
+    "reset": lambda request, _: cast("Any", request.transport).abortConnection(),
     "truncated": _truncate,
 }
 """Faults that delay, cut or drop the response, by name. These faults do not change the response's content."""

@@ -25,15 +25,13 @@ class Renames:
         self._renames = {old.encode(): new.encode() for old, new in renames.items()}
         names = b"|".join(map(re.escape, self._renames))
         self._keys = re.compile(rb'(?<=")(?:%b)(?=\\*"\s*:)' % names)
-        self._has_classes = any(old.startswith(".") for old in renames)
 
     def applied(self, response: FakeResponse) -> FakeResponse:
         """Return a response, with the new names if it is later than the first ``PAGES_BEFORE``."""
         status, headers, body = response
         self._pages += 1
         if self._renames and self._pages > PAGES_BEFORE:
-            body = self._keys.sub(lambda found: self._renames[found[0]], body)
-            body = _CLASSES.sub(self._renamed, body) if self._has_classes else body
+            body = _CLASSES.sub(self._renamed, self._keys.sub(lambda found: self._renames[found[0]], body))
         return status, headers, body
 
     def _renamed(self, found: re.Match[bytes]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
@@ -25,7 +24,7 @@ from crawler.sandbox.renames import Renames
 from crawler.sandbox.transport import send
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from crawler.sandbox.protocol import FakeResponse, FakeSite
@@ -34,7 +33,6 @@ PLATFORMS = tuple(sorted(module.name for module in iter_modules(crawler.sandbox.
 """The names of the simulated platforms. Each name is also the name of a package in this folder."""
 
 LOOPBACK = "127.0.0.1"
-Payload = Callable[[], dict[str, Any]]
 
 
 class _Platform(Resource):
@@ -60,7 +58,7 @@ class _Platform(Resource):
         """Respond to a request with any HTTP method, because some platforms use POST."""
         request = _fake_request(http_request)
         truth = partial(self.site.expected_record, dict(request.args))
-        described: dict[str, Payload] = {"/__truth__": truth, "/__world__": self.site.catalogue}
+        described: dict[str, Callable[[], dict[str, Any]]] = {"/__truth__": truth, "/__world__": self.site.catalogue}
         if request.path in described:
             send(http_request, _described(described[request.path]))
             return NOT_DONE_YET
@@ -74,9 +72,8 @@ class _Platform(Resource):
 
     def _limited(self, http_request: Request, request: FakeRequest) -> FakeResponse | None:
         """Count a request of a client (an address and a token). Build the response if it is above the limit."""
-        if self.windows is None:
-            return None
-        wait = self.windows.count(f"{http_request.getClientAddress().host} {request.headers.get('x-guest-token')}")
+        client = f"{http_request.getClientAddress().host} {request.headers.get('x-guest-token')}"
+        wait = self.windows.count(client) if self.windows else 0
         return self.site.limited(request, ceil(wait)) if wait else None
 
     def _log(self, request: Request, *, limited: bool) -> None:
@@ -93,7 +90,7 @@ class _Platform(Resource):
                 file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def _described(payload: Payload) -> FakeResponse:
+def _described(payload: Callable[[], dict[str, Any]]) -> FakeResponse:
     try:
         return as_json(payload())
     except (KeyError, ValueError) as error:

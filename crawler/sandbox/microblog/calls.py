@@ -69,9 +69,8 @@ def incomplete_query(request: FakeRequest, newest: Iterable[str]) -> FakeRespons
     if query_id in query["ids"] and not needed <= orjson.loads(request.args.get("variables", "{}")).keys():
         return as_json({"message": "Variables are missing"}, 422)
     flags = IDS["features"].keys() - orjson.loads(request.args.get("features", "{}")).keys()
-    if flags:
-        return error(336, f"The following features cannot be null: {', '.join(sorted(flags))}", 400)
-    return None
+    message = f"The following features cannot be null: {', '.join(sorted(flags))}"
+    return error(336, message, 400) if flags else None
 
 
 def error(code: int, message: str, status: int = 200, **beside: Any) -> FakeResponse:

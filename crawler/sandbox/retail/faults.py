@@ -89,13 +89,8 @@ def expected_after_fault(name: str | None, record: dict[str, Any]) -> dict[str, 
 
 
 def _challenge_json(path: str) -> FakeResponse:
-    data = {"redirectUrl": f"/blocked?{urlencode({'url': path})}", "blockScript": "/px/captcha.js", "appId": "PX"}
-    return as_json(data, 412)
-
-
-def _product_page(_path: str) -> FakeResponse:
-    product = {"usItemId": "1", "name": "One thing"}
-    return 200, {}, other("/ip/[...itemParams]", {"data": {"product": product, "contentLayout": {}}})
+    where = f"/blocked?{urlencode({'url': path})}"
+    return as_json({"redirectUrl": where, "blockScript": "/px/captcha.js", "appId": "PX"}, 412)
 
 
 _ANSWERS: dict[str, Callable[[str], FakeResponse]] = {
@@ -107,7 +102,7 @@ _ANSWERS: dict[str, Callable[[str], FakeResponse]] = {
     "soft-gone": lambda _: (200, {}, not_found()),
     "home": lambda _: (302, {"Location": "/"}, b""),
     "editorial": lambda _: (200, {}, other("/cp/[...params]", {"contentLayout": {"modules": [{"type": "Article"}]}})),
-    "product-page": _product_page,
+    "product-page": lambda _: (200, {}, other("/ip/[...itemParams]", {"data": {"product": {"name": "One thing"}}})),
     "no-data": lambda _: (200, {}, b"<!DOCTYPE html><html><title>Shop</title><body>Back in a moment</body></html>"),
 }
 

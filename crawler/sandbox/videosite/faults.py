@@ -151,13 +151,9 @@ def _without_name(data: Node) -> None:
 
 
 def _video_page(call: Call) -> FakeResponse:
-    results = {
-        "results": {
-            "results": {"contents": [{"videoPrimaryInfoRenderer": {"title": {"runs": [{"text": "One video"}]}}}]}
-        }
-    }
-    data = {"responseContext": {}, "contents": {"twoColumnWatchNextResults": results}}
-    return call.respond(data)
+    rows = [{"videoPrimaryInfoRenderer": {"title": {"runs": [{"text": "One video"}]}}}]
+    contents = {"twoColumnWatchNextResults": {"results": {"results": {"contents": rows}}}}
+    return call.respond({"responseContext": {}, "contents": contents})
 
 
 def _blank_page(call: Call) -> FakeResponse:

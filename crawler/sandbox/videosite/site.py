@@ -192,8 +192,7 @@ class Site(Channels):
 
     def _playlist(self, channel: Channel, request: FakeRequest) -> FakeResponse:
         browse = str(_body(request)["browseId"])
-        prefix = browse.removeprefix("VL")[:4]
-        tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == prefix), "")
+        tab = next((tab for tab, own in extra.PLAYLISTS.items() if own == browse.removeprefix("VL")[:4]), "")
         if tab not in channel.items:
             return as_json(extra.alert("", "The playlist does not exist.") | {"header": {}})
         rows = rows_of(channel, tab, 0, heavy=self.heavy)
@@ -205,12 +204,13 @@ class Site(Channels):
         section = {"itemSectionRenderer": {"contents": [inner]}}
         content = inner if tab == "shorts" and not self.heavy else {"sectionListRenderer": {"contents": [section]}}
         tabs = [{"tabRenderer": {"selected": True, "content": content}}]
-        data = {
-            "responseContext": answer_context(browse, heavy=False),
-            "contents": {"twoColumnBrowseResultsRenderer": {"tabs": tabs}},
-            "metadata": {"playlistMetadataRenderer": {"title": TABS[tab][0]}},
-        }
-        return as_json(data)
+        return as_json(
+            {
+                "responseContext": answer_context(browse, heavy=False),
+                "contents": {"twoColumnBrowseResultsRenderer": {"tabs": tabs}},
+                "metadata": {"playlistMetadataRenderer": {"title": TABS[tab][0]}},
+            }
+        )
 
     # Expected records
 
