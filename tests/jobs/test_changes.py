@@ -273,6 +273,16 @@ async def test_rows_that_a_run_has_not_read_are_those_of_an_older_run(jobs: Jobs
     ]
 
 
+async def test_a_row_that_the_last_run_lacked_is_not_gone_again(jobs: Jobs) -> None:
+    """Although values of that run were unread, so that an older run is asked for them."""
+    options = JobOptions(exhaustive=True)
+    await run(jobs, CATEGORY, page(CATEGORY, "A", "B", "C"), options=options)
+    await run(jobs, CATEGORY, page(CATEGORY, "A"), options=options, warnings=[RENAMED])
+    job = await run(jobs, CATEGORY, page(CATEGORY, "A", "B"), options=options)
+    found, _ = await changes(jobs, job)
+    assert [(each.change, each.key, each.baseline_run) for each in found] == [("appeared", "B", 2)]
+
+
 async def test_values_that_other_code_has_read_are_counted(jobs: Jobs) -> None:
     await run(jobs, SEARCH, page(SEARCH, "A"), contract="1")
     job = await run(jobs, SEARCH, page(SEARCH, "A", "B", products__0__name="new"), contract="2")
