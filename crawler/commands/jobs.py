@@ -137,6 +137,8 @@ class Command(CheckedCommand):
         layout = layout_of(opts)
         if layout is None and not opts.failures:
             raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
+        if opts.after and opts.output == "-":
+            raise UsageError("-O - and --after would both print: name a file for the records.")
         after = _cursor(job, opts.after) if opts.after else None
         written, cursor = await files.write(layout, opts.failures, after)
         for path in written:

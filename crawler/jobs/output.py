@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from crawler.outputs.tables import Table
 
 RECORDS_PER_TRANSACTION = 100
+STDOUT = "-"
+"""The path that means standard output, where records are JSON Lines."""
 TEMPORARY = ".part"
 """Suffix of a local file that is not complete."""
 
@@ -61,6 +64,8 @@ class Layout:
         Raises:
             OutputError: the path has no suffix of a format, or is gzip of files that are already compressed.
         """
+        if self.path == STDOUT:
+            return DEFAULT
         try:
             found = format_of(self.path)
         except ValueError as error:
@@ -246,7 +251,7 @@ class Output:
             self._book.close(*filled[:1])
         for file in self._files.values():
             file.commit()
-        return {path: self._rows[path] for path in self._files}
+        return {path: self._rows[path] for path in (self._files if self.stream is None else [self.layout.path])}
 
     def abandon(self) -> None:
         """Remove the incomplete files. The former files stay."""
@@ -324,7 +329,8 @@ class JobFiles:
             if named.format.kind == "database":
                 outputs.append(DatabaseOutput(named.path, shapes.values()))
             else:
-                outputs.append(Output(named, shapes, self.settings, self._created))
+                stream = sys.stdout.buffer if named.path == STDOUT else None
+                outputs.append(Output(named, shapes, self.settings, self._created, stream=stream))
         failures = failures and failures.replace("%(name)s", self.job.name)
         if failures is not None:
             own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "failures": True}

@@ -238,6 +238,23 @@ def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message:
     assert "Traceback" not in run.stderr
 
 
+def test_records_are_written_to_standard_output(commands: Commands) -> None:
+    """Nothing else is printed there. The cursor of ``--after`` would be."""
+    targets = write(commands.folder / "targets.jsonl", searches(3))
+    run = commands.run("collect", targets, "--job", "piped", "-O", "-")
+    assert run.returncode == 0, run.stderr
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [(each["id"], bool(each["data"])) for each in found] == [(f"t{number}", True) for number in range(3)]
+    assert "  data:       - (3 lines)" in run.stderr
+    run = commands.run("jobs", "export", "piped", "-O", "-", "--fields", "query")
+    assert [json.loads(line)["data"] for line in run.stdout.splitlines()] == [
+        {"query": f"mustard {n}"} for n in range(3)
+    ]
+    run = commands.run("jobs", "export", "piped", "-O", "-", "--after", "0")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "name a file for the records" in run.stderr
+
+
 def test_scrapy_cloud_needs_a_url(commands: Commands) -> None:
     targets = write(commands.folder / "targets.jsonl", searches(1))
     run = commands.run("collect", targets, env={**os.environ, "SHUB_JOBKEY": "1/2/3"})
