@@ -66,21 +66,10 @@ def _head(member: Member) -> str:
         "profile:last_name": member.last,
         "og:url": member.url,
         "og:image": member.photo or DEFAULT_PHOTO,
-        "description": _described(member),
-        "al:android:app_name": "LinkedIn",
-        "al:android:package": "example.professional",
-        "al:android:url": member.url,
-        "al:ios:app_name": "LinkedIn",
-        "al:ios:app_store_id": "1",
-        "al:ios:url": member.url,
-        "twitter:card": "summary",
-        "twitter:description": _described(member),
-        "twitter:image": member.photo or DEFAULT_PHOTO,
-        "twitter:site": "@LinkedIn",
-        "twitter:title": f"{title} | LinkedIn",
     }
     shown = (fill("property", key=key, value=value) for key, value in properties.items() if value)
     head = page_key("public_profile_v3_desktop", title) + fill("canonical", url=member.url) + "".join(shown)
+    head += fill("apps", url=member.url, title=title, text=_described(member), picture=member.photo or DEFAULT_PHOTO)
     if not member.linked:
         return head
     return head + fill("linked data", block=orjson.dumps(linked_data(member)).decode().replace("</", "<\\/"))
