@@ -241,19 +241,8 @@ class Settings(Described):
     a key."""
     SERVICE_MAX_CONNECTIONS: Positive = 4_000
     """Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
-    SERVICE_ADDRESS_CONNECTIONS: Count = 1_000
-    """Maximum number of open connections of one client address per process (docs/service.md#limits-per-address). 0: no
-    limit."""
-    SERVICE_ADDRESS_FAILED_KEYS: Count = 30
-    """Maximum number of calls without a valid API key in a minute from one client address. Further ones get
-    ``RATE_LIMITED``. Calls with a valid key are not affected. 0: no limit."""
-    SERVICE_TRUSTED_PROXIES: Items[setting_types.Network] = []
-    """Addresses or networks of proxies whose ``X-Forwarded-For`` header is used to find the client's address."""
     SERVICE_HIDDEN_ROUTES: Items[setting_types.Route] = []
     """Routes that the service serves only at ``SERVICE_INTERNAL_ADDRESS``, not on its main port."""
-    SERVICE_CORS_ORIGINS: Items[setting_types.Origin] = []
-    """Origins of web pages that may call the service from a browser, such as ``https://app.example.com``
-    (docs/service.md#calls-from-web-pages). ``*`` allows the pages of all origins. Empty: no CORS headers are sent."""
     SERVICE_URL: Optional[setting_types.ServiceUrl] = None
     """URL under which clients reach the service, such as ``https://data.example.com``. Links in errors, in
     ``/openapi.json`` and in ``/llms.txt`` begin with it. None: links are paths."""

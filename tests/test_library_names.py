@@ -27,14 +27,12 @@ REASONS = {
         "crawler.middlewares",
         "_engine_started",
     ): "Scrapy's redirect middleware warns where RefererMiddleware is disabled",
-    ("crawler.service.http.edge", "_handleStar"): "Twisted responds to 'OPTIONS *' without the envelope",
     ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     ("crawler.downloads.handlers", "_contextFactory"): "the setting of its TLS settings' class is deprecated",
     (
         "crawler.service.http.edge",
         "_respondToBadRequestAndDisconnect",
     ): "Twisted responds to a malformed request without a body",
-    ("crawler.service.http.edge", "_send100Continue"): "Twisted sends it before the headers are checked",
 }
 """Module and name -> why no public name can replace it."""
 DOCUMENTED = {("crawler.outputs.feeds", "_job"): "the spider argument in which Scrapyd passes the id of a job"}
@@ -115,4 +113,4 @@ def test_private_names_of_libraries_are_listed_with_a_reason(used: set[tuple[str
 
 
 def test_the_number_of_private_names_is_limited() -> None:
-    assert len(REASONS) <= 8
+    assert len(REASONS) <= 6

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_network
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 import orjson
@@ -23,10 +22,6 @@ T = TypeVar("T")
 
 NONE = {"", "None", "null"}
 """The texts that mean None."""
-ORIGIN = re.compile(
-    r"\*|(?!http://.*:80$|https://.*:443$)https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII | re.DOTALL
-)
-"""Matches ``*``, and the origin of a web page as browsers send it: in lower case, without path and default port."""
 DATABASE = re.compile(r"(postgres(ql)?|sqlite)(\+\w+)?://.*|(?!.*://).*", re.DOTALL)
 
 
@@ -146,10 +141,6 @@ Address = Annotated[Text, Expected("an address such as 127.0.0.1:9100", host_and
 ServiceUrl = Annotated[
     Text, Expected("a URL such as https://data.example.com", re.compile("https?://[^/?#]+[^?#]*").fullmatch)
 ]
-Origin = Annotated[
-    Text, Expected("an origin as browsers send it, such as https://app.example.com, or *", ORIGIN.fullmatch)
-]
-Network = Annotated[Text, Expected("an IP address, or a network such as 10.0.0.0/8", ip_network)]
 LogLevel = Annotated[Any, Expected("DEBUG, INFO, WARNING, ERROR or CRITICAL", _is_log_level)]
 Route = Literal["/docs", "/llms.txt", "/metrics", "/openapi.json"]
 """A route that the setting ``SERVICE_HIDDEN_ROUTES`` may contain."""

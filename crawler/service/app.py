@@ -21,7 +21,6 @@ from crawler.errors import (
     AuthError,
     JobNotFound,
     MethodNotAllowed,
-    RateLimited,
     ScrapeError,
     ScraperNotFound,
 )
@@ -29,8 +28,8 @@ from crawler.logs import one_line
 from crawler.service import llms, metrics, openapi, viewer
 from crawler.service.calls.envelope import Answer, Call, failure, raw_response, unexpected
 from crawler.service.clients.keys import key_in
-from crawler.service.http.cors import Cors
-from crawler.service.http.response_writer import ResponseWriter, compressed
+from crawler.service.http.edge import UPLOAD_SECONDS, BodyLimits
+from crawler.service.http.response_writer import ResponseWriter
 from crawler.service.jobs.routes import PATH as JOBS
 from crawler.service.jobs.routes import CreateJob
 from crawler.service.route import headers_of
@@ -61,12 +60,11 @@ class Api(Resource):
 
     isLeaf = True
 
-    def __init__(self, parts: Parts, hidden: Collection[str] = (), cors_origins: Collection[str] = ()) -> None:
-        """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``. ``cors_origins``: the setting ``SERVICE_CORS_ORIGINS``."""
+    def __init__(self, parts: Parts, hidden: Collection[str] = ()) -> None:
+        """``hidden``: the setting ``SERVICE_HIDDEN_ROUTES``."""
         super().__init__()
         self.parts = parts
-        self.cors = Cors(cors_origins)
-        self._writer = ResponseWriter(self.cors)
+        self._writer = ResponseWriter()
         self._tasks: set[asyncio.Task[None]] = set()
         documents = {
             "/openapi.json": openapi.as_json(parts.service_url),
@@ -89,6 +87,12 @@ class Api(Resource):
 
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
+
+    def limits_of(self, method: str, path: str) -> BodyLimits:
+        """Return what a route allows of a request's body."""
+        if (method, path) != (CreateJob.method, CreateJob.path):
+            return BodyLimits()
+        return BodyLimits(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), UPLOAD_SECONDS, self.admit)
 
     async def admit(self, request: Request, uri: bytes) -> Answer | Callable[[], None]:
         """Check an upload before its body is read.
@@ -133,8 +137,7 @@ class Api(Resource):
                 logger.exception("request_failed")  # the response does not contain the traceback
                 answer = failure(call, unexpected())
             try:
-                packed = await compressed(answer, call)
-                pieces = self._writer.send(request, call, packed)
+                pieces = self._writer.send(request, answer)
             finally:
                 self._done(call, answer)
             if pieces is not None:
@@ -151,8 +154,6 @@ class Api(Resource):
                 billable=answer.billable,
                 partial=answer.partial,
             )
-        if not call.is_logged:
-            return
         logger.info(
             "call",
             method=call.method,
@@ -167,8 +168,6 @@ class Api(Resource):
 
     async def _route(self, request: Request, call: Call) -> Answer:
         path = request.path.decode("latin-1")
-        if call.method == "OPTIONS" and (preflight := self.cors.preflight(call)):
-            return preflight
         if (page := self._pages.get(path)) is not None:
             _check_method(call, ("GET",))
             return page.answer(call)
@@ -222,23 +221,11 @@ class Api(Resource):
 
         Raises:
             AuthError: the key is missing, unknown or revoked.
-            RateLimited: the key has made all calls of its period; or the key is not valid, and the caller's address has
-                sent too many calls without a valid key.
+            RateLimited: the key has made all calls of its period.
             StoreUnavailable: the keys could not be read yet.
         """
         parts = self.parts
-        peer = getattr(request.getClientAddress(), "host", None)
-        sent = call.request_headers
-        client = None if peer is None else parts.addresses.find_client(peer, sent.get("x-forwarded-for"))
-        try:
-            holder = await parts.keys.holder(key_in(sent))
-        except AuthError:
-            try:
-                parts.addresses.count_failed_key(client)
-            except RateLimited:
-                call.is_logged = False  # a warning with the address is logged instead, from time to time
-                raise
-            raise
+        holder = await parts.keys.holder(key_in(call.request_headers))
         call.client_id = holder.client
         counted = cast("CappedRequest", request).counted
         if counted is not None:

@@ -15,8 +15,7 @@ from crawler.runtime.memory import TRIM_SECONDS, trim_heap
 from crawler.service import llms, metrics, openapi, viewer, webhooks
 from crawler.service.app import Api
 from crawler.service.clients import usage
-from crawler.service.http.addresses import Addresses
-from crawler.service.http.edge import EdgeSite, Uploads
+from crawler.service.http.edge import EdgeSite
 from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
 from crawler.service.parts import Parts
 from crawler.service.periodic import Periodic, logged, repeat
@@ -54,22 +53,18 @@ class Endpoint:
         """``pages``: path -> another page to serve, such as the console's."""
         self.parts = parts = Parts(settings, keys, pages or {})
         own = parts.settings
-        self.api = Api(
-            parts, hidden=own.getlist("SERVICE_HIDDEN_ROUTES"), cors_origins=own.getlist("SERVICE_CORS_ORIGINS")
-        )
+        self.api = Api(parts, hidden=own.getlist("SERVICE_HIDDEN_ROUTES"))
         self.internal_api = Api(parts)
         connections = own.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
-        self.site = self._site(self.api, connections, parts.addresses)
-        self.internal_site = self._site(self.internal_api, INTERNAL_CONNECTIONS, Addresses())
+        self.site = EdgeSite(self.api, connections, self.api.limits_of, parts.service_url)
+        self.internal_site = EdgeSite(
+            self.internal_api, INTERNAL_CONNECTIONS, self.internal_api.limits_of, parts.service_url
+        )
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, parts.store, parts.usage)
         self._upkeep: list[asyncio.Task[None]] = []
         self._listings: asyncio.Future[None]
-
-    def _site(self, api: Api, connections: int, addresses: Addresses) -> EdgeSite:
-        uploads = Uploads(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), api.admit)
-        return EdgeSite(api, connections, addresses, self.parts.service_url, uploads, cors=api.cors)
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""

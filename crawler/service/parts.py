@@ -16,7 +16,6 @@ from crawler.service import metrics
 from crawler.service.calls.open_crawlers import OVERLAY, OpenCrawlers
 from crawler.service.clients.limits import KeyLimits
 from crawler.service.clients.usage import Usage
-from crawler.service.http.addresses import Addresses
 from crawler.service.jobs.billing import account_settings
 from crawler.service.jobs.client_jobs import ClientJobs
 from crawler.service.jobs.runs import Runs
@@ -65,7 +64,6 @@ class Parts:
         for crawler in self.crawlers.of.values():
             crawler.lanes.on_completed = metrics.count_outcome
         self.limits = KeyLimits(self.settings, platform_facts(self.shared, self.settings))
-        self.addresses = Addresses.from_settings(self.settings)
         self.service_url = (self.settings["SERVICE_URL"] or "").rstrip("/")
         """The setting ``SERVICE_URL``. "": links are paths."""
         jobs = Jobs(store_location(self.settings))

@@ -13,7 +13,6 @@ from twisted.web.resource import Resource
 
 from crawler.errors import documented
 from crawler.registry import scrapers
-from crawler.service.http.addresses import Addresses
 from crawler.service.http.edge import EdgeSite
 from crawler.service.openapi import RATE_LIMIT_HEADERS, describe_error
 from crawler.service.status import entries
@@ -62,7 +61,7 @@ def test_co_15_doc_url_is_a_url_where_the_request_is_not_valid_http(service: Ser
 
 def test_co_15_doc_url_is_a_url_where_a_connection_is_refused() -> None:
     transport = StringTransport()
-    EdgeSite(Resource(), 0, Addresses(), URL).buildProtocol(None).makeConnection(transport)
+    EdgeSite(Resource(), 0, service_url=URL).buildProtocol(None).makeConnection(transport)
     assert f'"doc_url":"{URL}/docs#OVERLOADED"' in transport.value().decode()
 
 

@@ -1,4 +1,4 @@
-"""Hardening: listens on loopback only, verifies certificates, disconnects slow clients, logs request ids."""
+"""Hardening: listens on loopback only, verifies certificates, logs request ids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -25,19 +24,12 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
-from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
-from twisted.web.resource import Resource
 
 from crawler.registry import spiders
 from crawler.service.clients.key_store import KeyStore
-from crawler.service.http.addresses import Addresses
-from crawler.service.http.edge import ARRIVAL_SECONDS, IDLE_SECONDS, EdgeSite
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import becomes, value
-
-REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 
 
 def listening(pid: int) -> set[str]:
@@ -146,70 +138,6 @@ def test_certificates_are_verified(tmp_path: Path, untrusted: str, verify: str, 
         reply = call(service.url, CATEGORY, {"cat_id": "1"}, headers={**HEADERS, "X-API-Key": key})
     assert reply.code == ("UPSTREAM_BLOCKED" if connects else "UPSTREAM_ERROR")
     assert bool(_Platform.requested_paths) is connects
-
-
-# Slow clients
-
-
-class _Connection(StringTransport):
-    """A connection that records whether it was closed."""
-
-    def loseWriteConnection(self) -> None:  # noqa: N802  # Twisted's
-        self.disconnecting = True
-
-
-def connected() -> tuple[Clock, object, _Connection]:
-    """Return a client connection to the service's site, with a fake clock."""
-    clock = Clock()
-    site = EdgeSite(Resource(), max_connections=10, addresses=Addresses())
-    channel = site.buildProtocol(None)
-    channel.callLater = clock.callLater
-    transport = _Connection()
-    channel.makeConnection(transport)
-    return clock, channel, transport
-
-
-@pytest.mark.parametrize(
-    "pieces", [[b"G"] + [b"E"] * 50, [REQUEST] + [b" "] * 50, [b"GET / HTTP/1.1\r\n"] + [b"A: b\r\n"] * 50]
-)
-def test_a_request_that_arrives_too_slowly_is_disconnected(pieces: list[bytes]) -> None:
-    clock, channel, transport = connected()
-    for piece in pieces:
-        if transport.disconnected:
-            break
-        channel.dataReceived(piece)  # type: ignore[attr-defined]  # a protocol
-        clock.advance(1)
-    assert transport.disconnected
-    assert clock.seconds() <= ARRIVAL_SECONDS + 1
-
-
-def test_an_idle_connection_is_closed() -> None:
-    clock, _, transport = connected()
-    clock.advance(IDLE_SECONDS - 1)
-    assert not transport.disconnecting
-    clock.advance(2)
-    assert transport.disconnecting
-
-
-@pytest.mark.soak
-def test_slow_clients_do_not_affect_other_calls(service: Service) -> None:
-    parts = urlsplit(service.url)
-    slow = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) for _ in range(200)]
-    for number, connection in enumerate(slow):
-        connection.sendall(b"POST / HTTP/1.1\r\n" if number % 2 else REQUEST)
-    started = time.monotonic()
-    still_open = set(slow)
-    while still_open and time.monotonic() - started < ARRIVAL_SECONDS * 2:
-        assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-        for connection in list(still_open):
-            try:
-                connection.sendall(b"X")
-            except OSError:
-                still_open.discard(connection)
-        time.sleep(0.5)
-    for connection in slow:
-        connection.close()
-    assert not still_open
 
 
 # Logs

@@ -298,6 +298,15 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a space before the colon": (HEAD + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
     "an unknown encoding": (HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
     "two encodings": (HEAD + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
+    "chunked and identity": (
+        HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
+        {400},
+    ),
+    "identity and chunked": (
+        HEAD + b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+        {400},
+    ),
+    "identity and a length": (HEAD + b"Transfer-Encoding: identity\r\n" + length(GOOD_BODY), {400}),
     "chunked twice": (
         HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
         {400},
@@ -334,9 +343,10 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "spaces in the path": (b"GET /health z HTTP/1.1\r\n\r\n", {400}),
     "a NUL in the path": (b"GET /\x00 HTTP/1.1\r\n\r\n", {400}),
     "another host's URL": (b"GET http://evil.example/x HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
-    "a tunnel": (b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
+    "a tunnel": (b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     "a trace": (b"TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
-    "any options": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
+    "any options": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
+    "options of a URL without a path": (b"OPTIONS ? HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     "an unknown method": (b"get /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     "a method of bytes": (b"G\xff /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {400, 405}),
     "up a folder": (b"GET /docs/../../settings.py HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
@@ -388,6 +398,7 @@ GET = b"GET /healthz HTTP/1.1\r\n" + CLOSE
 RB_18: dict[str, tuple[bytes, int]] = {
     "no host": (GET + b"\r\n", 400),
     "two hosts": (GET + b"Host: x\r\nHost: y\r\n\r\n", 400),
+    "two hosts in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n", 400),
     "no host in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
     "a folded key": (
         HEAD.replace(b"X-API-Key: sandbox", b"X-API-Key: sand\r\n box") + length(GOOD_BODY),

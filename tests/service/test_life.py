@@ -163,10 +163,6 @@ def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path, workers: int
         (["--sandbox", "-s", "SERVICE_URL=data.example.com"], "SERVICE_URL: expected a URL such as"),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=x"], "expected an address such as 127.0.0.1:9100."),
         (["--sandbox", "-s", "SERVICE_INTERNAL_ADDRESS=0.0.0.0:1"], "loopback"),
-        (
-            ["--sandbox", "-s", "SERVICE_TRUSTED_PROXIES=proxy.example"],
-            "expected an IP address, or a network such as 10.0.0.0/8.",
-        ),
         (["--sandbox", "--host", "0.0.0.0"], "loopback"),
         (["--sandbox", "--host", "example.com"], "loopback"),
     ],

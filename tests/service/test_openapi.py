@@ -31,9 +31,7 @@ def test_the_document_is_valid() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """An endpoint without a limit on invalid API keys, because these tests use many."""
-    log = tmp_path_factory.mktemp("service") / "log"
-    with running(log, "SERVICE_ADDRESS_FAILED_KEYS=0") as started:
+    with running(tmp_path_factory.mktemp("service") / "log") as started:
         yield started
 
 

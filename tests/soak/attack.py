@@ -32,8 +32,9 @@ from tests.soak.turns import TURNS_FILE, longest_turn
 
 MAX_TURN_SECONDS = 0.25
 """The maximum processor time of a single turn of the event loop."""
-MAX_HEALTH_SECONDS = 0.5
+MAX_HEALTH_SECONDS = 0.25
 MAX_GROWTH_MEGABYTES = 60
+MAX_SLOW_MEGABYTES = 20
 SILENCE_SECONDS = 2
 """If the service does not respond for this long, the sending side of the connection is closed."""
 TYPED = {"OK", "STORE_UNAVAILABLE", "UPSTREAM_TIMEOUT", "OVERLOADED"}
@@ -138,22 +139,34 @@ def pipelined_unread(service: Attacked) -> Verdict:
     return verdict
 
 
+def slow_connections(service: Attacked) -> Verdict:
+    """Heads, bodies, uploads and responses that never end, and idle connections, are closed within 20 seconds."""
+    report = attacks.slow_connections(service.victim)
+    verdict = Verdict(report=report)
+    verdict.check(report.notes["open"] == 0, f"{report.notes['open']:.0f} connections are open")
+    verdict.check(report.grown <= MAX_SLOW_MEGABYTES, f"memory grew by {report.grown:.0f} MB")
+    for kind, received in report.notes["received"].items():
+        without = [each[:40] for each in received if each and b'"success":false' not in each]
+        verdict.check(not without, f"{kind}: {without[:1]} is no envelope")
+    return verdict
+
+
 def idle_connections(service: Attacked) -> Verdict:
-    """Idle connections from one address do not keep other addresses from connecting."""
+    """Idle connections do not keep other clients from connecting, and do not delay their calls."""
     report = attacks.idle_connections(service.victim, seconds=service.seconds)
     verdict = Verdict(report=report)
     verdict.check(bool(report.calls), "no call was made")
     for code, seconds in report.calls:
-        verdict.check(code == "OK", f"{code} after {seconds:.1f} s from another address")
+        verdict.check(code == "OK", f"{code} after {seconds:.1f} s from another client")
     return verdict
 
 
 def wrong_keys(service: Attacked) -> Verdict:
-    """An address that sends many invalid keys gets 429, but a valid key from there still works."""
+    """Calls with invalid keys get 401, and a valid key still works."""
     report = attacks.wrong_keys(service.victim)
     verdict = Verdict(report=report)
     statuses = report.notes["statuses"]
-    verdict.check(statuses.keys() == {401, 429}, f"statuses {statuses}")
+    verdict.check(statuses.keys() == {401}, f"statuses {statuses}")
     code, _, _ = attacks.call(service.victim, {"query": "mustard"})
     verdict.check(code == "OK", f"a valid key got {code}")
     return verdict
@@ -177,7 +190,8 @@ REQUEST_ATTACKS: dict[str, Attack] = {
     "hostile URLs": hostile_urls,
     "malformed HTTP": malformed_http,
     "pipelined requests, unread": pipelined_unread,
-    "4,000 idle connections": idle_connections,
+    "slow connections": slow_connections,
+    "3,000 idle connections": idle_connections,
 }
 """Attacks on a service that uses the sandbox and its API key."""
 STORE_ATTACKS: dict[str, Attack] = {

@@ -21,9 +21,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.service.client import HEADERS, SEARCH
-from tests.service.metrics_of import value
+from tests.service.metrics_of import becomes, value
 
 LARGEST_FILE = "/docs/swagger-ui-bundle.js"
+CALL = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n".encode()
+UPLOAD = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Type: text/plain\r\n"
+SLOW: dict[str, tuple[int, bytes, bytes]] = {
+    "dripped heads": (50, b"GET /healthz HTTP/1.1\r\n", b"X: y\r\n"),
+    "dripped bodies": (50, CALL + b"Content-Length: 60000\r\n\r\n{", b" "),
+    "chunked bodies without an end": (50, CALL + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "stalled uploads with a wrong key": (50, UPLOAD + b"Content-Length: 10000000\r\n\r\nx", b""),
+    "unread pipelines": (20, f"GET {LARGEST_FILE} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 300, b""),
+    "unread last responses": (20, f"GET {LARGEST_FILE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode(), b""),
+    "idle connections": (1_200, b"", b""),
+}
+"""Kinds of slow connections: their number, the bytes that are sent first, and those that are sent again and again."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +179,8 @@ def pipelined_unread(
     return report
 
 
-def idle_connections(victim: Victim, *, connections: int = 4_000, seconds: float = 10.0) -> Report:
-    """RB-21: idle connections from one address while another address makes calls."""
+def idle_connections(victim: Victim, *, connections: int = 3_000, seconds: float = 10.0) -> Report:
+    """RB-21: fewer idle connections than the service allows, while another client makes calls."""
     with watched(victim) as report:
         idle = []
         for _ in range(connections):
@@ -198,6 +210,39 @@ def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
             received = connection.recv(65_536)
             statuses += re.findall(rb"HTTP/1\.1 (\d{3}) ", received)
     report.notes["statuses"] = {int(status): statuses.count(status) for status in set(statuses)}
+    return report
+
+
+def slow_connections(victim: Victim, *, seconds: float = 20.0, idle: int = 1_200) -> Report:
+    """Open all kinds of ``SLOW`` connections at once, and keep them for ``seconds``.
+
+    ``notes``: ``open``, the number of connections that the service still has then, and ``received``, kind -> what the
+    connections of this kind have received.
+    """
+    slow: list[tuple[str, socket.socket, bytes]] = []
+    with watched(victim) as report:
+        for kind, (number, first, drip) in SLOW.items():
+            for _ in range(number if first else idle):
+                connection = socket.socket()
+                if kind.startswith("unread"):
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.connect(victim.address)
+                connection.settimeout(0)
+                with suppress(OSError):
+                    connection.send(first)
+                slow.append((kind, connection, drip))
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            for _, connection, drip in slow:
+                with suppress(OSError):
+                    connection.send(drip)
+            time.sleep(0.25)
+    is_none_open = becomes(victim.url, 0, "crawler_connections")
+    report.notes["open"] = 0 if is_none_open else value(victim.url, "crawler_connections")
+    report.notes["received"] = received = {kind: set[bytes]() for kind in SLOW}
+    for kind, connection, _ in slow:
+        with connection, suppress(OSError):
+            received[kind].add(b"" if kind.startswith("unread") else connection.recv(65_536))
     return report
 
 

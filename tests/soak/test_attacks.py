@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from tests.soak.attacks import Victim
 
 SECONDS = float(os.environ.get("SOAK_FAULT_SECONDS", "30"))
 WORKER_MINUTES = float(os.environ.get("SOAK_WORKER_MINUTES", "10"))
-HEALTH_SECONDS = float(os.environ.get("SOAK_HEALTH_SECONDS", "0.5"))
+HEALTH_SECONDS = float(os.environ.get("SOAK_HEALTH_SECONDS", "0.25"))
 """``/healthz`` must respond within this time. Set a higher limit if the machine is busy with other work."""
 
 pytestmark = pytest.mark.soak
@@ -54,7 +53,15 @@ def test_rb_5_pipelined_requests_that_are_not_read(tmp_path: Path) -> None:
     assert report.slowest_health <= HEALTH_SECONDS
 
 
-def test_rb_21_idle_connections_of_one_address(tmp_path: Path) -> None:
+def test_no_slow_connection_is_open_after_20_seconds(tmp_path: Path) -> None:
+    with attacked(tmp_path) as (_, victim):
+        report = attacks.slow_connections(victim)
+    assert report.notes["open"] == 0
+    assert report.grown <= 20
+    assert report.slowest_health <= HEALTH_SECONDS
+
+
+def test_rb_21_idle_connections_do_not_delay_calls(tmp_path: Path) -> None:
     with attacked(tmp_path) as (_, victim):
         report = attacks.idle_connections(victim)
     assert report.grown <= 60
@@ -63,10 +70,9 @@ def test_rb_21_idle_connections_of_one_address(tmp_path: Path) -> None:
 
 
 def test_rb_19_wrong_keys(tmp_path: Path) -> None:
-    with attacked(tmp_path) as (service, victim):
+    with attacked(tmp_path) as (_, victim):
         report = attacks.wrong_keys(victim)
-        assert set(report.notes["statuses"]) == {401, 429}
-        assert len(re.findall(r"event=call .*client= scraper=retail", service.logged())) <= 30
+    assert set(report.notes["statuses"]) == {401}
     assert report.slowest_health <= HEALTH_SECONDS
 
 

@@ -86,8 +86,6 @@ class Call:
     """Headers to add to the response, whether the call succeeds or fails."""
     is_counted: bool = True
     """Whether the response counts in usage and metrics."""
-    is_logged: bool = True
-    """Whether the call is logged. Calls without a valid API key are logged up to a limit."""
 
     @property
     def duration_ms(self) -> int:

@@ -1,36 +1,24 @@
-"""Compresses responses, and sends large ones in pieces, as their clients read them."""
+"""Sends responses: compressed with gzip where that helps, and large ones in pieces, as their clients read them."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import zlib
-from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 from twisted.internet.interfaces import IPushProducer
+from twisted.web.server import GzipEncoderFactory
 from zope.interface import implementer
 
-from crawler.service.calls.envelope import Answer, Call, StreamedAnswer
-from crawler.service.http.static import best_coding
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from crawler.service.calls.envelope import Answer, StreamedAnswer
+from crawler.service.http.static import StaticAnswer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from twisted.web.server import Request
-
-    from crawler.service.http.cors import Cors
-    from crawler.service.http.edge import CappedRequest
 
 logger = structlog.get_logger(__name__)
 
@@ -43,46 +31,16 @@ WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
 """Statuses of responses without a body, and so without Content-Length."""
 MIN_COMPRESSED_BYTES = 2_048
 """Smaller responses are not compressed: they fit into two packets."""
-MAX_LOOP_BYTES = 262_144
-"""Larger responses are compressed in a thread."""
-LEVEL = 1
-"""The compression level, with which compression takes a third of the time of the default level."""
-PACKERS: dict[str, Callable[[], Any]] = {
-    "gzip": partial(zlib.compressobj, LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16),
-    "zstd": partial(zstd.ZstdCompressor, level=LEVEL),
-}
-"""Content coding -> the function that makes a compressor for one body."""
 
 
-async def compressed(answer: Answer, call: Call) -> Answer:
-    """Return the response with a compressed body, if the body is large and the client accepts a coding.
+class QuickGzip(GzipEncoderFactory):
+    """Twisted's gzip, if the client accepts it, with a level that takes a third of the time of the usual one.
 
-    Responses that are encoded already, or have an ETag, are returned unchanged.
+    It is used for one response at a time: ``EncodingResourceWrapper`` would also write the end of an empty gzip stream
+    after a response that has no body (to HEAD, or with status 204 or 304).
     """
-    size = len(answer.body)
-    if size < MIN_COMPRESSED_BYTES or "Content-Encoding" in answer.headers or "ETag" in answer.headers:
-        return answer
-    headers = {**answer.headers, "Vary": "Accept-Encoding"}
-    coding = best_coding(call.request_headers.get("accept-encoding", ""))
-    if not coding:
-        return replace(answer, headers=headers)
-    pack = partial(_packed, answer.body, coding)
-    body = pack() if size <= MAX_LOOP_BYTES else await asyncio.to_thread(pack)
-    return replace(answer, body=body, headers=headers | {"Content-Encoding": coding})
 
-
-def _packed(body: bytes, coding: str) -> bytes:
-    packer = PACKERS[coding]()
-    return bytes(packer.compress(body) + packer.flush())
-
-
-async def compressed_pieces(pieces: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
-    """Compress the pieces of a response. ``coding``: gzip or zstd."""
-    packer = PACKERS[coding]()
-    async for piece in pieces:
-        if packed := await asyncio.to_thread(packer.compress, piece):
-            yield packed
-    yield packer.flush()
+    compressLevel = 1  # noqa: N815  # Twisted's
 
 
 @implementer(IPushProducer)
@@ -123,13 +81,23 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
+async def _encoded(pieces: AsyncIterator[bytes], encoder: Any) -> AsyncIterator[bytes]:
+    """Compress the pieces of a response, each in a small part of the time that the event loop may take."""
+    async with aclosing(cast("Any", pieces)):
+        async for piece in pieces:
+            for start in range(0, len(piece), PIECE_BYTES):
+                yield encoder.encode(piece[start : start + PIECE_BYTES])
+                await asyncio.sleep(0)
+    yield encoder.finish()
+
+
 class ResponseWriter:
     """Sends the responses of a service."""
 
-    def __init__(self, cors: Cors) -> None:
-        self._cors = cors
+    def __init__(self) -> None:
         self.streams: set[asyncio.Task[None]] = set()
         """The tasks that send responses piece by piece."""
+        self._gzip = QuickGzip()
 
     async def finish(self) -> None:
         """Wait at most ``SEND_SECONDS`` until the responses in progress are sent, and interrupt the rest."""
@@ -138,29 +106,46 @@ class ResponseWriter:
             for each in late:
                 each.cancel()
 
-    def send(self, request: Request, call: Call, answer: Answer) -> AsyncIterator[bytes] | None:
+    def send(self, request: Request, answer: Answer) -> AsyncIterator[bytes] | None:
         """Send the head of a response, and its body if it is small.
 
         Return the pieces that ``stream`` must send. None: the response is complete, or the client has disconnected.
         """
-        if request.finished or cast("CappedRequest", request).is_disconnected:
+        if request.finished or request.channel is None:
             return None
         request.setResponseCode(answer.status, HTTPStatus(answer.status).phrase.encode())
         request.responseHeaders.removeHeader(b"Server")  # the server's version would help only attackers
         for name, value in answer.headers.items():
             request.setHeader(name, value)
-        if self._cors.origins:
-            for name, value in self._cors.headers(call.path, call.request_headers).items():
-                request.responseHeaders.addRawHeader(name, value)
+        encoder = self._encoder(request, answer)
         if isinstance(answer, StreamedAnswer) and answer.pieces is not None:
-            return answer.pieces
+            return _encoded(answer.pieces, encoder) if encoder else answer.pieces
+        body = answer.body
+        if encoder and isinstance(answer, StaticAnswer):
+            body, encoder = answer.gzipped, None
+        is_whole = len(body) <= MAX_WHOLE_BYTES or request.method == b"HEAD"
+        if encoder and not is_whole:
+            return _encoded(_whole(body), encoder)
+        if encoder:
+            body = encoder.encode(body) + encoder.finish()
         if answer.status not in WITHOUT_BODY and not isinstance(answer, StreamedAnswer):
-            request.setHeader("Content-Length", str(len(answer.body)))
-        if len(answer.body) > MAX_WHOLE_BYTES and request.method != b"HEAD":
-            return _whole(answer.body)
-        request.write(answer.body)
+            request.setHeader("Content-Length", str(len(body)))
+        if not is_whole:
+            return _whole(body)
+        request.write(body)
         request.finish()
         return None
+
+    def _encoder(self, request: Request, answer: Answer) -> Any:
+        """Return what compresses a response. None: it is small, not text, or the client does not accept gzip."""
+        media_type = answer.headers.get("Content-Type", "")
+        is_text = media_type.startswith(("text/", "image/svg")) or "json" in media_type
+        is_small = not isinstance(answer, StreamedAnswer) and len(answer.body) < MIN_COMPRESSED_BYTES
+        if not is_text or is_small or request.method == b"HEAD":
+            return None
+        if not request.responseHeaders.hasHeader(b"Vary"):
+            request.setHeader("Vary", "Accept-Encoding")
+        return self._gzip.encoderForRequest(request)
 
     async def stream(self, request: Request, pieces: AsyncIterator[bytes]) -> None:
         """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
@@ -169,7 +154,7 @@ class ResponseWriter:
             await send_pieces(request, pieces)
         except Exception:
             logger.exception("response_interrupted")
-            cast("CappedRequest", request).abort()
+            cast("Any", request.transport).abortConnection()
         finally:
             self.streams.discard(_current_task())
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from crawler.service.calls.envelope import Answer, Call, raw_response
 
@@ -51,34 +50,23 @@ class StaticContent:
 
     def answer(self, call: Call) -> Answer:
         """Return the response to a request: the content, or the status 304 if the client already has it."""
-        is_gzip = bool(best_coding(call.request_headers.get("accept-encoding", ""), ("gzip",)))
-        etag = f'"{self.digest}-gzip"' if is_gzip else f'"{self.digest}"'
+        etag = f'W/"{self.digest}"'  # weak: the content is the same with and without compression
         headers = {"ETag": etag, "Cache-Control": self.cache_control, "Vary": "Accept-Encoding", **self.headers}
         if has_copy(call, etag):
             return raw_response(call, self.media_type, b"", headers, status=304)
-        if is_gzip:
-            headers["Content-Encoding"] = "gzip"
-        return raw_response(call, self.media_type, self.gzipped if is_gzip else self.body, headers)
+        whole = raw_response(call, self.media_type, self.body, headers)
+        return StaticAnswer(whole.status, whole.headers, self.body, gzipped=self.gzipped)
+
+
+@dataclass(frozen=True)
+class StaticAnswer(Answer):
+    """A response with static content."""
+
+    gzipped: bytes = b""
+    """The compressed body."""
 
 
 def has_copy(call: Call, etag: str) -> bool:
     """Whether the client already has the content with this ETag, by ``If-None-Match``."""
     known = {each.strip().removeprefix("W/") for each in call.request_headers.get("if-none-match", "").split(",")}
-    return not known.isdisjoint({etag, "*"})
-
-
-@lru_cache(256)
-def best_coding(accepted: str, codings: tuple[str, ...] = ("zstd", "gzip")) -> str:
-    """Return the first of some content codings that a value of ``Accept-Encoding`` allows, else "".
-
-    An asterisk in the value allows gzip.
-
-    >>> [best_coding(value) for value in ("gzip, zstd", "zstd;q=0, GZIP;q=0.5", "*", "br", "gzip;q=0", "")]
-    ['zstd', 'gzip', 'gzip', '', '', '']
-    """
-    allowed = {
-        coding.strip().lower(): not re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", parameters)
-        for coding, _, parameters in (each.partition(";") for each in accepted.split(","))
-    }
-    allowed.setdefault("gzip", allowed.get("*", False))
-    return next((coding for coding in codings if allowed.get(coding)), "")
+    return not known.isdisjoint({etag.removeprefix("W/"), "*"})

@@ -67,10 +67,10 @@ class Selected:
         """Whether the response contains this outcome."""
         return self.code in {None, line.code} and self.scraper in {None, line.work["scraper"]}
 
-    def etag(self, job: Job, coding: str) -> str:
-        """Return the ETag of the response. Responses of a job with the same selection and coding have the same ETag."""
-        named = (job.id, job.created, *astuple(self), coding)
-        return f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
+    def etag(self, job: Job) -> str:
+        """Return the ETag of the response. Responses of a job with the same selection have the same ETag."""
+        named = (job.id, job.created, *astuple(self))
+        return f'W/"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
 
 
 class Buffer(io.BytesIO):

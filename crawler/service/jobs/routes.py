@@ -30,8 +30,7 @@ from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
 from crawler.service.calls.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
 from crawler.service.clients import quotas
-from crawler.service.http.response_writer import compressed_pieces
-from crawler.service.http.static import best_coding, has_copy
+from crawler.service.http.static import has_copy
 from crawler.service.jobs import records, reports
 from crawler.service.jobs.client_jobs import JOB_ID
 from crawler.service.jobs.models import (
@@ -366,8 +365,7 @@ class ReadChanges(Paged):
         last = None if first < until == end else until - 1
         comparison = Comparison(job, await jobs.earlier(job), first, last)
         headers = {"X-Next-Cursor": str(Cursor(job.id, until)), "Vary": "Accept, Accept-Encoding"}
-        coding = best_coding(call.request_headers.get("accept-encoding", ""))
-        return _pieces(call, form, headers, coding, records.changes(jobs, comparison, form, parts.settings))
+        return _pieces(call, form, headers, records.changes(jobs, comparison, form, parts.settings))
 
 
 async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:
@@ -377,8 +375,7 @@ async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:
 
 
 async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows: dict[str, Shape] | None) -> Answer:
-    coding = "" if selected.is_file else best_coding(call.request_headers.get("accept-encoding", ""))
-    etag = selected.etag(job, coding)
+    etag = selected.etag(job)
     headers = {"X-Next-Cursor": str(Cursor(job.id, selected.until)), "Vary": "Accept, Accept-Encoding"}
     if job.ended is not None and not job.counts["running"]:
         headers |= {"ETag": etag, "Cache-Control": "private, no-cache"}
@@ -386,21 +383,16 @@ async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows
     if "ETag" in headers and has_copy(call, etag):
         return raw_response(call, media_type, b"", headers, status=304)
     if call.method == "HEAD":
-        return _pieces(call, selected.form, headers, coding, None)
+        return _pieces(call, selected.form, headers, None)
     async with parts.jobs.writing.turn(job.owner) if selected.is_file else nullcontext():
         made = await records.records(parts.jobs.jobs, job, selected, rows, parts.settings)
-    return _pieces(call, selected.form, headers, coding, made)
+    return _pieces(call, selected.form, headers, made)
 
 
-def _pieces(
-    call: Call, form: Format, headers: dict[str, str], coding: str, pieces: AsyncIterator[bytes] | None
-) -> Answer:
-    """Return the response whose body is made piece by piece. ``coding``: its ``Content-Encoding``, "" for none."""
-    whole = raw_response(call, form.media_type, b"", headers | ({"Content-Encoding": coding} if coding else {}))
-    if call.method == "HEAD" or pieces is None:
-        return StreamedAnswer(whole.status, whole.headers, b"")
-    made = compressed_pieces(pieces, coding) if coding else pieces
-    return StreamedAnswer(whole.status, whole.headers, b"", pieces=made)
+def _pieces(call: Call, form: Format, headers: dict[str, str], pieces: AsyncIterator[bytes] | None) -> Answer:
+    """Return the response whose body is made piece by piece."""
+    whole = raw_response(call, form.media_type, b"", headers)
+    return StreamedAnswer(whole.status, whole.headers, b"", pieces=None if call.method == "HEAD" else pieces)
 
 
 def accepted(accept: str, known: Mapping[str, Format]) -> str:
