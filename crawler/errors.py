@@ -261,10 +261,7 @@ class IdempotencyMismatch(RequestError):
 
 
 class RateLimited(RequestError):
-    """Raised when a call exceeds the rate limit of its API key.
-
-    Also raised for a call without a valid API key, if too many such calls came from the same address.
-    """
+    """Raised when a call exceeds the rate limit of its API key."""
 
     code = "RATE_LIMITED"
     http_status = 429

@@ -69,12 +69,11 @@ def test_the_manifests_fit_the_schema_of_kubernetes(manifest: Path) -> None:
     check("kubernetes-validate", "pip install kubernetes-validate", "--strict", str(manifest))
 
 
-@pytest.mark.soak  # the program is installed for the long tests only
 def test_the_compose_file_is_valid() -> None:
     check("docker-compose", "Debian: apt-get install docker-compose", "-f", str(COMPOSE), "config", **VARIABLES)
 
 
-@pytest.mark.soak  # as above
+@pytest.mark.soak  # the program is installed for the long tests only
 def test_the_configuration_of_prometheus_is_valid() -> None:
     check("promtool", "Debian: apt-get install prometheus", "check", "config", str(PROMETHEUS))
 
@@ -178,6 +177,18 @@ def test_keda_scales_the_workers_by_the_targets_that_are_left(postgresql_store: 
             left += connection.execute(trigger["metadata"]["query"]).fetchone() or ()
     assert left == [2, 0]
     assert [type(number) for number in left] == [int, int], "KEDA requires an integer"
+
+
+def test_only_the_proxy_of_the_compose_file_is_published_to_other_machines() -> None:
+    published = {name: service["ports"] for name, service in services().items() if "ports" in service}
+    assert published.pop("proxy") == ["80:80", "443:443"]
+    assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
+    caddyfile = mounted("proxy")["/etc/caddy/Caddyfile"]
+    assert caddyfile.resolve() == ROOT / "deploy/proxy/Caddyfile"
+    assert set(re.findall(r"\{\$(\w+):", caddyfile.read_text())) == set(services()["proxy"]["environment"])
+    host, _, port = services()["proxy"]["environment"]["UPSTREAM"].partition(":")
+    assert host in services()
+    assert f"EXPOSE {port}" in DOCKERFILE.read_text()
 
 
 def test_prometheus_scrapes_the_endpoint() -> None:
