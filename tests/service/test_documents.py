@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 
 from crawler.errors import documented
@@ -19,6 +18,7 @@ from crawler.service.status import entries
 from tests.openapi import DOCUMENT, resolved
 from tests.service.client import CATEGORY, call
 from tests.service.conftest import Service, running
+from tests.service.test_edge import Transport
 
 URL = "https://data.example.com/scrape"
 
@@ -60,7 +60,7 @@ def test_co_15_doc_url_is_a_url_where_the_request_is_not_valid_http(service: Ser
 
 
 def test_co_15_doc_url_is_a_url_where_a_connection_is_refused() -> None:
-    transport = StringTransport()
+    transport = Transport()
     EdgeSite(Resource(), 0, service_url=URL).buildProtocol(None).makeConnection(transport)
     assert f'"doc_url":"{URL}/docs#OVERLOADED"' in transport.value().decode()
 
