@@ -22,7 +22,7 @@ from crawler.jobs.arguments import argument_problems
 from crawler.registry import spiders
 from tests.crawls import ROOT
 
-OTHERS = frozenset({"cd", "curl", "export", "git", "npm", "npx", "touch"})
+OTHERS = frozenset({"caddy", "cd", "curl", "export", "git", "nginx", "npm", "npx", "touch"})
 """Programs whose arguments are not checked."""
 SEPARATORS = {"&&", "||", "|", ";", "&"}
 ASSIGNMENT = re.compile(r"[A-Z_]+=")

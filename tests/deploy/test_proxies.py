@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,9 +63,9 @@ class Proxy:
         context = ssl._create_unverified_context()  # noqa: S323
         return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context)
 
-    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
+    def send(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = HEADERS) -> Reply:
         connection = self.connect()
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(method, path, body, headers)
         response = connection.getresponse()
         reply = Reply(response.status, response.headers, response.read())
         connection.close()
@@ -177,11 +177,11 @@ def proxy(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
 
 
 def test_a_call_passes_with_its_envelope_and_compression(proxy: Proxy) -> None:
-    reply = proxy.send("POST", CATEGORY, GOOD, **HEADERS, Accept_Encoding="gzip")
+    reply = proxy.send("POST", CATEGORY, GOOD, HEADERS | {"Accept-Encoding": "gzip"})
     assert reply.status == 200
     assert reply.headers["Content-Encoding"] == "gzip"
     assert "Accept-Encoding" in ", ".join(reply.headers.get_all("Vary") or [])
-    assert proxy.send("POST", CATEGORY, b"{", **HEADERS).code == "INVALID_JSON"
+    assert proxy.send("POST", CATEGORY, b"{").code == "INVALID_JSON"
     assert proxy.send("GET", "/nothing").code == "SCRAPER_NOT_FOUND"
 
 
@@ -195,10 +195,10 @@ def test_calls_on_one_connection_pass_again_and_again(proxy: Proxy) -> None:
 
 def test_an_upload_is_larger_than_a_call(proxy: Proxy) -> None:
     targets = b"https://x.com/nasa\n" * 5_000
-    headers = {"X_API_Key": "sandbox", "Content_Type": "text/plain"}
-    reply = proxy.send("POST", "/v1/jobs?dry_run=true", targets, **headers)
+    headers = {"X-API-Key": "sandbox", "Content-Type": "text/plain"}
+    reply = proxy.send("POST", "/v1/jobs?dry_run=true", targets, headers)
     assert reply.status == 200, reply.body[:300]
-    assert proxy.send("POST", "/v1/jobs", bytes(1_000_001), **headers).code == "PAYLOAD_TOO_LARGE"
+    assert proxy.send("POST", "/v1/jobs", bytes(1_000_001), headers).code == "PAYLOAD_TOO_LARGE"
 
 
 def test_an_upload_with_a_wrong_key_is_refused_before_its_body(proxy: Proxy) -> None:
@@ -213,14 +213,14 @@ def test_an_upload_with_a_wrong_key_is_refused_before_its_body(proxy: Proxy) -> 
 
 
 def test_the_page_of_a_named_origin_may_call(proxy: Proxy) -> None:
-    preflight = proxy.send("OPTIONS", CATEGORY, **PREFLIGHT)
+    preflight = proxy.send("OPTIONS", CATEGORY, headers=PREFLIGHT)
     assert (preflight.status, preflight.headers["Access-Control-Allow-Origin"]) == (204, PAGE)
     assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
     allowed = {each.lower() for each in preflight.headers["Access-Control-Allow-Headers"].split(", ")}
     assert {"authorization", "content-type", "idempotency-key", "prefer", "x-api-key"} == allowed
-    assert proxy.send("OPTIONS", "/v1/jobs", **PREFLIGHT).status == 204
+    assert proxy.send("OPTIONS", "/v1/jobs", headers=PREFLIGHT).status == 204
     for key, code in (("sandbox", "OK"), ("wrong", "INVALID_API_KEY")):
-        reply = proxy.send("POST", CATEGORY, GOOD, **HEADERS | {"X-API-Key": key}, Origin=PAGE)
+        reply = proxy.send("POST", CATEGORY, GOOD, HEADERS | {"X-API-Key": key, "Origin": PAGE})
         assert reply.code == code
         assert reply.headers.get_all("Access-Control-Allow-Origin") == [PAGE]
         assert reply.headers["Access-Control-Expose-Headers"] == "*"
@@ -229,9 +229,9 @@ def test_the_page_of_a_named_origin_may_call(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", f"{PAGE}.evil.example.com", f"{PAGE}:8443"])
 def test_the_pages_of_other_origins_may_not_call(proxy: Proxy, origin: str) -> None:
-    preflight = proxy.send("OPTIONS", CATEGORY, **PREFLIGHT | {"Origin": origin})
+    preflight = proxy.send("OPTIONS", CATEGORY, headers=PREFLIGHT | {"Origin": origin})
     assert (preflight.status, preflight.headers["Access-Control-Allow-Origin"]) == (405, None)
-    reply = proxy.send("POST", CATEGORY, GOOD, **HEADERS, Origin=origin)
+    reply = proxy.send("POST", CATEGORY, GOOD, HEADERS | {"Origin": origin})
     assert reply.headers["Access-Control-Allow-Origin"] is None
     assert reply.headers["Access-Control-Expose-Headers"] is None
     assert "Origin" in ", ".join(reply.headers.get_all("Vary") or [])
@@ -243,7 +243,7 @@ def test_nginx_limits_the_connections_of_one_address(proxy: Proxy) -> None:
     with ThreadPoolExecutor(130) as pool:
         waits = HEADERS | {"Prefer": "wait=5"}
         made = [
-            pool.submit(proxy.send, "POST", "/v1/scrapers/retail-search-v4", b'{"query": "hang"}', **waits)
+            pool.submit(proxy.send, "POST", "/v1/scrapers/retail-search-v4", b'{"query": "hang"}', waits)
             for _ in range(130)
         ]
         statuses = [each.result().status for each in made]

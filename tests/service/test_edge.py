@@ -17,13 +17,13 @@ from crawler.service.calls.envelope import Answer
 from crawler.service.http.edge import (
     ARRIVAL_SECONDS,
     LINGER_SECONDS,
-    MAX_BODY_BYTES,
     UNREAD_SECONDS,
     UPLOAD_SECONDS,
     BodyLimits,
     Channel,
     EdgeSite,
 )
+from crawler.service.route import MAX_BODY_BYTES
 from tests.service.conftest import Service, running
 from tests.soak.attacks import SLOW, Victim, slow_connections
 
@@ -89,8 +89,8 @@ class Connection:
         self.channel = self.connect(self.transport)
 
     def connect(self, transport: Transport) -> Channel:
-        channel: Channel = self.site.buildProtocol(None)  # type: ignore[assignment]
-        channel.callLater = self.clock.callLater
+        channel: Channel = self.site.buildProtocol(None)
+        channel.callLater = self.clock.callLater  # type: ignore[assignment, method-assign]
         channel.makeConnection(transport)
         return channel
 
