@@ -202,6 +202,8 @@ def test_an_upload_is_larger_than_a_call(proxy: Proxy) -> None:
 
 
 def test_an_upload_with_a_wrong_key_is_refused_before_its_body(proxy: Proxy) -> None:
+    if proxy.name == "caddy":
+        pytest.skip("Caddy 2.6 may hold back the response until the client sends more, as docs/endpoint.md says")
     connection = proxy.connect()
     connection.putrequest("POST", "/v1/jobs")
     for name, value in {"X-API-Key": "wrong", "Content-Type": "text/plain", "Content-Length": "900000"}.items():
