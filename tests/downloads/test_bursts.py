@@ -74,6 +74,9 @@ class Day:
     starts: list[float] = field(default_factory=list)
     known: dict[int, float] = field(default_factory=dict)
     """Process -> the time of ``next_at``, by its own clock."""
+    unaware: set[int] = field(default_factory=set)
+    """Processes that have decided nothing since the clock was set. They do not restart: nothing can show a process
+    without a memory that the clock was set while it did not run, and then up to a burst is restored."""
     shut_until: float = 0.0
     idle_until: float = 0.0
 
@@ -115,12 +118,13 @@ class Day:
             case "refusal":
                 self._decide(process, partial(Starts.drain, limit=self.limit), now)
                 self.shut_until = now + chance.choice((60.0, 900.0))
-            case "restart":
+            case "restart" if process not in self.unaware:
                 self._decide(process, None, now)
                 self.known.pop(process, None)
             case "clock" if self.is_shared:
                 for each in range(self.processes):  # processes that wait have read the fact within POLL_SECONDS
-                    self._decide(each, lambda *_: None, now)
+                    self.known[each] = self.decided(each, lambda *_: None, now + self.clock)[1] - self.clock
+                self.unaware = set(range(self.processes))
                 self.clock += chance.choice((HOUR, -HOUR, 20.0, -20.0))
 
     def _take(self, process: int, now: float, token: str, chance: random.Random) -> tuple[float | None, str]:
@@ -134,13 +138,14 @@ class Day:
             background=process % 3 == 2,
             patience=math.inf,
         )
-        found: Start | None = self._decide(process, take, now)
+        found, next_at = self.decided(process, take, now + self.clock)
+        self.known[process] = next_at - self.clock
+        self.unaware.discard(process)
         return (None if found is None else now + found.seconds), token
 
-    def _decide(self, process: int, decision: Callable[..., Any] | None, now: float) -> Any:
-        result, next_at = self.decided(process, decision, now + self.clock)
-        self.known[process] = next_at - self.clock
-        return result
+    def _decide(self, process: int, decision: Callable[..., Any] | None, now: float) -> None:
+        """Make a decision that tells the process nothing of the rate."""
+        self.decided(process, decision, now + self.clock)
 
 
 def in_processes(number: int) -> Callable[..., Any]:
