@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from http import HTTPStatus
+from importlib.resources import files
 from inspect import cleandoc, get_annotations
 from typing import Annotated, Any
 
 import orjson
 from pydantic import TypeAdapter
 
-from crawler.errors import AuthError, ScrapeError
+from crawler.errors import AuthError, RateLimited, ScrapeError
 from crawler.registry import scrapers, spider
-from crawler.service.calls.envelope import Call, failure
 from crawler.service.calls.models import Failure
 from crawler.service.headers import HEADERS
 from crawler.service.http.static import StaticContent
@@ -150,8 +149,10 @@ class _Parts:
         schemas = defined["$defs"]
         titles = {SCHEMAS + key: SCHEMAS + schema["title"] for key, schema in schemas.items()}
         assert len(set(titles.values())) == len(titles), "two models have the same title"
-        self._types = {kind: for_callers(found[key, "validation"], titles) for key, kind in keyed.items()}
-        return {schema["title"]: for_callers(schema, titles) for schema in schemas.values()}
+        self._types = {kind: _compact(for_callers(found[key, "validation"], titles)) for key, kind in keyed.items()}
+        named = {schema["title"]: _compact(for_callers(schema, titles)) for schema in schemas.values()}
+        _describe_once(named)
+        return named
 
     def operation(self, route: type[Route]) -> Json:
         """Return the operation of a route."""
@@ -165,11 +166,14 @@ class _Parts:
         }
         if route.is_public:
             described["security"] = []
+        if others := ", ".join(f"`{each}`" for each in route.takes if each != JSON):
+            # Generators of clients fail at bodies that are neither JSON nor a form.
+            described["description"] += f" The body may also have one of these media types: {others}."
         if route.takes:
-            body = {"required": True, "content": self._content(route.takes, route.example)}
+            body = {"required": True, "content": self._content({JSON: route.takes[JSON]}, route.example)}
             described["requestBody"] = self._shared("requestBodies", route.calls, body)
         statuses = {error.http_status for error in route.errors}
-        responses = {str(each): {"$ref": f"#/components/responses/{failure_name(each)}"} for each in statuses}
+        responses = {str(each): {"$ref": f"#/components/responses/{each}"} for each in statuses}
         for status, reply in route.replies.items():
             responses[str(status)] = self._shared("responses", route.calls, self._reply(route, reply))
         return described | {"responses": dict(sorted(responses.items()))}
@@ -212,27 +216,28 @@ class _Parts:
         waiting = ("Preference-Applied",) if "Prefer" in route.inputs["header"] else ()
         found = _response(reply.description, (*waiting, *limited, *reply.headers))
         types = reply.media or ({JSON: reply.model} if reply.model is not None else {})
-        return found | {"content": self._content(types)} if types else found
+        example = _examples()["successes"].get(route.calls) if reply.model is not None else None
+        return found | {"content": self._content(types, example)} if types else found
 
     def _failures(self) -> Json:
-        """Return the error responses by name: one for each HTTP status."""
+        """Return the error responses by status."""
         by_status: dict[int, dict[type[ScrapeError], None]] = {}
         for error in (each for route in self.routes for each in route.errors):
             by_status.setdefault(error.http_status, {})[error] = None
-        return {failure_name(status): self._failed(status, [*kinds]) for status, kinds in sorted(by_status.items())}
+        return {str(status): self._failed(status, [*kinds]) for status, kinds in sorted(by_status.items())}
 
     def _failed(self, status: int, kinds: list[type[ScrapeError]]) -> Json:
         """Return the response for one HTTP status, whose body is the envelope with one of these errors."""
-        own = ("WWW-Authenticate",) if status == AuthError.http_status else ()
-        headers = ("Preference-Applied", *RATE_LIMIT_HEADERS, "Retry-After", *own)
-        examples = {kind.code: {"summary": describe_error(kind), "value": _example(kind)} for kind in kinds}
-        found = _response(", ".join(f"`{kind.code}`" for kind in kinds), headers)
+        own = {AuthError.http_status: ("WWW-Authenticate",), RateLimited.http_status: RATE_LIMIT_HEADERS}
+        known = _examples()["failures"]
+        examples = {kind.code: {"value": known[kind.code]} for kind in kinds if kind.code in known}
+        found = _response(", ".join(f"`{kind.code}`" for kind in kinds), ("Retry-After", *own.get(status, ())))
         return found | {"content": {JSON: {"schema": self._types[Failure], "examples": examples}}}
 
 
 def _types_of(route: type[Route]) -> Iterator[Any]:
     """Return the types of a route's bodies."""
-    yield from route.takes.values()
+    yield from (kind for media_type, kind in route.takes.items() if media_type == JSON)
     for reply in route.replies.values():
         yield from reply.media.values() if reply.media else () if reply.model is None else (reply.model,)
 
@@ -240,6 +245,34 @@ def _types_of(route: type[Route]) -> Iterator[Any]:
 def _declaring(route: type[Route], name: str) -> str:
     """Return the name of the class that declares a field."""
     return next(each.__name__ for each in reversed(route.__mro__) if name in get_annotations(each))
+
+
+def _compact(part: Any) -> Any:
+    """Return a schema in a shorter form: null as a further type, no title, and the description only of the reference's.
+
+    The name of a schema among the components is its title.
+    """
+    if isinstance(part, list):
+        return [_compact(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    left_out = {"title"} | ({"description"} if "$ref" in part else set())
+    shorter = {key: _compact(value) for key, value in part.items() if key not in left_out or isinstance(value, dict)}
+    match shorter.get("anyOf"):
+        case [{"type": str(kind), **own}, {"type": "null"}]:
+            del shorter["anyOf"]
+            shorter |= own | {"type": [kind, "null"]}
+    return shorter
+
+
+def _describe_once(schemas: Json) -> None:
+    """Remove the description of a field that a field of the same name of an earlier model has, too."""
+    known: set[tuple[str, str]] = set()
+    for schema in schemas.values():
+        for name, field in schema.get("properties", {}).items():
+            if (described := (name, field.get("description", ""))) in known:
+                field.pop("description", None)
+            known.add(described)
 
 
 def _without_null(schema: Json) -> Json:
@@ -255,17 +288,11 @@ def _response(description: str, headers: Iterable[str]) -> Json:
     }
 
 
-def failure_name(status: int) -> str:
-    """Return the name of the OpenAPI response for failures with this HTTP status."""
-    return HTTPStatus(status).phrase.replace(" ", "")
-
-
-def _example(kind: type[ScrapeError]) -> Json:
-    """Return an example of the envelope of an error, with constant values."""
-    call = Call("req_01ARZ3NDEKTSV4RRFFQ69G5FAV", client_id="my-client")
-    example: Json = orjson.loads(failure(call, kind(describe_error(kind))).body)
-    example["meta"]["duration_ms"] = 240
-    return example
+@cache
+def _examples() -> dict[str, dict[str, Json]]:
+    """Return the recorded answers: ``successes`` by scraper, ``failures`` by code. Their lists have one entry."""
+    found: dict[str, dict[str, Json]] = orjson.loads((files("crawler.service") / "examples.json").read_bytes())
+    return found
 
 
 def describe_error(kind: type[ScrapeError]) -> str:

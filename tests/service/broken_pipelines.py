@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import DropItem
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -14,6 +16,13 @@ class Raises:
 
     def process_item(self, item: Any) -> Any:
         raise ZeroDivisionError("an internal detail")
+
+
+class Drops:
+    """Drops each item."""
+
+    def process_item(self, item: Any) -> Any:
+        raise DropItem("too few rows")
 
 
 class Stops:

@@ -70,8 +70,8 @@ JobId = Annotated[str, WithJsonSchema({"type": "string", "pattern": JOB_ID})]
 class CreateJob(CategoryOptions, Route):
     """Make a job of many targets of any platforms.
 
-    The body is an array of targets, or one listing. It may also be a table or a list of links. The job runs in the
-    background, on any number of machines.
+    The job runs in the background, on any number of machines. The body is an array of targets, or one listing; or a
+    table or a list of links.
     """
 
     method = "POST"

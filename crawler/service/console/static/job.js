@@ -118,8 +118,8 @@ function Download({ job, contract }) {
     html`<p class="none">In Excel and CSV, a list is one cell, unless you choose a row for each of its entries.</p>`}
     ${list && held.length < chosen.length && html`<p class="none">Only records of ${held.join(", ")} have this list.</p>`}
     <div class="actions">
-      ${formatsOf(contract).map(([format, { title, kind }], index) => {
-        const isOff = Boolean(reading) || (kind === "table" && held.length > 1);
+      ${formatsOf(contract).map(([format, { title }], index) => {
+        const isOff = Boolean(reading);
         return html`<button type="button" class=${index === 0 ? "main" : ""} aria-disabled=${String(isOff)}
           onClick=${() => isOff || saveAs(format)}>${title}</button>`;
       })}
@@ -127,7 +127,7 @@ function Download({ job, contract }) {
       html`<button type="button" class="plain"
         onClick=${() => save("failures", `job-${job.job_id}-failures.jsonl`)}>Failures as JSON Lines</button>`}
     </div>
-    ${held.length > 1 && html`<p class="none">CSV has the columns of one scraper: choose one.</p>`}
+    ${held.length > 1 && html`<p class="none">CSV is one table, of scrapers with equal columns: else choose one.</p>`}
     <p role="status" class="none">
       ${saved && `The browser has saved ${saved}.`}
       ${reading && html`Reading: ${count(Math.ceil(size / 1024))} KB <button type="button" class="plain"
