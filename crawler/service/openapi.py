@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import TypeAdapter
 
-from crawler.errors import AuthError, RateLimited, ScrapeError
+from crawler.errors import AuthError, ScrapeError
 from crawler.registry import scrapers, spider
 from crawler.service.calls.models import Failure
 from crawler.service.headers import HEADERS
@@ -228,9 +228,13 @@ class _Parts:
 
     def _failed(self, status: int, kinds: list[type[ScrapeError]]) -> Json:
         """Return the response for one HTTP status, whose body is the envelope with one of these errors."""
-        own = {AuthError.http_status: ("WWW-Authenticate",), RateLimited.http_status: RATE_LIMIT_HEADERS}
+        own = {AuthError.http_status: ("WWW-Authenticate",)}
         known = _examples()["failures"]
-        examples = {kind.code: {"value": known[kind.code]} for kind in kinds if kind.code in known}
+        examples = {
+            kind.code: {"summary": describe_error(kind).partition(". ")[0]}
+            | ({"value": known[kind.code]} if kind.code in known else {})
+            for kind in kinds
+        }
         found = _response(", ".join(f"`{kind.code}`" for kind in kinds), ("Retry-After", *own.get(status, ())))
         return found | {"content": {JSON: {"schema": self._types[Failure], "examples": examples}}}
 

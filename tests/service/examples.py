@@ -26,7 +26,7 @@ from tests.service.metrics_of import value
 
 FILE = ROOT / "crawler/service/examples.json"
 REQUEST_ID = "req_01ARZ3NDEKTSV4RRFFQ69G5FAV"
-MAX_TEXT = 40
+MAX_TEXT = 26
 """Longer texts are cut."""
 Examples = dict[str, dict[str, Any]]
 

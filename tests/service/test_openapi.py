@@ -72,8 +72,10 @@ def test_every_scraper_has_every_error_under_its_status(name: str) -> None:
             described = resolved(responses[str(error.http_status)])
             assert f"`{error.code}`" in described["description"]
             content = described["content"]["application/json"]
-            if error.code in content["examples"]:
-                validator(content["schema"]).validate(content["examples"][error.code]["value"])
+            example = content["examples"][error.code]
+            assert describe_error(error).startswith(example["summary"])
+            if "value" in example:
+                validator(content["schema"]).validate(example["value"])
 
 
 @pytest.mark.parametrize("name", sorted(scrapers()))

@@ -154,11 +154,12 @@ def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Serv
 
 
 @pytest.mark.soak
-def test_tables_have_the_columns_of_one_scraper(console: OpenConsole) -> None:
+def test_a_table_of_scrapers_with_different_columns_is_refused_with_what_to_choose(console: OpenConsole) -> None:
     page = console("jobs")
     start(page, "https://www.walmart.com/browse/976759\nhttps://x.com/iron_meadow\n")
     csv = page.get_by_role("button", name="CSV")
-    expect(csv).to_have_attribute("aria-disabled", "true")
+    csv.click()
+    expect(page.get_by_role("alert")).to_contain_text("choose a scraper, fields, or one of jsonl, json, xlsx")
     page.get_by_label("One row for each").select_option("products")
     expect(page.get_by_text("Only records of retail-category-v4 have this list.")).to_be_visible()
     expect(csv).to_have_attribute("aria-disabled", "false")

@@ -133,12 +133,12 @@ export async function loadView(platform) {
   return views.has(platform) ? (await import(`./views/${platform}.js`)).view : undefined;
 }
 
-/** The object that a schema refers to, and for "this or null" the schema of "this". */
+/** The part of the contract that a part refers to, and for "this or null" the schema of "this". */
 export function resolve(contract, schema) {
   if (!schema) return {};
   if (schema.$ref) {
-    const name = schema.$ref.split("/").pop();
-    return resolve(contract, contract.components.schemas[name]);
+    const [kind, name] = schema.$ref.split("/").slice(-2);
+    return resolve(contract, contract.components[kind][name]);
   }
   const kinds = schema.anyOf?.filter((each) => each.type !== "null");
   return kinds?.length === 1 ? { ...resolve(contract, kinds[0]), description: schema.description } : schema;
@@ -146,8 +146,8 @@ export function resolve(contract, schema) {
 
 /** The schema of a scraper's `data`. */
 export function dataSchema(contract, scraper) {
-  const answer = contract.paths[`/v1/scrapers/${scraper}`].post.responses["200"].content["application/json"].schema;
-  return resolve(contract, resolve(contract, answer).properties.data);
+  const answer = resolve(contract, contract.paths[`/v1/scrapers/${scraper}`].post.responses["200"]);
+  return resolve(contract, resolve(contract, answer.content["application/json"].schema).properties.data);
 }
 
 /** The dotted paths of the lists of objects in a schema that are not inside other lists. */

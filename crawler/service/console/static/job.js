@@ -1,6 +1,6 @@
 // One job, from `/v1/jobs/<job_id>`: its progress, errors by code, and its records as files.
 
-import { dataSchema, describeError, download, firstLines, listPaths, send, usePolled } from "./api.js";
+import { dataSchema, describeError, download, firstLines, listPaths, resolve, send, usePolled } from "./api.js";
 import { described } from "./form.js";
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { count, Facts, Text, When } from "./parts.js";
@@ -11,7 +11,8 @@ const FAILURES = 20; // failures of a code that are shown
 
 /** The formats of records, those for people first: name, and the title and kind of the format. */
 function formatsOf(contract) {
-  const { schema } = contract.paths["/v1/jobs/{job_id}/records"].get.parameters.find(({ name }) => name === "format");
+  const parameters = contract.paths["/v1/jobs/{job_id}/records"].get.parameters.map((each) => resolve(contract, each));
+  const { schema } = parameters.find(({ name }) => name === "format");
   return Object.entries(schema["x-formats"]).reverse();
 }
 
