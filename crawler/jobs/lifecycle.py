@@ -108,9 +108,12 @@ class Jobs:
         found = await self._list(sql.JOB, job=job)
         return found[0] if found else None
 
-    async def runs(self, name: str, owner: str = "") -> list[Job]:
-        """Return the runs of the owner's job with this name, the newest first, without removed ones."""
-        return [job for job in await self._list(sql.RUNS, name=name, owner=owner) if job.kind == "job"]
+    async def runs(self, name: str, owner: str = "", *, removed: bool = False) -> list[Job]:
+        """Return the runs of the owner's job with this name, the newest first.
+
+        ``removed``: also those whose removal is not complete.
+        """
+        return [job for job in await self._list(sql.RUNS, name=name, owner=owner) if removed or job.kind == "job"]
 
     async def find(self, name: str, owner: str = "", run: int | None = None) -> Job | None:
         """Return a run of the owner's job with this name, or None. Without a number, return the newest run."""
@@ -273,7 +276,7 @@ class Jobs:
         The newest run that is done and the kept number of done runs before it stay. Earlier ones are removed, and all
         cancelled ones before the newest done run.
         """
-        runs = await self.runs(name, owner)
+        runs = await self.runs(name, owner, removed=True)
         done = [each for each in runs if each.state == "done"]
         for newest in done[:1]:
             kept = done[: newest.options.keep + 1]

@@ -1,4 +1,4 @@
-"""Runs a job whose workers and database suffer random faults, and checks its outcomes and counters at the end.
+"""Collects runs of a job, whose workers, schedule and database suffer random faults, and checks the books at the end.
 
 ``python -m tests.jobs.chaos sqlite|postgresql SEED`` runs it alone.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -16,21 +17,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.job import Job
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.states import STATES
+from tests.jobs.chaos_cron import KEEP, NAME, OWNER
 from tests.jobs.chaos_worker import fails, followups_of
 from tests.jobs.postgresql_server import PostgreSqlServer
 from tests.jobs.workers import lines, outcomes
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 WORKERS = 3
 LEASE = 2.0
@@ -44,7 +47,10 @@ class Plan:
     """The parameters of a run."""
 
     seed: int
-    targets: int = 600
+    runs: int = 3
+    """How often a schedule starts two commands at once."""
+    targets: int = 200
+    """The number of targets of each run."""
     pace: float = 1.5
     """The longest time in seconds that a worker takes to "scrape" a target."""
     locked: float = 10.0
@@ -80,6 +86,8 @@ class Chaos:
     clock: Path | None
     """The file with the clock's offset, None if the clock cannot be changed."""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    crons: list[subprocess.Popen[str]] = field(default_factory=list)
+    """The running commands of the schedule."""
     stopped: dict[int, float] = field(default_factory=dict)
     """Process id of each suspended worker -> the time (``time.monotonic()``) at which to continue it."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -91,6 +99,7 @@ class Chaos:
         self.store = self.folder / "disk/jobs.sqlite3"
         self.location = self.server.url if self.server else str(self.store)
         self.faults: list[Callable[[], None]] = [self.kill, self.kill, self.suspend, self.restart, self.lock]
+        self.faults += [self.kill_cron] * 2
         if self.server:
             self.faults += [self.crash, self.terminate]
         if self.disk:
@@ -100,7 +109,7 @@ class Chaos:
 
     # Workers
 
-    def keep_running(self, job: Job) -> None:
+    def keep_running(self) -> None:
         """Replace workers that have exited, and continue suspended workers when it is time."""
         for process in self.workers:
             if self.is_stopped(process) and process.pid not in self.stopped:  # within a transaction
@@ -115,12 +124,12 @@ class Chaos:
                     os.kill(pid, signal.SIGCONT)
         self.workers = [each for each in self.workers if each.poll() is None]
         while len(self.workers) < WORKERS:
-            self.start(job)
+            self.start()
 
-    def start(self, job: Job) -> None:
+    def start(self) -> None:
         self.started += 1
         log = self.folder / f"stored-{self.started}"
-        options = (self.location, job.id, log, self.plan.seed * 1_000 + self.started, self.plan.pace, LEASE)
+        options = (self.location, 0, log, self.plan.seed * 1_000 + self.started, self.plan.pace, LEASE)
         environment = os.environ | ({} if self.server else self.fake_time())
         with (self.folder / "errors").open("ab") as errors:
             command = [sys.executable, "-m", "tests.jobs.chaos_worker", *map(str, options)]
@@ -138,11 +147,49 @@ class Chaos:
         return False
 
     def end(self) -> None:
-        for process in self.workers:
+        for process in (*self.workers, *self.crons):
             process.kill()
             process.wait()
 
+    # The schedule
+
+    def schedule(self) -> None:
+        """Start a command, as a schedule does."""
+        self.started += 1
+        options = (self.location, self.plan.seed * 1_000 + self.started, self.plan.targets)
+        with (self.folder / "errors").open("a") as errors:
+            command = [sys.executable, "-m", "tests.jobs.chaos_cron", *map(str, options)]
+            self.crons.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True))
+
+    async def end_crons(self, jobs: Jobs) -> None:
+        """Check the exit codes of commands that have ended. One that has failed or was killed is started again."""
+        for process in [each for each in self.crons if each.poll() is not None]:
+            self.crons.remove(process)
+            assert process.stdout is not None
+            number = process.stdout.read().strip()
+            process.stdout.close()
+            self.counts[f"exit {process.returncode}"] += 1
+            assert process.returncode in {0, 1, -signal.SIGKILL}
+            if process.returncode:
+                self.schedule()
+                continue
+            found = await self.patiently(lambda number=number: jobs.find(NAME, OWNER, int(number)))
+            assert found is None or found.state == "done", f"exit code 0, but run {number} is not done"
+
+    @staticmethod
+    async def patiently(read: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            with suppress(StoreUnavailable):
+                return await read()
+            await asyncio.sleep(0.2)
+
     # Faults
+
+    def kill_cron(self) -> None:
+        if self.crons:
+            process = self.chance.choice(self.crons)
+            process.kill()
+            process.wait()
 
     def kill(self) -> None:
         process = self.chance.choice(self.workers)
@@ -214,56 +261,72 @@ class Chaos:
     # The run
 
     async def run(self) -> None:
-        """Run the job to its end."""
+        """Collect the runs of a job. Each time, two commands start at once."""
         jobs = Jobs(self.location)
-        job = await jobs.begin("chaos")
-        await jobs.push(job, lines(self.plan.targets))
-        await jobs.open(job)
         begin = time.monotonic()
         fault_at = begin + 1
         try:
-            while True:
-                self.keep_running(job)
-                if fault_at < time.monotonic() < begin + self.plan.faults_until:
-                    fault = self.chance.choice(self.faults)
-                    self.counts[fault.__name__] += 1
-                    await asyncio.to_thread(fault)
-                    fault_at = time.monotonic() + self.chance.random() * 2
-                with suppress(StoreUnavailable):
-                    found = await jobs.get(job.id)
-                    assert found is not None
-                    if found.state == "done":
-                        break
-                assert time.monotonic() < begin + MAX_SECONDS, f"{found}, {self.counts}"
-                await asyncio.sleep(0.1)
+            for number in range(self.plan.runs):
+                if number and self.chance.random() < 0.5:  # a kill between two runs
+                    self.schedule()
+                    await asyncio.sleep(self.chance.random())
+                    self.kill_cron()
+                self.schedule()
+                self.schedule()
+                while self.crons:
+                    self.keep_running()
+                    if fault_at < time.monotonic() < begin + self.plan.faults_until:
+                        fault = self.chance.choice(self.faults)
+                        self.counts[fault.__name__] += 1
+                        await asyncio.to_thread(fault)
+                        fault_at = time.monotonic() + self.chance.random() * 2
+                    await self.end_crons(jobs)
+                    assert time.monotonic() < begin + MAX_SECONDS, f"{await jobs.runs(NAME, OWNER)}, {self.counts}"
+                    await asyncio.sleep(0.1)
         finally:
             self.end()
-        await self.assert_books(jobs, job)
+        await self.assert_books(jobs)
         await jobs.close()
 
-    async def assert_books(self, jobs: Jobs, job: Job) -> None:
-        """Assert that each target and follow-up has one outcome, a record if it is OK, and at most one log line."""
-        assert await jobs.check(job) == []
+    async def assert_books(self, jobs: Jobs) -> None:
+        """Assert that each target and follow-up has one outcome in each run, one bill, and at most one log line."""
         roots = [line.key for line in lines(self.plan.targets)]
         expected = roots + [key for root in roots for key in followups_of(root)]
-        stored = await outcomes(jobs, job)
-        assert sorted(line.key for line in stored) == sorted(expected)
-        assert [line.seq for line in stored] == list(range(1, len(expected) + 1))
-        for line in stored:
-            assert line.state == ("failed" if fails(line.key) else "done")
-            assert (line.record is None) == fails(line.key)
-            assert line.record is None or line.record["key"] == line.key.hex()
+        failed = sum(map(fails, expected))
+        runs = await jobs.runs(NAME, OWNER, removed=True)
+        last = runs[0].run
+        self.counts["runs"] = last
+        assert last >= self.plan.runs
+        assert [each.run for each in runs] == [*range(last, max(0, last - KEEP - 1), -1)]
+        for each in runs:
+            assert await jobs.check(each) == []
+            stored = await outcomes(jobs, each)
+            assert sorted(line.key for line in stored) == sorted(expected)
+            assert [line.seq for line in stored] == list(range(1, len(expected) + 1))
+            for line in stored:
+                assert line.state == ("failed" if fails(line.key) else "done")
+                assert (line.record is None) == fails(line.key)
+                assert line.record is None or line.record["key"] == line.key.hex()
+            assert (each.state, each.revision) == ("done", 1)
+            assert each.counts == dict.fromkeys(STATES, 0) | {"done": len(expected) - failed, "failed": failed}
+            assert {name: n for name, n in (await jobs.tallies(each.id)).items() if n} == {
+                ("code", "OK"): len(expected) - failed,
+                ("code", "TARGET_NOT_FOUND"): failed,
+            }
         announced = [text for log in self.folder.glob("stored-*") for text in log.read_text().splitlines()]
         assert len(set(announced)) == len(announced)
-        assert set(announced) <= {key.hex() for key in expected}
-        found = await jobs.get(job.id)
-        assert found is not None
-        assert found.counts["done"] == sum(not fails(key) for key in expected)
-        assert found.counts["failed"] == sum(map(fails, expected))
-        assert await jobs.tallies(job.id) == {
-            ("code", "OK"): found.counts["done"],
-            ("code", "TARGET_NOT_FOUND"): found.counts["failed"],
-        }
+        assert {text.split()[1] for text in announced} <= {key.hex() for key in expected}
+
+        async def read(query: str) -> list[tuple[Any, ...]]:
+            return await jobs.reads.transact(lambda session: session.rows(query), write=False)
+
+        bills = await read("SELECT sum(calls), sum(billable) FROM usage")
+        assert tuple(map(int, bills[0])) == (last * len(expected), last * (len(expected) - failed))
+        events = [json.loads(body)["data"] for (body,) in await read("SELECT body FROM outbox")]
+        assert sorted((each["run"], each["revision"]) for each in events) == [(n, 1) for n in range(1, last + 1)]
+        ids = {each.id for each in runs}
+        for table in ("inputs", "targets", "records", "tallies"):
+            assert {job for (job,) in await read(f"SELECT DISTINCT job FROM {table}")} <= ids  # noqa: S608
 
 
 def fake_time(clock: Path) -> dict[str, str]:

@@ -14,18 +14,20 @@ import random
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.job import Claim, Finished, Followup
+from crawler.jobs.job import Claim, Finished, Followup, Stored
 from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError
+from crawler.service.jobs.billing import store_bills
 from crawler.targets.target import followup_key
+from tests.jobs.workers import SCRAPER
 
 IN_FLIGHT = 8
 EXITS = 10_000
@@ -47,7 +49,7 @@ def fails(key: bytes) -> bool:
 def outcome(claim: Claim) -> Finished:
     """The outcome of a target depends on its key only."""
     keys = followups_of(claim.key) if "parent" not in claim.work else []
-    found = tuple(Followup(key, "retail", {"parent": claim.key.hex()}) for key in keys)
+    found = tuple(Followup(key, "retail", {"parent": claim.key.hex(), "scraper": SCRAPER}) for key in keys)
     if fails(claim.key):
         return Finished(claim, "failed", "TARGET_NOT_FOUND", {"error": {"code": "TARGET_NOT_FOUND"}}, None, found)
     text = hashlib.sha256(claim.key).hexdigest() * 40
@@ -81,21 +83,22 @@ class ScrapingProcess:
         self.log = log.open("a", buffering=1)
         self.scrapes: dict[tuple[int, bytes], asyncio.Task[None]] = {}
         self.stopping = asyncio.Event()
-        holder = Holder(lease=lease, exits=EXITS, also_store=self.suspend)
+        holder = Holder(lease=lease, exits=EXITS, also_store=self.also_store)
         self.worker = Worker(self.jobs.writes, self.note, self.lost, lambda _: None, holder)
 
     def note(self, finished: Finished) -> None:
         """Write the key of a target whose outcome is stored to the log."""
         self.scrapes.pop(finished.claim.target, None)
-        self.log.write(finished.claim.key.hex() + "\n")
+        self.log.write(f"{finished.claim.job} {finished.claim.key.hex()}\n")
 
     def lost(self, claim: Claim) -> None:
         """Stop scraping a target."""
         if task := self.scrapes.pop(claim.target, None):
             task.cancel()
 
-    def suspend(self, *_: object) -> None:
-        """Suspend this process within some transactions."""
+    def also_store(self, session: Session, batch: Sequence[Stored]) -> None:
+        """Store the bills. Suspend this process within some transactions."""
+        store_bills(session, batch)
         if self.chance.random() < SUSPENSIONS:
             os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -121,10 +124,10 @@ class ScrapingProcess:
         self.log.close()
 
     async def is_done(self, job: int) -> bool:
-        """Whether the job is known to be done."""
+        """Whether the job is known to be done. The job 0 stands for all jobs, which never end."""
         with suppress(StoreUnavailable):
             found = await self.jobs.get(job)
-            return found is None or found.state == "done"
+            return job > 0 and (found is None or found.state == "done")
         return False
 
 
