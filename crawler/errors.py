@@ -10,6 +10,7 @@
     │   ├── JobNotFound               JOB_NOT_FOUND              404
     │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
     │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
+    │   ├── JobNotDone                JOB_NOT_DONE               409  retryable
     │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
     │   ├── UnsupportedMediaType      UNSUPPORTED_MEDIA_TYPE     415
     │   ├── ExpectationFailed         EXPECTATION_FAILED         417
@@ -249,6 +250,14 @@ class IdempotencyInProgress(RequestError):
     """Raised when an earlier upload with the same ``Idempotency-Key`` has just ended."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
+    http_status = 409
+    retryable = True
+
+
+class JobNotDone(RequestError):
+    """Raised when a run of a job cannot begin, because the newest run of the same name is not done."""
+
+    code = "JOB_NOT_DONE"
     http_status = 409
     retryable = True
 

@@ -63,7 +63,7 @@ def post_done(session: Session, before: Any, after: dict[str, Any], now: float) 
     """
     if not before.owner or before.kind != "job" or after["state"] != "done" or before.state == "done":
         return
-    counts: dict[str, int] = {state: after[state] for state in STATES}
+    counts: dict[str, int] = {state: after[state] for state in STATES if state != "paused"}
     data = {
         "job_id": str(before.id),
         "name": before.name,

@@ -153,9 +153,12 @@ class Jobs:
         """Return jobs of all owners with ids greater than ``after``, the oldest first, without standing jobs."""
         return await self._list(sql.LIST_JOBS, after=after, limit=limit)
 
-    async def newest(self, owner: str, limit: int, before: int = MAX_ID) -> list[Job]:
-        """Return jobs of an owner with ids less than ``before``, the newest first, without loading and removed ones."""
-        return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before)
+    async def newest(self, owner: str, limit: int, before: int = MAX_ID, name: str = "") -> list[Job]:
+        """Return runs of an owner with ids less than ``before``, the newest first, without loading and removed ones.
+
+        ``name``: only runs of the job with this name.
+        """
+        return await self._list(sql.NEWEST_JOBS_OF, owner=owner, limit=limit, before=before, name=name)
 
     async def _list(self, statement: Statement, **values: Any) -> list[Job]:
         return [Job.of(row) for row in await self.read(statement, **values)]

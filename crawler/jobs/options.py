@@ -80,13 +80,18 @@ class LimitedOptions(CategoryOptions):
         return self
 
 
-class JobOptions(LimitedOptions):
+class KeepOption(Described):
+    """The option of a job whose runs are kept."""
+
+    keep: Number = Field(default=2, ge=0, le=999, json_schema_extra=CRAWL)
+    """How many runs to keep before the newest run that is done. When a run is done, earlier ones are removed."""
+
+
+class JobOptions(LimitedOptions, KeepOption):
     """The options of a job as they are stored: those that were given, and the program's own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    keep: Number = Field(default=2, ge=0, le=999, json_schema_extra=CRAWL)
-    """How many runs to keep before the newest run that is done. When a run is done, earlier ones are removed."""
     sandbox: bool = False
     """Whether the job was made in the sandbox."""
     fingerprint: str | None = None

@@ -15,6 +15,11 @@ from crawler.jobs.job import InputLine, Job, JobError
 from crawler.jobs.lifecycle import DEFAULT, ROWS_PER_TRANSACTION, Jobs, Rules
 
 
+def fingerprint(job: Job) -> str:
+    """Return the fingerprint of a run with the targets of an earlier run."""
+    return f"run {job.id}"
+
+
 async def rerun(jobs: Jobs, job: Job, name: str, keys: set[bytes] | None = None, rules: Rules = DEFAULT) -> Job:
     """Begin a run with the same options as an earlier run, and with its targets. A killed call can be repeated.
 
@@ -24,7 +29,7 @@ async def rerun(jobs: Jobs, job: Job, name: str, keys: set[bytes] | None = None,
     Raises:
         JobError: as for ``Jobs.begin()``.
     """
-    options = job.options.model_copy(update={"fingerprint": None})
+    options = job.options.model_copy(update={"fingerprint": fingerprint(job)})
     new = await jobs.begin(name, job.owner, options=options, whole_roots=job.whole_roots, rules=rules)
     if new.state == "loading":
         await jobs.push(new, _lines(jobs, job, keys))

@@ -54,7 +54,10 @@ JOB = sa.select(jobs).where(J.id == param("job"))
 OF_USERS = J.kind == "job"
 LIST_JOBS = first(sa.select(jobs).where(J.id > param("after")), J.id)
 NEWEST_JOBS_OF = first(
-    sa.select(jobs).where(J.owner == param("owner"), J.id < param("before"), OF_USERS, J.state != "loading"),
+    sa.select(jobs).where(
+        *(J.owner == param("owner"), sa.or_(param("name") == "", J.name == param("name"))),
+        *(J.id < param("before"), OF_USERS, J.state != "loading"),
+    ),
     J.id.desc(),
 )
 """The jobs that an owner can see: neither removed jobs nor those whose upload is incomplete."""

@@ -13,6 +13,7 @@ from crawler.service.jobs.routes import (
     ReadFailures,
     ReadJob,
     ReadRecords,
+    RepeatJob,
     RetryJob,
 )
 from crawler.service.status import ReadCatalogue, ReadHealth, ReadMetrics, ReadReadiness, ReadUsage
@@ -35,5 +36,6 @@ ROUTES: tuple[type[Route], ...] = (
     ReadFailures,
     ReadChanges,
     RetryJob,
+    RepeatJob,
 )
 """The routes, in the order of the documents."""

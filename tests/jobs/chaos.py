@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -147,7 +148,8 @@ class Chaos:
         return False
 
     def end(self) -> None:
-        for process in (*self.workers, *self.crons):
+        processes: list[subprocess.Popen[Any]] = [*self.workers, *self.crons]
+        for process in processes:
             process.kill()
             process.wait()
 
@@ -166,15 +168,15 @@ class Chaos:
         for process in [each for each in self.crons if each.poll() is not None]:
             self.crons.remove(process)
             assert process.stdout is not None
-            number = process.stdout.read().strip()
+            numbers = re.findall("^run ([0-9]+)$", process.stdout.read(), re.MULTILINE)  # the log is printed, too
             process.stdout.close()
             self.counts[f"exit {process.returncode}"] += 1
             assert process.returncode in {0, 1, -signal.SIGKILL}
             if process.returncode:
                 self.schedule()
                 continue
-            found = await self.patiently(lambda number=number: jobs.find(NAME, OWNER, int(number)))
-            assert found is None or found.state == "done", f"exit code 0, but run {number} is not done"
+            found = {each.run: each.state for each in await self.patiently(lambda: jobs.runs(NAME, OWNER))}
+            assert [found.get(int(number), "done") for number in numbers] == ["done"], "exit code 0, but not done"
 
     @staticmethod
     async def patiently(read: Callable[[], Awaitable[T]]) -> T:

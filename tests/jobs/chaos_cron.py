@@ -1,4 +1,4 @@
-"""The part of ``scrapy collect --job chaos`` that uses the store: ``python -m tests.jobs.chaos_cron STORE SEED TARGETS``.
+"""What ``scrapy collect --job chaos`` does with the store: ``python -m tests.jobs.chaos_cron STORE SEED TARGETS``.
 
 It begins or continues a run, stores the targets, waits until the run is done, and removes the runs that are no longer
 kept. It prints the run's number. The exit code is 0 if the run is done, and 1 if the store is unavailable or the run
@@ -36,9 +36,9 @@ async def collect(location: str, n: int) -> int:
         if job.state == "loading":
             await jobs.push(job, scraped_lines(n))
             await jobs.open(job)
-        sys.stdout.write(f"{job.run}\n")
+        sys.stdout.write(f"run {job.run}\n")
         sys.stdout.flush()
-        while (found := await jobs.get(job.id)) is not None and found.state == "open":
+        while (found := await jobs.get(job.id)) is not None and found.state == "open":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         if found is None or found.state != "done":
             return 1

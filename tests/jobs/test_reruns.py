@@ -58,7 +58,10 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     await Process(jobs, warned).run(job)
     before = await jobs.get(job.id)
     new = await rerun_unread(jobs, job)
-    assert (new.name, new.owner, new.run, new.options) == ("job-unread", "acme", 1, JobOptions(sandbox=True))
+    assert (new.name, new.owner, new.run, new.options) == (
+        *("job-unread", "acme", 1),
+        JobOptions(sandbox=True, fingerprint=f"run {job.id}"),
+    )
     assert await rerun_unread(jobs, job) == new, "it is not finished"
     assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
     await Process(jobs).run(new)
@@ -117,7 +120,10 @@ async def test_all_lines_of_a_run_are_repeated_in_their_order(jobs: Jobs) -> Non
     await jobs.open(job)
     await Process(jobs, warned).run(job)
     new = await rerun(jobs, job, job.name)
-    assert (new.run, new.options, new.whole_roots, new.counts["waiting"]) == (2, job.options, True, 1_203)
+    assert (new.run, new.options, new.whole_roots, new.counts["waiting"]) == (
+        *(2, job.options.model_copy(update={"fingerprint": f"run {job.id}"})),
+        *(True, 1_203),
+    )
     assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
     await Process(jobs, warned).run(new)
     assert await rows(jobs, new) == await rows(jobs, job)

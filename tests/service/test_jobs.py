@@ -76,7 +76,7 @@ def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, 
 def ended(url: str, job_id: str) -> dict[str, Any]:
     """Wait until a job has ended, and return it."""
     deadline = time.monotonic() + 60
-    while (job := get(url, f"/v1/jobs/{job_id}").body)["state"] not in {"done", "paused"} or job["targets"]["waiting"]:
+    while (job := get(url, f"/v1/jobs/{job_id}").body)["state"] != "done" or job["targets"]["waiting"]:
         assert time.monotonic() < deadline, job
         time.sleep(0.05)
     return dict(job)
@@ -221,6 +221,46 @@ def test_an_idempotency_key_makes_one_job(made: Made) -> None:
     assert again.body["invalid_lines"] == made.reply.body["invalid_lines"]
     other = post(made.url, LINK.encode(), "text/plain", Idempotency_Key="nightly")
     assert other.code == "IDEMPOTENCY_MISMATCH"
+
+
+def test_the_runs_of_a_named_job(service: Service) -> None:
+    path = "/v1/jobs?name=daily%20prices&keep=1"
+    dry = post(service.url, LINK.encode(), "text/plain", f"{path}&dry_run=true")
+    assert (dry.body["job"], dry.body["previous"]) == (None, None)
+    made = post(service.url, LINK.encode(), "text/plain", path, Idempotency_Key="monday")
+    first = made.body["job"]
+    assert (made.status, first["name"], first["run"], made.body["previous"]) == (202, "daily prices", 1, None)
+    ended(service.url, first["job_id"])
+    again = post(service.url, LINK.encode(), "text/plain", path, Idempotency_Key="monday")
+    assert (again.body["job"]["job_id"], again.body["job"]["revision"]) == (first["job_id"], 1)
+    other = post(service.url, LINK.encode(), "text/plain", "/v1/jobs?name=other", Idempotency_Key="monday")
+    assert other.code == "IDEMPOTENCY_MISMATCH"
+    many = [{"scraper": "retail-search-v4", "query": f"mustard {number}"} for number in range(40)]
+    second = post(service.url, json.dumps(many).encode(), "application/json", path)
+    assert (second.status, second.body["job"]["run"], second.body["previous"]) == (202, 2, first["job_id"])
+    refused = post(service.url, LINK.encode(), "text/plain", path)
+    assert (refused.status, refused.code) == (409, "JOB_NOT_DONE")
+    assert "Run 2 of the job 'daily prices' is open" in refused.body["error"]["message"]
+    ended(service.url, second.body["job"]["job_id"])
+    url = f"/v1/jobs/{first['job_id']}/runs"
+    third = post(service.url, b"", "application/json", url, Idempotency_Key="tuesday")
+    assert (third.status, third.body["job"]["run"]) == (202, 3), third.body
+    assert third.body["previous"] == second.body["job"]["job_id"]
+    assert third.headers["location"].endswith(f"/v1/jobs/{third.body['job']['job_id']}")
+    again = post(service.url, b"", "application/json", url, Idempotency_Key="tuesday")
+    assert again.body["job"]["job_id"] == third.body["job"]["job_id"]
+    assert post(service.url, b"", "application/json", url, Idempotency_Key="monday").code == "IDEMPOTENCY_MISMATCH"
+    shown = ended(service.url, third.body["job"]["job_id"])
+    assert (shown["previous"], shown["scrapers"]) == (second.body["job"]["job_id"], ["microblog-profile"])
+    found = [raw(service.url, f"/v1/jobs/{each['job_id']}/records")[2] for each in (first, shown)]
+    assert [json.loads(each)["params"] for each in found] == [{"username": "quiet_harbor"}] * 2
+    listed = get(service.url, "/v1/jobs?name=daily%20prices").body["jobs"]
+    assert [each["run"] for each in listed] == [3, 2, 1]
+
+
+def test_a_name_that_cannot_be_stored_is_refused(service: Service) -> None:
+    reply = post(service.url, LINK.encode(), "text/plain", "/v1/jobs?name=a%00b")
+    assert (reply.code, reply.body["error"]["details"][0]["loc"]) == ("INVALID_REQUEST", ["name"])
 
 
 # Listings

@@ -110,6 +110,7 @@ JOBS = [
     *(Row("GET", f"{NO_JOB}{part}", 401, "MISSING_API_KEY", None) for part in ("", "/records", "/changes")),
     Row("DELETE", NO_JOB, 404, "JOB_NOT_FOUND"),
     Row("POST", f"{NO_JOB}/retry", 404, "JOB_NOT_FOUND"),
+    Row("POST", f"{NO_JOB}/runs", 404, "JOB_NOT_FOUND"),
     Row("GET", "/v1/jobs/x", 404, "JOB_NOT_FOUND"),
 ]
 JOB = [

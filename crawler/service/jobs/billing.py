@@ -18,14 +18,14 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     """Count the outcomes of a batch in their owners' usage. The ``also_store`` of workers.
 
     A record is billable. A failure, or a target without new data, counts as a call that is not billable. Targets
-    without an owner, invalid lines and paused targets are not counted.
+    without an owner and invalid lines are not counted.
     """
     counts: dict[usage.Key, usage.Count] = defaultdict(lambda: [0, 0, 0])
     day = usage.today()
     for finished in (each.finished for each in batch):
         claim = finished.claim
         is_target = bool(claim.platform)  # invalid lines of a file have no platform
-        if not claim.owner or not is_target or finished.state == "paused":
+        if not claim.owner or not is_target:
             continue
         has_record = finished.state == "done" and finished.record is not None
         count = counts[claim.owner, claim.work["scraper"], day, finished.code]

@@ -66,7 +66,7 @@ class ClientJobs:
     async def ended(self, job: Job, seconds: float) -> Job:
         """Wait until a job has ended, for at most these seconds. Return its last state."""
         end = asyncio.get_running_loop().time() + seconds
-        while job.state in {"open", "paused"} and asyncio.get_running_loop().time() < end:
+        while job.state == "open" and asyncio.get_running_loop().time() < end:
             if self.runs.crawlers.draining:
                 break
             await asyncio.sleep(POLL_SECONDS)

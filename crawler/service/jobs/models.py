@@ -38,8 +38,6 @@ class JobTargets(Model):
     """Targets that have not started, or that wait for another attempt."""
     running: int
     """Targets in progress."""
-    paused: int
-    """Targets beyond the client's quota, which continue when there is quota again."""
     done: int
     """Targets with a record, or without new data."""
     failed: int
@@ -55,8 +53,14 @@ class Job(Model):
 
     job_id: str
     """The id of the job. `/v1/jobs/<job_id>` is its URL."""
-    state: Literal["open", "paused", "cancelled", "done"]
-    """`paused`: all targets that are left are paused. `done`: all targets have an outcome."""
+    name: str
+    """The name of the job, which all its runs share; the id of the request if the job was made without a name."""
+    run: int
+    """The number of the run among those of the same name, starting with 1."""
+    revision: int
+    """How often the run has become done: one more after each retry."""
+    state: Literal["open", "cancelled", "done"]
+    """`done`: all targets have an outcome."""
     idempotency_key: str | None
     """The `Idempotency-Key` of the upload; null if the upload had none."""
     targets: JobTargets
@@ -64,7 +68,7 @@ class Job(Model):
     created_at: Time
     """When the upload began."""
     ended_at: Time | None
-    """When the last target of a done job ended, or when the job was cancelled; null if the job is open or paused."""
+    """When the last target of a done job ended, or when the job was cancelled; null if the job is open."""
     expires_at: Time | None
     """When the job is deleted with its records; null if it has not ended, or still has targets in progress."""
     targets_per_minute: float | None
@@ -149,6 +153,8 @@ class JobFailures(Model):
 class JobDetail(Job):
     """A job, with the outcomes of its targets."""
 
+    previous: str | None
+    """The id of the last run of the same name before this one that is done and kept; null if there is none."""
     arguments: dict[str, int | bool | str]
     """The options that the upload had, by name."""
     scrapers: list[str]
@@ -189,6 +195,8 @@ class JobUpload(Model):
 
     job: Job | None
     """The job; null after `dry_run=true`."""
+    previous: str | None
+    """The id of the last run of the same name before this one that is done and kept; null if there is none."""
     valid: int
     """The number of lines with a target."""
     invalid: int
@@ -201,6 +209,15 @@ class JobUpload(Model):
     """The maximum number of pages requested from the platforms, without retries; null if it is not known."""
     no_limit_because: str | None
     """Why a number is not known; null if both are known."""
+
+
+class JobRun(Model):
+    """A run with the targets of an earlier run."""
+
+    job: Job
+    """The new run."""
+    previous: str | None
+    """The id of the last run of the same name before this one that is done and kept; null if there is none."""
 
 
 class JobList(Model):

@@ -18,7 +18,8 @@ DAY_SECONDS = 86_400.0
 
 def describe(job: Job, keep_days: float) -> dict[str, Any]:
     """Return the description of a job in a list. ``keep_days``: the setting ``JOBS_KEEP``."""
-    left = job.counts["waiting"] + job.counts["running"]
+    counts: dict[str, int] = {state: n for state, n in job.counts.items() if state != "paused"}  # only of commands
+    left = counts["waiting"] + counts["running"]
     rate, estimate = None, None
     if job.state == "open" and job.seq:
         seconds = max(1e-3, time.time() - job.created)
@@ -27,9 +28,12 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     expires = None if job.ended is None or left else utc_text(job.ended + keep_days * DAY_SECONDS)
     return {
         "job_id": str(job.id),
+        "name": job.name,
+        "run": job.run,
+        "revision": job.revision,
         "state": job.state,
         "idempotency_key": job.key,
-        "targets": {"total": sum(job.counts.values()), **job.counts},
+        "targets": {"total": sum(counts.values()), **counts},
         "created_at": utc_text(job.created),
         "ended_at": None if job.ended is None else utc_text(job.ended),
         "expires_at": expires,
@@ -39,9 +43,15 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     }
 
 
+def previous(earlier: list[Job]) -> str | None:
+    """Return the id of the last run before a run, from the runs with which it can be compared."""
+    return str(earlier[0].id) if earlier else None
+
+
 async def detail(jobs: Jobs, job: Job, keep_days: float) -> dict[str, Any]:
     """Return the description of a job, with its tallies, and with examples of its failures."""
     tallies = await jobs.tallies(job.id)
+    earlier = await jobs.earlier(job)
 
     def of(kind: str) -> dict[str, int]:
         return {name: n for (each, name), n in sorted(tallies.items()) if each == kind and n}
@@ -49,6 +59,7 @@ async def detail(jobs: Jobs, job: Job, keep_days: float) -> dict[str, Any]:
     coverage = {"listings": 0, "expected": 0, "collected": 0} | of("coverage")
     return {
         **describe(job, keep_days),
+        "previous": previous(earlier),
         "arguments": job.options.arguments,
         "scrapers": [*of("scraper")],
         "codes": of("code"),

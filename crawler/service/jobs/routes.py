@@ -7,7 +7,7 @@ import json
 import os
 import re
 from contextlib import nullcontext
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
 from pydantic import Field, ValidationError, WithJsonSchema
@@ -17,15 +17,18 @@ from crawler.errors import (
     IdempotencyInProgress,
     IdempotencyMismatch,
     InvalidRequest,
+    JobNotDone,
     JobNotFound,
     Overloaded,
     PayloadTooLarge,
+    ScrapeError,
     UnsupportedMediaType,
 )
 from crawler.jobs.changes import Comparison
 from crawler.jobs.export import Cursor
+from crawler.jobs.job import MAX_NAME_LENGTH
 from crawler.jobs.lifecycle import MAX_ID
-from crawler.jobs.options import CategoryOptions, Flag, JobOptions, Number
+from crawler.jobs.options import CategoryOptions, Flag, JobOptions, KeepOption, Number
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
 from crawler.service.calls.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
@@ -40,6 +43,7 @@ from crawler.service.jobs.models import (
     JobList,
     JobListing,
     JobRetried,
+    JobRun,
     JobTarget,
     JobUpload,
     RecordLine,
@@ -64,11 +68,12 @@ MAX_OUTCOMES = 999_999_999
 """The default and the maximum number of outcomes in a response."""
 PEEKED_BYTES = 64
 
+Key = Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=f"^{KEY.pattern}$")]
 JobId = Annotated[str, WithJsonSchema({"type": "string", "pattern": JOB_ID})]
 
 
-class CreateJob(CategoryOptions, Route):
-    """Make a job of many targets of any platforms.
+class CreateJob(CategoryOptions, KeepOption, Route):
+    """Make a job of many targets of any platforms, or begin the next run of a named job.
 
     The job runs in the background, on any number of machines. The body is an array of targets, or one listing; or a
     table or a list of links.
@@ -86,14 +91,16 @@ class CreateJob(CategoryOptions, Route):
     }
     errors = (
         *(*KEYED_ERRORS, PayloadTooLarge, UnsupportedMediaType, ConcurrencyLimited, Overloaded),
-        *(IdempotencyInProgress, IdempotencyMismatch),
+        *(IdempotencyInProgress, IdempotencyMismatch, JobNotDone),
     )
 
+    name: Annotated[str | None, Field(min_length=1, max_length=MAX_NAME_LENGTH)] = None
+    """The name of the job. If it has runs, the upload is its next run. It is refused while the newest run is open."""
     scraper: Annotated[str | None, Field(min_length=1, max_length=100)] = None
     """The scraper of targets that do not name one."""
     dry_run: Flag = False
     """Only check the upload."""
-    key: Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=f"^{KEY.pattern}$")] = None
+    key: Key = None
     """A text that is unique to this upload. A second upload with the same key and content returns the first one's job.
     An upload with the same key and other content is refused."""
     wait: Wait = None
@@ -120,7 +127,7 @@ class CreateJob(CategoryOptions, Route):
         of_client.check_open()
         if self.dry_run:
             contents = await of_client.uploads.check(call.holder, upload)
-            return json_response(200, {"job": None, **contents.as_json()}, call)
+            return json_response(200, {"job": None, "previous": None, **contents.as_json()}, call)
         await quotas.check(parts.store, call.holder)
         job, made = await of_client.uploads.make(call.holder, upload, call.request_id)
         if made is None:
@@ -129,7 +136,7 @@ class CreateJob(CategoryOptions, Route):
         of_client.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{job.id}"
         job = await _ended(job, self.wait, call, parts)
-        return json_response(202, {"job": reports.describe(job, of_client.keep_days), **made.as_json()}, call)
+        return json_response(202, {**await _begun(job, parts), **made.as_json()}, call)
 
     def _upload(self, call: Call, content: IO[bytes], in_body: Mapping[str, Any]) -> Upload:
         """Return the upload of a request. ``in_body``: the options of the job in the body.
@@ -137,14 +144,14 @@ class CreateJob(CategoryOptions, Route):
         Raises:
             InvalidRequest: an option is not valid, or options contradict each other.
         """
-        in_query = {name: getattr(self, name) for name in CategoryOptions.model_fields if name in self.model_fields_set}
-        given = {**in_body, **in_query}
+        known = CategoryOptions.model_fields | KeepOption.model_fields
+        given = {**in_body, **{name: getattr(self, name) for name in known if name in self.model_fields_set}}
         try:
             options = JobOptions(**given)
         except ValidationError as error:
             first = validation_details(error)[0]
             raise InvalidRequest.of(str(first["loc"][0] if first["loc"] else min(given)), first["msg"]) from None
-        return Upload(content, call.request_headers.get("content-type", ""), self.scraper, self.key, options)
+        return Upload(content, call.request_headers.get("content-type", ""), self.scraper, self.key, options, self.name)
 
 
 class ListJobs(Route):
@@ -160,12 +167,14 @@ class ListJobs(Route):
 
     after: Annotated[str | None, Field(pattern=JOB_ID)] = None
     """The ``next_after`` of the previous page."""
+    name: Annotated[str, Field(max_length=MAX_NAME_LENGTH)] = ""
+    """Only the runs of the job with this name."""
     limit: Number = Field(default=MAX_PAGE, ge=1, le=MAX_PAGE)
     """Maximum number of jobs."""
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         client, keep_days = call.holder.client, parts.jobs.keep_days
-        page = await parts.jobs.jobs.newest(client, self.limit + 1, int(self.after or MAX_ID))
+        page = await parts.jobs.jobs.newest(client, self.limit + 1, int(self.after or MAX_ID), self.name)
         listed = [reports.describe(each, keep_days) for each in page[: self.limit]]
         following = str(page[self.limit - 1].id) if len(page) > self.limit else None
         return json_response(200, {"client_id": client, "jobs": listed, "next_after": following}, call)
@@ -175,7 +184,7 @@ class OfJob(Route):
     """The input of the routes of one job."""
 
     is_counted = False
-    errors = (*KEYED_ERRORS, JobNotFound)
+    errors: ClassVar[tuple[type[ScrapeError], ...]] = (*KEYED_ERRORS, JobNotFound)
 
     job_id: JobId
     """The id of the job."""
@@ -202,7 +211,7 @@ class ReadJob(OfJob):
 class DeleteJob(OfJob):
     """Cancel a job, or delete it with its records.
 
-    A job that is open or paused is cancelled: its targets in progress are completed, and no others start. A job that is
+    A job that is open is cancelled: its targets in progress are completed, and no others start. A job that is
     done or cancelled is deleted.
     """
 
@@ -218,7 +227,7 @@ class DeleteJob(OfJob):
 
 
 class RetryJob(OfJob):
-    """Queue failed targets again whose errors may pass, and resume paused ones.
+    """Queue failed targets again whose errors may pass.
 
     The targets of a cancelled job cannot be retried.
     """
@@ -238,11 +247,35 @@ class RetryJob(OfJob):
             raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
         await quotas.check(parts.store, call.holder)
         retried = await of_client.change(of_client.jobs.retry(job, every=self.all))
-        if job.counts["paused"]:
-            await of_client.change(of_client.jobs.resume(job))
         of_client.runs.added()
         found = await of_client.find(call.holder, self.job_id)
         return json_response(202, {"retried": retried, "job": reports.describe(found, of_client.keep_days)}, call)
+
+
+class RepeatJob(OfJob):
+    """Begin the next run of a job, with the targets and options of this run.
+
+    It is refused while the newest run is open.
+    """
+
+    method = "POST"
+    path = PATH + "/{job_id}/runs"
+    operation = "repeat-job"
+    replies = {202: Reply("The run has begun.", JobRun, ("Location",))}
+    errors = (*OfJob.errors, ConcurrencyLimited, IdempotencyMismatch, JobNotDone)
+
+    key: Key = None
+    """A text that is unique to this request. A second request with the same key returns the run of the first one."""
+
+    async def answer(self, call: Call, parts: Parts) -> Answer:
+        of_client = parts.jobs
+        job = await of_client.find(call.holder, self.job_id)
+        of_client.check_open()
+        await quotas.check(parts.store, call.holder)
+        run = await of_client.change(of_client.uploads.repeat(job, self.key))
+        of_client.runs.added()
+        call.headers["Location"] = f"{call.service_url}{PATH}/{run.id}"
+        return json_response(202, await _begun(run, parts), call)
 
 
 class Paged(OfJob):
@@ -366,6 +399,12 @@ class ReadChanges(Paged):
         comparison = Comparison(job, await jobs.earlier(job), first, last)
         headers = {"X-Next-Cursor": str(Cursor(job.id, until)), "Vary": "Accept, Accept-Encoding"}
         return _pieces(call, form, headers, records.changes(jobs, comparison, form, parts.settings))
+
+
+async def _begun(job: Job, parts: Parts) -> dict[str, Any]:
+    """Return the part of a response about a run that has begun."""
+    earlier = await parts.jobs.jobs.earlier(job)
+    return {"job": reports.describe(job, parts.jobs.keep_days), "previous": reports.previous(earlier)}
 
 
 async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:

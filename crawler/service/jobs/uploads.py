@@ -20,12 +20,13 @@ from crawler.errors import (
     IdempotencyInProgress,
     IdempotencyMismatch,
     InvalidRequest,
+    JobNotDone,
     UnsupportedMediaType,
 )
-from crawler.jobs import intake
+from crawler.jobs import intake, reruns
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
-from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError
+from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.service.clients.turns import Turns
@@ -37,7 +38,7 @@ from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
@@ -107,7 +108,8 @@ class Contents:
                 {"loc": ["body", each["line"] or 0], "msg": each["message"], "type": "value_error"}
                 for each in self.listed
             ]
-            raise InvalidRequest(f"The upload has no valid target.{first}", details=details)
+            nothing: Detail = {"loc": ["body"], "msg": "it has no line", "type": "value_error"}
+            raise InvalidRequest(f"The upload has no valid target.{first}", details=details or [nothing])
         if (given := self.options.arguments) and (problem := problem_of(self.options, self.valid)):
             raise InvalidRequest.of(next(iter(given)), problem)
 
@@ -141,6 +143,8 @@ class Upload:
     key: str | None = None
     """The value of the header Idempotency-Key."""
     options: JobOptions = field(default_factory=JobOptions)
+    name: str | None = None
+    """The name of the job. None: it has no other run, and gets the id of the request as its name."""
 
     def check(self) -> None:
         """Check the headers.
@@ -185,7 +189,7 @@ class Upload:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         arguments = " ".join(f"{name}={value}" for name, value in sorted(self.options.arguments.items()))
-        return path, f"{digest} {self._type} {self.encoding} {self.scraper} {arguments}".rstrip()
+        return path, f"{digest} {self._type} {self.encoding} {self.scraper} {self.name} {arguments}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -230,19 +234,40 @@ class Uploads:
             f"This client has {self.most} jobs that are not done: wait for one of them, or delete one.", retry_after=60
         )
 
+    async def repeat(self, job: Job, key: str | None) -> Job:
+        """Begin the next run of a job, with the targets of one of its runs. ``key``: the ``Idempotency-Key``.
+
+        Raises:
+            JobNotDone, ConcurrencyLimited, IdempotencyMismatch: as for ``make()``.
+        """
+        rules = Rules("refuse", key, self.most)
+        return await self._begun(reruns.rerun(self.jobs, job, job.name, rules=rules), reruns.fingerprint(job))
+
+    async def _begun(self, begin: Awaitable[Job], fingerprint: str | None) -> Job:
+        try:
+            job = await begin
+        except TooManyJobsError:
+            raise self._too_many() from None
+        except UnfinishedRunError as error:
+            raise JobNotDone(f"{error} Wait until it is done, or delete it.", retry_after=60) from None
+        if job.options.fingerprint != fingerprint:
+            raise IdempotencyMismatch("This Idempotency-Key was used for another request.")
+        return job
+
     async def make(self, holder: Holder, upload: Upload, name: str) -> tuple[Job, Contents | None]:
         """Return the open job of an upload, and the upload's lines.
 
         The lines are None if an earlier upload with the same ``Idempotency-Key`` made the job.
 
-        ``name``: the name of a new job.
+        ``name``: the name of the job if the upload names none.
 
         Raises:
-            InvalidRequest: the upload cannot be read, or has no valid target. ConcurrencyLimited: the client has too
-            many jobs that are not done. IdempotencyMismatch: the ``Idempotency-Key`` was used for another upload.
+            InvalidRequest: the upload cannot be read or has no valid target, or the name cannot be stored.
+            JobNotDone: the newest run of the job is not done.
+            ConcurrencyLimited: the client has too many jobs that are not done.
+            IdempotencyMismatch: the ``Idempotency-Key`` was used for another request.
             IdempotencyInProgress: while the upload was read, another upload with the same ``Idempotency-Key`` failed,
-            so
-                that the job was removed.
+                so that the job was removed.
         """
         with tempfile.TemporaryDirectory(prefix="upload-") as folder:
             path, fingerprint = await asyncio.to_thread(upload.copy_to, Path(folder))
@@ -250,18 +275,15 @@ class Uploads:
             if upload.key is not None:
                 own["fingerprint"] = fingerprint
             options = upload.options.model_copy(update=own)
+            rules = Rules("refuse", upload.key, self.most)
+            own_crawl = bool(options.arguments)  # a job with arguments has its own crawl
+            begin = self.jobs.begin(
+                upload.name or name, holder.client, options=options, whole_roots=own_crawl, rules=rules
+            )
             try:
-                job = await self.jobs.begin(
-                    name,
-                    holder.client,
-                    options=options,
-                    whole_roots=bool(options.arguments),  # a job with arguments has its own crawl
-                    rules=Rules(key=upload.key, most_open=self.most),
-                )
-            except TooManyJobsError:
-                raise self._too_many() from None
-            if job.options.fingerprint != options.fingerprint:
-                raise IdempotencyMismatch("This Idempotency-Key was used for another upload.")
+                job = await self._begun(begin, options.fingerprint)
+            except JobError as error:
+                raise InvalidRequest.of("name", str(error)) from None
             if job.state != "loading":
                 return job, None
             contents = Contents(upload.options)
