@@ -253,7 +253,7 @@ def test_the_runs_of_a_named_job(service: Service) -> None:
     shown = ended(service.url, third.body["job"]["job_id"])
     assert (shown["previous"], shown["scrapers"]) == (second.body["job"]["job_id"], ["microblog-profile"])
     found = [raw(service.url, f"/v1/jobs/{each['job_id']}/records")[2] for each in (first, shown)]
-    assert [json.loads(each)["params"] for each in found] == [{"username": "quiet_harbor"}] * 2
+    assert [json.loads(each)["params"]["username"] for each in found] == ["quiet_harbor"] * 2
     listed = get(service.url, "/v1/jobs?name=daily%20prices").body["jobs"]
     assert [each["run"] for each in listed] == [3, 2, 1]
 

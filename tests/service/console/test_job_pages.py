@@ -92,11 +92,11 @@ def answer_about(page: Page, job: dict[str, Any], failure: str) -> None:
 @pytest.mark.soak
 def test_scripts_in_the_answers_about_a_job_do_not_run(console: OpenConsole) -> None:
     page = console("jobs")
-    targets = {"total": 4, "waiting": 1, "running": 0, "paused": 1, "done": 1, "failed": 1, "dead": 0, "cancelled": 0}
-    times = dict.fromkeys(("state", "created_at", "ended_at", "expires_at", "estimated_end"), "x")
+    targets = {"total": 4, "waiting": 1, "running": 0, "done": 1, "failed": 1, "dead": 0, "cancelled": 0}
+    times = dict.fromkeys(("state", "name", "created_at", "ended_at", "expires_at", "estimated_end"), "x")
     failure = {"scraper": "x", "params": {"x": "x"}, "line": 3, "message": "x"}
     for payload in PAYLOADS:
-        job = {**filled(times, payload), "job_id": "17", "targets": targets, "targets_per_minute": 3.5}
+        job = {**filled(times, payload), "job_id": "17", "targets": targets, "targets_per_minute": 3.5, "run": 2}
         job |= {"codes": {payload: 1, "OK": 1}, "scrapers": [payload, f"{payload}2"]}
         line = json.dumps(filled(failure, payload)) + "\n"
         page.unroute_all()

@@ -31,10 +31,10 @@ export const isEnded = ({ state }) => state === "done" || state === "cancelled";
 export const isStill = (job) => isEnded(job) && !job.targets.running && !job.targets.waiting;
 
 /** The state of a job, for people. */
-export function stateOf({ state, targets }) {
-  if (state === "open" || state === "done") return targets.paused ? "paused" : { open: "in progress", done: "done" }[state];
-  return state;
-}
+export const stateOf = ({ state }) => (state === "open" ? "in progress" : state);
+
+/** The run of a job, for people: a job without a name of its own has the id of its request as its name. */
+export const runOf = ({ name, run }) => (name.startsWith("req_") && run === 1 ? "" : `${name} · run ${run}`);
 
 /** How many targets have an outcome, as a bar. */
 export function Progress({ targets }) {
@@ -197,6 +197,8 @@ export function Job({ id, contract }) {
       `: ${count(targets.done)} with a record, ${count(failedOf(targets))} failed`}.</p>
     <${Progress} targets=${targets} />
     <${Facts} of=${[
+      ["run", runOf(job) && html`<${Text} value=${runOf(job)} />`],
+      ["previous run", job.previous && html`<a href=${`#jobs/${job.previous}`}>Job ${job.previous}</a>`],
       ["targets", count(targets.total)],
       ["with a record", count(targets.done)],
       ["failed", some(failedOf(targets))],

@@ -2,8 +2,8 @@
 
 import { newKey, send, usePolled } from "./api.js";
 import { html, useLayoutEffect, useRef, useState } from "./htm-preact.js";
-import { isStill, Job, Progress, stateOf } from "./job.js";
-import { count, When } from "./parts.js";
+import { isStill, Job, Progress, runOf, stateOf } from "./job.js";
+import { count, Text, When } from "./parts.js";
 import { Failure } from "./result.js";
 
 const READ_SECONDS = 5;
@@ -131,7 +131,8 @@ function NewJob({ scrapers, contract }) {
 function Row({ job }) {
   const { total, failed, dead } = job.targets;
   return html`<tr>
-    <td class="name-cell"><a href=${`#jobs/${job.job_id}`}>Job ${job.job_id}</a></td>
+    <td class="name-cell"><a href=${`#jobs/${job.job_id}`}>Job ${job.job_id}</a>
+      ${runOf(job) && html`<div class="none"><${Text} value=${runOf(job)} /></div>`}</td>
     <td><${When} at=${job.created_at} /></td>
     <td>${stateOf(job)}</td>
     <td class="number">${count(total)}</td>
