@@ -49,7 +49,7 @@ async def be_done_again(jobs: Jobs, job: Job) -> None:
     """A job that is done, and to which lines are added that it already contains, is retried and done again."""
     await work(jobs, answer=mixed)
     await jobs.push(job, lines(3))
-    await jobs.retry(job)
+    await jobs.retry(job, every=True)
     await work(jobs)
     await jobs.remove(job)
 

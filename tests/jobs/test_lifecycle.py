@@ -162,7 +162,7 @@ async def test_earlier_runs_are_removed_when_a_run_is_done(jobs: Jobs, states: s
         if state == "d" or made[-1].run < len(states):
             await Process(jobs, blocked if state == "o" else done).run(made[-1])
     if states[0] == "o":
-        await jobs.retry(made[0])
+        await jobs.retry(made[0], every=True)
     for _ in range(2):
         await jobs.remove_earlier("job", "acme")
         assert [each.run for each in await jobs.runs("job", "acme")] == kept
