@@ -230,7 +230,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 def add_keep(parser: argparse.ArgumentParser) -> None:
     """Add the option for the number of earlier runs to keep."""
-    help_text = "how many runs to keep before the newest one that is done (default: 2)"
+    help_text = "how many runs to keep before the newest one that is done (default 2)"
     parser.add_argument("--keep", metavar="N", help=help_text)
 
 

@@ -34,7 +34,7 @@ class Command(CheckedCommand):
             nargs=2,
             type=_positive,
             metavar=("REQUESTS", "SECONDS"),
-            help="refuse further requests of a client as each platform does: --limit 50 900 allows 50 in 15 minutes",
+            help="refuse further requests of a client as each platform does (--limit 50 900 allows 50 in 15 minutes)",
         )
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
 
