@@ -88,13 +88,13 @@ class Api(Resource):
         request.notifyFinish().addErrback(cancel)
         return NOT_DONE_YET
 
-    def limits_of(self, method: str, path: str) -> BodyLimits:
-        """Return what a route allows of a request's body."""
-        if (method, path) != (CreateJob.method, CreateJob.path):
-            return BodyLimits()
-        return BodyLimits(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), UPLOAD_SECONDS, self.admit)
+    @property
+    def limits(self) -> dict[tuple[bytes, bytes], BodyLimits]:
+        """The limits of the bodies of uploads, by method and path."""
+        upload = BodyLimits(self.parts.settings.getint("SERVICE_MAX_JOB_BYTES"), UPLOAD_SECONDS, self.admit)
+        return {(CreateJob.method.encode(), CreateJob.path.encode()): upload}
 
-    async def admit(self, request: Request, uri: bytes) -> Answer | Callable[[], None]:
+    async def admit(self, request: Request, query: bytes) -> Answer | Callable[[], None]:
         """Check an upload before its body is read.
 
         Return the response that refuses it, or a function to be called when the body has arrived.
@@ -103,7 +103,7 @@ class Api(Resource):
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
                 call.holder = await self._holder(request, call)
-                upload = CreateJob.read(call, uri.decode("latin-1").partition("?")[2], {})
+                upload = CreateJob.read(call, query.decode("latin-1"), {})
                 free_place = await upload.admit(call, self.parts)
             except ScrapeError as error:
                 answer = failure(call, error)

@@ -57,9 +57,9 @@ class Endpoint:
         self.internal_api = Api(parts)
         connections = own.getint("SERVICE_MAX_CONNECTIONS")
         _raise_file_limit(connections + INTERNAL_CONNECTIONS + OTHER_FILES)
-        self.site = EdgeSite(self.api, connections, self.api.limits_of, parts.service_url)
+        self.site = EdgeSite(self.api, connections, self.api.limits, parts.service_url)
         self.internal_site = EdgeSite(
-            self.internal_api, INTERNAL_CONNECTIONS, self.internal_api.limits_of, parts.service_url
+            self.internal_api, INTERNAL_CONNECTIONS, self.internal_api.limits, parts.service_url
         )
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, parts.store, parts.usage)

@@ -79,13 +79,9 @@ class Connection:
     max_connections: int = 10
 
     def __post_init__(self) -> None:
-        def limits_of(method: str, path: str) -> BodyLimits:
-            if (method, path) != ("POST", "/upload"):
-                return BodyLimits()
-            return BodyLimits(MAX_UPLOAD_BYTES, UPLOAD_SECONDS, self.admit)  # type: ignore[arg-type]
-
+        upload = BodyLimits(MAX_UPLOAD_BYTES, UPLOAD_SECONDS, self.admit)  # type: ignore[arg-type]
         OPENED.append(self)
-        self.site = EdgeSite(self.resource, self.max_connections, limits_of)
+        self.site = EdgeSite(self.resource, self.max_connections, {(b"POST", b"/upload"): upload})
         self.channel = self.connect(self.transport)
 
     def connect(self, transport: Transport) -> Channel:
@@ -307,11 +303,11 @@ class Admission:
 
     answer: Answer | None = None
     released: int = 0
-    targets: list[bytes] = field(default_factory=list)
+    queries: list[bytes] = field(default_factory=list)
     decides: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, request: Request, target: bytes) -> Answer | Callable[[], None]:
-        self.targets.append(target)
+    async def __call__(self, request: Request, query: bytes) -> Answer | Callable[[], None]:
+        self.queries.append(query)
         await self.decides.wait()
         return self.answer or self.release
 
@@ -336,7 +332,7 @@ async def test_an_upload_is_refused_before_its_body() -> None:
     client = Connection(admission)
     client.send(HEAD_OF_UPLOAD)
     await asyncio.sleep(0)
-    assert admission.targets == [b"/upload?name=a"]
+    assert admission.queries == [b"name=a"]
     assert client.transport.producerState == "paused", "the body is not read before the upload is admitted"
     await decided(admission)
     assert client.refusal == (401, "INVALID_API_KEY")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.protocol import connectionDone
@@ -21,7 +22,7 @@ from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
 from crawler.service.route import MAX_BODY_BYTES, SCRAPERS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from twisted.python.failure import Failure
     from twisted.web.http_headers import Headers
@@ -36,8 +37,9 @@ UNREAD_SECONDS = 15.0
 LINGER_SECONDS = 1.0
 """Seconds for which a client can still read the response after its request was refused before it was complete."""
 
-MAX_LENGTH_DIGITS = 18
-"""Maximum digits of a Content-Length: ``int()`` raises for thousands of digits."""
+MALFORMED_LINE = re.compile(rb"[ \t]|content-length:\s*\d{19}", re.IGNORECASE)
+"""Matches the lines of a head that Twisted would accept or fail for: a header that is folded over two lines, and a
+Content-Length of more than 18 digits, because ``int()`` raises for thousands of digits."""
 URL_TARGET = re.compile(rb" https?://[^ /?#]+/?", re.IGNORECASE)
 """Matches scheme and host of a request target that is a whole URL, which RFC 9112 requires a server to accept."""
 
@@ -55,8 +57,12 @@ class BodyLimits:
     seconds: float = ARRIVAL_SECONDS
     """Seconds in which the body must arrive after ``admit``."""
     admit: Callable[[Request, bytes], Awaitable[Answer | Callable[[], None]]] | None = None
-    """Checks the headers and the target (path and query) of a request before its body is read. Returns the response
+    """Checks the headers and the query of a request before its body is read. Returns the response
     that refuses the request, or a function to be called when the body has arrived. None: there is no such check."""
+
+
+USUAL_LIMITS = BodyLimits()
+"""The limits of all routes but uploads."""
 
 
 class CappedRequest(Request):
@@ -73,8 +79,9 @@ class CappedRequest(Request):
 
     def handleContentChunk(self, data: bytes) -> None:
         assert self.content is not None
-        self.channel.check_length(self.content.tell() + len(data))
-        if not self.channel.is_refused:
+        if self.content.tell() + len(data) > self.channel.limits.max_bytes:
+            self.channel.refuse_length()
+        else:
             super().handleContentChunk(data)
 
 
@@ -88,12 +95,12 @@ class Channel(HTTPChannel):
 
     site: EdgeSite
     abortTimeout = LINGER_SECONDS  # type: ignore[assignment]  # noqa: N815  # Twisted's, for callLater()
-    limits = BodyLimits()
+    limits = USUAL_LIMITS
     """The limits of the request that is arriving."""
     is_refused = False
     """Whether a request was refused before it was complete: nothing more is read."""
-    _method = _target = _protocol = b""
-    """The first line of the request that is arriving. The target is its path and query."""
+    _method = _route = _query = _protocol = b""
+    """The parts of the first line of the request that is arriving."""
     _is_full = False
     """Whether the transport's buffer is full, because the client has not read enough of the response."""
     _unread: Request | None = None
@@ -156,20 +163,14 @@ class Channel(HTTPChannel):
 
     def lineReceived(self, line: bytes) -> None:
         is_first = not self.requests
-        if line.startswith((b" ", b"\t")):  # a header that is folded over two lines
+        if MALFORMED_LINE.match(line):
             self.refuse(MALFORMED_REQUEST)
             return
         line = URL_TARGET.sub(b" /", line, count=1) if is_first else line
         super().lineReceived(line)
         if is_first and self.requests and not self.is_refused:
-            self._method, self._target, self._protocol = line.split(b" ")
-
-    def headerReceived(self, line: bytes) -> bool:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length" and len(value.strip()) > MAX_LENGTH_DIGITS:
-            self.refuse(MALFORMED_REQUEST)
-            return False
-        return bool(super().headerReceived(line))
+            self._method, target, self._protocol = line.split(b" ")
+            self._route, _, self._query = target.partition(b"?")
 
     def allHeadersReceived(self) -> None:
         request = self.requests[-1]
@@ -179,9 +180,10 @@ class Channel(HTTPChannel):
             return
         is_waiting = headers.hasHeader(b"Expect")
         headers.removeHeader(b"Expect")  # Twisted would ask for the body before the request is admitted
-        self.limits = self.site.limits_of(self._method.decode(), self._route)
+        self.limits = self.site.limits.get((self._method, self._route), USUAL_LIMITS)
         super().allHeadersReceived()
-        self.check_length(self.length or 0)
+        if (self.length or 0) > self.limits.max_bytes:
+            self.refuse_length()
         if self.limits.admit is not None and not self.is_refused:
             cast("Any", self.transport).pauseProducing()
             self._admission = asyncio.ensure_future(self._admit(self.limits.admit, request, is_waiting=is_waiting))
@@ -196,7 +198,7 @@ class Channel(HTTPChannel):
         is_waiting: bool,
     ) -> None:
         """Read the body if the headers are valid: a client without a key must not take the place of an upload."""
-        admitted = await admit(request, self._target)
+        admitted = await admit(request, self._query)
         if isinstance(admitted, Answer):
             self._send(admitted)
         elif self.is_refused:  # the request was late meanwhile
@@ -220,24 +222,24 @@ class Channel(HTTPChannel):
 
     def allContentReceived(self) -> None:
         if not self.is_refused:
-            self._end_admission()
+            if self._admission is not None:
+                self._end_admission()
             self.setTimeout(self.site.timeOut)  # Twisted stops this clock, and starts it again after the response
             super().allContentReceived()
 
-    def check_length(self, length: int) -> None:
-        """Refuse the request if this length of its body is above its limit."""
-        if length > self.limits.max_bytes:
-            self.refuse(PayloadTooLarge(f"The body is too large: at most {self.limits.max_bytes} bytes are accepted."))
+    def refuse_length(self) -> None:
+        """Refuse the request, because its body is longer than its route allows."""
+        self.refuse(PayloadTooLarge(f"The body is too large: at most {self.limits.max_bytes} bytes are accepted."))
 
     def _fault(self, headers: Headers) -> ScrapeError | None:
         """Return what RFC 9112 forbids in the head of the request that is arriving."""
         hosts = headers.getRawHeaders(b"Host", [])
         if len(hosts) != 1 and (hosts or self._protocol == b"HTTP/1.1"):
             return ONE_HOST
-        codings = [each.lower() for each in headers.getRawHeaders(b"Transfer-Encoding", [])]
-        if not self._target.startswith(b"/") or codings not in ([], [b"chunked"]):
+        codings = list(map(bytes.lower, headers.getRawHeaders(b"Transfer-Encoding", [])))
+        if not self._route.startswith(b"/") or codings not in ([], [b"chunked"]):
             return MALFORMED_REQUEST
-        if any(each.lower() != b"100-continue" for each in headers.getRawHeaders(b"Expect", [])):
+        if not {b"100-continue"}.issuperset(map(bytes.lower, headers.getRawHeaders(b"Expect", []))):
             return UNKNOWN_EXPECTATION
         return None
 
@@ -250,7 +252,8 @@ class Channel(HTTPChannel):
     def refuse(self, error: ScrapeError) -> None:
         """Respond before the request is complete, stop reading, and close the connection."""
         if not self.is_refused:
-            self._send(failure(Call(service_url=self.site.service_url, scraper=scraper_of(self._route)), error))
+            scraper = scraper_of(self._route.decode("latin-1"))
+            self._send(failure(Call(service_url=self.site.service_url, scraper=scraper), error))
 
     def _send(self, answer: Answer) -> None:
         if self.is_refused:
@@ -263,10 +266,6 @@ class Channel(HTTPChannel):
         transport.pauseProducing()
         transport.loseWriteConnection()
         self.setTimeout(LINGER_SECONDS)
-
-    @property
-    def _route(self) -> str:
-        return self._target.partition(b"?")[0].decode("latin-1")
 
     def lineLengthExceeded(self, line: bytes) -> None:
         self.refuse(MALFORMED_REQUEST)
@@ -286,11 +285,6 @@ def scraper_of(path: str) -> str:
     return scraper.name if scraper else ""
 
 
-def no_uploads(_method: str, _path: str) -> BodyLimits:
-    """Return the same limits for all routes."""
-    return BodyLimits()
-
-
 class EdgeSite(Site):
     """An HTTP site with a maximum number of open connections. Further ones get ``OVERLOADED`` and are closed."""
 
@@ -301,14 +295,14 @@ class EdgeSite(Site):
         self,
         resource: Resource,
         max_connections: int,
-        limits_of: Callable[[str, str], BodyLimits] = no_uploads,
+        limits: Mapping[tuple[bytes, bytes], BodyLimits] = MappingProxyType({}),
         service_url: str = "",
     ) -> None:
-        """``limits_of``: the limits of a body by method and path. ``service_url``: the setting ``SERVICE_URL``."""
+        """``limits``: of the bodies of uploads, by method and path. ``service_url``: the setting ``SERVICE_URL``."""
         # The endpoint accepts no forms, and parsing them takes memory.
         super().__init__(resource, requestFactory=CappedRequest, timeout=ARRIVAL_SECONDS, parsePOSTFormSubmission=False)
         self.max_connections = max_connections
-        self.limits_of = limits_of
+        self.limits = limits
         self.service_url = service_url
         self.connections = 0
 
