@@ -148,7 +148,9 @@ class OpenCrawler:
             await self._task
 
     async def scrape(self, target: Target, patience: float = math.inf) -> Outcome:
-        """Scrape a target and return its outcome, which may have an error. ``patience``: see ``OpenCrawlers.call``.
+        """Scrape a target and return its outcome, which may have an error.
+
+        ``patience``: maximum seconds for which the target's first request may wait for a download slot.
 
         Raises:
             Overloaded: the queue is full, or the target cannot start before its deadline or within ``patience``.
@@ -259,13 +261,10 @@ class OpenCrawlers:
         for crawler in self.of.values():
             crawler.open()
 
-    async def call(self, target: Target, patience: float = math.inf) -> Outcome:
-        """Scrape a target with its platform's crawler, and return its outcome, which has data.
-
-        ``patience``: maximum seconds for which the target's first request may wait for a download slot.
+    def for_call(self, target: Target) -> OpenCrawler:
+        """Return the crawler of a call's target.
 
         Raises:
-            ScrapeError: the target failed.
             ShuttingDown: the service is shutting down.
             Overloaded: the service has too many calls in flight.
         """
@@ -276,10 +275,7 @@ class OpenCrawlers:
             raise Overloaded(
                 f"The service is at its limit: {self.limit} calls are in flight.", retry_after=RETRY_AFTER_SECONDS
             )
-        outcome = await crawler.scrape(target, patience)
-        if outcome.error:
-            raise outcome.error
-        return outcome
+        return crawler
 
     async def drain(self) -> None:
         """Refuse new calls, wait until the calls in flight have an outcome, and close the crawlers.

@@ -70,9 +70,12 @@ class Scrape(Route):
         call.target = target.label
         async with parts.limits.in_flight(call.holder):
             await quotas.check(parts.store, call.holder)
-            outcome = await parts.crawlers.call(target, seconds if self.wait else SLOT_SECONDS)
-        assert outcome.data is not None
-        return success(call, outcome.data, outcome.warnings)
+            crawler = parts.crawlers.for_call(target)
+            outcome = await crawler.scrape(target, seconds if self.wait else SLOT_SECONDS)
+        if outcome.error:
+            raise outcome.error
+        assert outcome.record is not None
+        return success(call, outcome.record, outcome.warnings)
 
 
 def scrape_routes() -> list[type[Scrape]]:
