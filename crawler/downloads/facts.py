@@ -74,9 +74,8 @@ class Facts:
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
         self._folder = folder
 
-    def now(self) -> float:
-        """Return the current time in seconds, by the clock that all facts use."""
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
+    """Return the current time in seconds, by the clock that all facts use."""
 
     def known(self, kind: type[F], name: str) -> F:
         """Return this process's copy of a fact, which is created if the process has none.

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 import structlog
@@ -138,7 +139,7 @@ class Lanes:
     @property
     def concurrency(self) -> int:
         """Maximum number of concurrent downloads through the lanes in use."""
-        return sum([lane.budget.concurrency for lane in self.in_use])
+        return sum(map(attrgetter("budget.concurrency"), self.in_use))
 
     def earliest(self, ahead: int = 0, sources: Sequence[str] = ()) -> float:
         """Return the earliest time (of the event loop) at which a download can start after ``ahead`` other downloads.

@@ -300,9 +300,10 @@ class Throttle:
                 but for a background download at the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        wait = self.start_in()
-        if deadline is not None and not background and asyncio.get_running_loop().time() + wait >= deadline:
-            raise no_slot_before_deadline(wait)
+        if deadline is not None and not background:
+            wait = self.start_in()
+            if asyncio.get_running_loop().time() + wait >= deadline:
+                raise no_slot_before_deadline(wait)
         token, attempts = f"{self.facts.owner}:{next(self._tokens)}", count()
         try:
             async with asyncio.timeout_at(deadline):

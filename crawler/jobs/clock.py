@@ -91,9 +91,8 @@ STORE_TIME = StoreTime()
 """The time of the store that this process uses. Each ``Store`` updates it in its transactions."""
 
 
-def store_time() -> float:
-    """Return the Unix time of the store's host in seconds, without the jumps of its wall clock."""
-    return STORE_TIME.now()
+store_time = STORE_TIME.now
+"""Return the Unix time of the store's host in seconds, without the jumps of its wall clock."""
 
 
 def utc_text(seconds: float, timespec: str = "seconds") -> str:
