@@ -172,7 +172,8 @@ class Route(Described):
             found = cls.model_validate(values)
         except ValidationError as error:
             raise cls._invalid(error) from None
-        if cls.takes and (media_type := _bare(sent.get("content-type", ""))) not in cls.takes:
+        media_type = sent.get("content-type", "").partition(";")[0].strip().lower()
+        if cls.takes and media_type not in cls.takes:
             problem = f"not {media_type}" if media_type else "there is none"
             raise UnsupportedMediaType(f"Send the body with Content-Type: {' or '.join(cls.takes)}, {problem}.")
         return found
@@ -209,11 +210,6 @@ class Route(Described):
                 each["msg"] = f"expected: {' '.join(description(cls, name).replace('``', '').split())}"
         first = details[0]
         return InvalidRequest(": ".join([*map(str, first["loc"]), first["msg"]]), details=details)
-
-
-def _bare(media_type: str) -> str:
-    """Return a media type without its parameters."""
-    return media_type.partition(";")[0].strip().lower()
 
 
 def headers_of(request: Request) -> dict[str, str]:
