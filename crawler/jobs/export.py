@@ -25,12 +25,16 @@ NO_END = 2**62
 
 @dataclass(frozen=True, slots=True)
 class InputId:
-    """The input line of a target: its position, the user's id and own columns, and the line number in the file."""
+    """The input line of a target: its position, the user's id and own columns, the line number in the file, the note.
+
+    The note is None in a job of an earlier version.
+    """
 
     row: int
     id: str
     columns: dict[str, Any]
     line: int | None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
         followups = _followups(jobs, job, rows[0].position, rows[-1].position)
         followup = await anext(followups, None)
         for row in rows:
-            yield _line(row, _input(row.position, row.id, row.columns, row.line))
+            yield _line(row, _input(row.position, row.id, row.columns, row.line, row.note))
             while followup is not None and followup.row == row.position:
                 yield followup
                 followup = await anext(followups, None)
@@ -153,8 +157,9 @@ async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterat
         position = {"row_": rows[-1].row, "key_": rows[-1].key}
 
 
-def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None) -> InputId:
-    return InputId(row, own_id.decode(), orjson.loads(columns) if columns else {}, line)
+def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None, note: bytes | None) -> InputId:
+    own = orjson.loads(columns) if columns else {}
+    return InputId(row, own_id.decode(), own, line, None if note is None else note.decode())
 
 
 def _line(row: Any, *inputs: InputId) -> Line:

@@ -98,7 +98,8 @@ async def push(
 def _line(target: Target | InvalidTarget, row: int) -> InputLine:
     if isinstance(target, Target):
         platform = target.scraper.platform
-        return InputLine(row, target.id, target.key, platform, target.dump(), target.columns, target.line)
+        work = target.dump()
+        return InputLine(row, target.id, target.key, platform, work, target.columns, target.line, target.note)
     error = target.error.as_dict() | {"retryable": target.error.retryable}
     work = {**target.as_dict(), "line": target.line, "error": error}
     try:

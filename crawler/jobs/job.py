@@ -114,6 +114,8 @@ class InputLine:
     """The user's own columns."""
     line: int | None = None
     """Line number in the file, starting with 1."""
+    note: str | None = ""
+    """The note of the line's params, as in ``Target.note``. None: unknown, so the target's note is used."""
 
 
 @dataclass(frozen=True, slots=True)

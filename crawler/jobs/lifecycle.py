@@ -377,7 +377,7 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
         try:
             columns = orjson.dumps(line.columns) if line.columns else None
             own = {"job": job.id, "row": line.row, "key": line.key, "id": line.id.encode()}
-            own |= {"columns": columns, "line": line.line}
+            own |= {"columns": columns, "line": line.line, "note": None if line.note is None else line.note.encode()}
             work = orjson.dumps(line.work)
         except (TypeError, ValueError) as error:
             raise JobError(f"Line {line.row + 1} cannot be stored: {error}.") from error

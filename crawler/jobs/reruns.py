@@ -61,15 +61,15 @@ async def _lines(jobs: Jobs, job: Job, keys: set[bytes] | None) -> AsyncIterator
     """Yield the input lines of targets. A follow-up of ``keys`` gets a line of its own."""
     numbers, after, left = count(), -1, set(keys or ())
     while rows := await jobs.read(sql.LINES, job=job.id, after=after, limit=ROWS_PER_TRANSACTION):
-        for _, own_id, key, platform, work, columns, line in rows:
+        for _, key, platform, work, own_id, columns, line, note in rows:
             if keys is None or key in keys:
                 left.discard(key)
-                own = orjson.loads(columns or b"{}")
-                yield InputLine(next(numbers), own_id.decode(), key, platform, orjson.loads(work), own, line)
+                own = (orjson.loads(columns or b"{}"), line, None if note is None else note.decode())
+                yield InputLine(next(numbers), own_id.decode(), key, platform, orjson.loads(work), *own)
         after = rows[-1][0]
     followups = sorted(left)
     for begin in range(0, len(followups), ROWS_PER_TRANSACTION):
         piece = followups[begin : begin + ROWS_PER_TRANSACTION]
         for key, platform, work in await jobs.read(sql.TARGETS_OF, job_=job.id, keys=piece):
             data = orjson.loads(work)
-            yield InputLine(next(numbers), data["id"], key, platform, data, line=data.get("line"))
+            yield InputLine(next(numbers), data["id"], key, platform, data, line=data.get("line"), note=None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def record_line(line: Line) -> dict[str, Any]:
     """Return the line of a target's record."""
     outcome = line.outcome or {}
-    found = lines.provenance(_identity(line), outcome["fetched_at"], outcome["warnings"], line.work.get("note", ""))
+    found = lines.provenance(_identity(line), outcome["fetched_at"], outcome["warnings"], _note(line))
     return lines.record(found, line.record)
 
 
@@ -37,6 +37,12 @@ def new_entries(line: Line) -> frozenset[str] | None:
     """Return the ids of the entries of a record that ``since=`` selects. None: all."""
     new = (line.outcome or {}).get("new_entries")
     return None if new is None else frozenset(new)
+
+
+def _note(line: Line) -> str:
+    """Return the note of the input line, whose numbers may differ from those of other lines with the same target."""
+    own = line.inputs[0].note if line.inputs else None
+    return str(line.work.get("note", "")) if own is None else own
 
 
 def _identity(line: Line) -> dict[str, Any]:

@@ -160,7 +160,7 @@ SEEN = sa.select(seen.c.ids).where(seen.c.listing == param("listing"))
 LOCK_SEEN = SEEN.with_for_update()
 SET_SEEN = insert_into(seen, replace=["ids"])
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
-_INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line)
+_INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line, inputs.c.note)
 _LINE = (T.key, T.row, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
 _LINES = sa.select(*_LINE).select_from(_WITH_RECORDS).where(OF_JOB)
 BY_SEQ = first(_LINES.where(T.seq > param("after"), T.seq <= param("until")), T.seq)
@@ -181,7 +181,7 @@ REMOVED = first(
 )
 """The input lines of a job whose targets another job does not have."""
 _AFTER = sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_"))
-_OF_LINE = (inputs.c.row, inputs.c.id, inputs.c.key, T.platform, T.work, inputs.c.columns, inputs.c.line)
+_OF_LINE = (inputs.c.row, inputs.c.key, T.platform, T.work, *_INPUT)
 _LINES_OF = sa.select(*_OF_LINE).select_from(_WITH_TARGETS)
 LINES = first(_LINES_OF.where(inputs.c.job == param("job"), inputs.c.row > param("after")), inputs.c.row)
 """The input lines of a job with their targets, without outcomes."""

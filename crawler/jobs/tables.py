@@ -58,6 +58,7 @@ inputs = sa.Table(
     sa.Column("id", sa.LargeBinary, nullable=False),
     sa.Column("columns", sa.LargeBinary),
     sa.Column("line", sa.BigInteger),
+    sa.Column("note", sa.LargeBinary),  # null: an earlier version has stored the row
 )
 targets = sa.Table(
     "targets",
@@ -197,11 +198,13 @@ def _to_version_2(connection: sa.Connection) -> None:
 
 
 def _to_version_3(connection: sa.Connection) -> None:
-    """Add the runs of jobs and an index of failures, and drop the parts of exports.
+    """Add the runs of jobs, the notes of input lines and an index of failures, and drop the parts of exports.
 
     Move the idempotency keys from the options to a column.
     """
     connection.execute(sa.text("DROP TABLE parts"))
+    note = inputs.c.note.type.compile(connection.dialect)
+    connection.execute(sa.text(f"ALTER TABLE inputs ADD COLUMN note {note}"))
     next(each for each in targets.indexes if each.name == "targets_failed").create(connection)
     columns = ", ".join(each.name for each in jobs.columns if each.name not in {"run", "revision", "key"})
     former = connection.execute(sa.text("SELECT id, options FROM jobs")).fetchall()

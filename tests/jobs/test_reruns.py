@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from crawler.jobs import statements as sql
-from crawler.jobs.export import Cursor, by_outcome
+from crawler.jobs.export import Cursor, by_outcome, in_order
+from crawler.jobs.intake import push
 from crawler.jobs.job import Claim, Finished, Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
 from crawler.jobs.reruns import rerun, unread
+from crawler.jobs.rows import record_line
 from crawler.reading.unread import Unread
+from crawler.registry import spiders
+from crawler.targets.files.source import FileSource
+from crawler.targets.parser import TargetParser
 from crawler.targets.warning import OutcomeWarning
 from tests.jobs.workers import Process, assert_books, done, lines, new_job
 from tests.tiers import FAST_ON_SQLITE
@@ -45,7 +51,7 @@ async def ids(jobs: Jobs, job: Any) -> list[tuple[str, Any, int | None]]:
 async def rows(jobs: Jobs, job: Job) -> list[tuple[int, str, Any, int | None]]:
     """The input lines of a job: row, id, columns and line."""
     found = await jobs.read(sql.LINES, job=job.id, after=-1, limit=5_000)
-    return [(row, own_id.decode(), orjson.loads(columns), line) for row, own_id, *_, columns, line in found]
+    return [(each.row, each.id.decode(), orjson.loads(each.columns), each.line) for each in found]
 
 
 async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
@@ -129,3 +135,38 @@ async def test_all_lines_of_a_run_are_repeated_in_their_order(jobs: Jobs) -> Non
     assert await rows(jobs, new) == await rows(jobs, job)
     assert (await rows(jobs, new))[-1] == (1_203, "again", {"shop": 3}, 1_204)
     assert await jobs.check(new) == []
+
+
+REDUCED = "count=30 was used instead of {}: it is the limit."
+
+
+def with_time(claim: Claim) -> Finished:
+    return replace(done(claim), outcome={"warnings": [], "fetched_at": "2026-11-01T00:00:00+00:00"})
+
+
+async def test_each_line_of_one_target_keeps_its_own_note_in_all_runs(jobs: Jobs, tmp_path: Path) -> None:
+    file = tmp_path / "targets.csv"
+    file.write_text("id,keywords,count\na,whales,99\nb,whales,30\nc,whales,50\n")
+    job = await jobs.begin("job")
+    await push(jobs, job, [FileSource(TargetParser(spiders()["shortvideo"].scrapers), str(file))])
+    await jobs.open(job)
+    for _ in range(2):
+        process = Process(jobs, with_time)
+        async with process.worker:
+            await process.claim(platform="shortvideo")
+        await assert_books(jobs, job, done=1)
+        for read in (by_outcome(jobs, Cursor(job.id)), in_order(jobs, job.id)):
+            notes = {found["id"]: found["note"] for found in [record_line(each) async for each in read]}
+            assert notes == {"a": REDUCED.format(99), "b": "", "c": REDUCED.format(50)}
+        job = await rerun(jobs, job, "job")
+
+
+async def test_a_line_without_a_stored_note_has_the_note_of_its_target(jobs: Jobs) -> None:
+    job = await jobs.begin("job")
+    work = {"id": "a", "scraper": "retail-search-v4", "params": {}, "note": "of the target"}
+    await jobs.push(job, [replace(each, work=work, note=None) for each in lines(1)])
+    await jobs.open(job)
+    for _ in range(2):
+        await Process(jobs, with_time).run(job)
+        assert [record_line(each)["note"] async for each in in_order(jobs, job.id)] == ["of the target"]
+        job = await rerun(jobs, job, "job")

@@ -74,6 +74,7 @@ ADD_OLD_JOB = """INSERT INTO jobs (name, owner, state, whole_roots, options, cre
 TO_VERSION_2 = (
     *("UPDATE schema_version SET version = 2", "DROP TABLE jobs", "DROP INDEX targets_failed"),
     "CREATE TABLE parts (x INTEGER)",
+    "ALTER TABLE inputs DROP COLUMN note",
 )
 INDEX_OF_JOBS = "CREATE INDEX jobs_open ON jobs (owner, id) WHERE state = 'open'"
 TO_VERSION_1 = (
