@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from crawler.registry import scrapers
-from tests.openapi import DOCUMENT
+from tests.openapi import DOCUMENT, resolved
 
 OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
 DESKTOP, PHONE = (1280, 900), (375, 812)
@@ -72,7 +72,7 @@ def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) ->
 def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # one return per type
     """Return a value that fits a schema, with all keys and without nulls."""
     if "$ref" in schema:
-        return sample(DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]], key)
+        return sample(resolved(schema), key)
     if "anyOf" in schema:
         return sample(next(each for each in schema["anyOf"] if each != {"type": "null"}), key)
     if "enum" in schema or "const" in schema:
@@ -93,7 +93,7 @@ def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # on
 
 def full_record(scraper: str) -> dict[str, Any]:
     """Return a record of a scraper with all fields of its schema."""
-    answer = DOCUMENT["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"]
+    answer = resolved(DOCUMENT["paths"][f"/v1/scrapers/{scraper}"]["post"]["responses"]["200"])
     record: dict[str, Any] = sample(answer["content"]["application/json"]["schema"])["data"]
     return record
 
