@@ -10,7 +10,7 @@ from crawler.jobs.export import first_failures
 from crawler.jobs.lifecycle import RETRYABLE
 from crawler.jobs.rows import failure_line
 from crawler.monitoring.summary import Report, example
-from crawler.registry import find_scraper
+from crawler.registry import scrapers
 from crawler.targets.reporter import PARTIAL, REPEATED
 from crawler.targets.target import label_of
 from crawler.targets.warning import FAILED_SOURCES, INCOMPLETE, UNREAD_PATHS, UNREAD_ROWS
@@ -66,8 +66,9 @@ async def report(jobs: Jobs, job: Job, outputs: Sequence[tuple[str, str]], again
 
 def _example(failure: dict[str, Any]) -> str:
     params = failure["params"]
-    if failure["scraper"] and isinstance(params, dict):
-        fields = find_scraper(failure["scraper"]).params.model_fields
+    # The scraper of an invalid line may be unknown.
+    if isinstance(params, dict) and (scraper := scrapers().get(failure["scraper"])):
+        fields = scraper.params.model_fields
         params = {name: each for name, each in params.items() if name not in fields or fields[name].default != each}
     return example(failure["message"], failure["id"], failure["line"], label_of(params))
 
