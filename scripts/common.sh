@@ -118,11 +118,13 @@ ensure_programs() {
     done
 }
 
-# Installs the TypeScript compiler, the generator of types and the verifier of webhooks from the npm registry, once.
-# Fails where npm is missing.
+# Installs the packages of docs/clients.md (the TypeScript compiler, the generator of types and the client) and the
+# verifier of webhooks from the npm registry, once. Fails where npm is missing.
 typescript=.venv/typescript
 ensure_typescript() {
-    local log packages=(openapi-fetch@0.15.0 openapi-typescript@7.13.0 standardwebhooks@1.1.1 typescript@5.9.3)
+    local log packages
+    read -ra packages < <(sed -n 's/^npm install //p' docs/clients.md)
+    packages=(standardwebhooks@1.1.1 "${packages[@]}")
     [[ $(cat $typescript/.installed 2>/dev/null) != "${packages[*]}" ]] || return 0
     log=$(mktemp)
     has npm || apt_install npm "$log" || return 1

@@ -12,7 +12,7 @@ import pytest
 
 from tests.crawls import ROOT
 
-TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "sleep", "tail", "tee")
+TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "sed", "sleep", "tail", "tee")
 BASH = "/bin/bash"
 MEMORY = Path("/dev/shm")  # noqa: S108  # the folder that the script uses
 PYTHON = f"""#!{BASH}
@@ -56,8 +56,9 @@ def machine(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     for name in SCRIPTS:
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
-    for name in ("pyproject.toml", "requirements.txt"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("pyproject.toml", "requirements.txt", "docs/clients.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
     for name in TOOLS:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)

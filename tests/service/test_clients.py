@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
@@ -18,7 +20,7 @@ from crawler.registry import find_scraper, scrapers
 from tests.browsers import require_chromium
 from tests.openapi import DOCUMENT
 from tests.service.client import call
-from tests.service.conftest import Service, running
+from tests.service.conftest import ROOT, Service, running
 from tests.service.examples import FILE
 
 PACKAGE = "sandbox_client"
@@ -52,6 +54,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield import_module(PACKAGE)
     finally:
         sys.path.remove(str(folder))
+
+
+def test_the_generator_has_the_version_of_the_page() -> None:
+    pinned = f"openapi-python-client=={version('openapi-python-client')}"
+    assert f"pip install {pinned}\n" in (ROOT / "docs/clients.md").read_text()
+    assert pinned in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
 
 
 def endpoint(name: str) -> ModuleType:
@@ -163,7 +171,8 @@ def test_a_job_runs_with_the_client(service: Service) -> None:
         (line,) = api("job_records").sync(job_id, client=opened).splitlines()
         (failure,) = api("job_failures").sync(job_id, client=opened).splitlines()
         assert api("jobs").sync(client=opened).jobs[0].to_dict()["job_id"] == job_id
-        assert api("retry_job").sync(job_id, client=opened).retried == 1
+        assert api("retry_job").sync(job_id, client=opened).retried == 0, "the platform has no such profile"
+        assert api("retry_job").sync(job_id, client=opened, all_=True).retried == 1
         listing = model("JobListing").from_dict({**targets[0], "max_pages": 2})
         assert api("create_job").sync(client=opened, body=listing, dry_run=True).requests_at_most == 2
         assert api("delete_job").sync_detailed(job_id, client=opened).status_code == 204

@@ -15,6 +15,7 @@ from tests.service.conftest import Service
 
 MODULES = ROOT / ".venv" / "typescript" / "node_modules"
 """The folder in which ``scripts/test`` installs the compiler."""
+PAGE = ROOT / "docs/clients.md"
 BLOCK = re.compile(r"^```ts\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -33,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def command_of(program: str) -> str:
     """Return the command in ``docs/clients.md`` that starts with the program."""
-    found = re.search(rf"^npx ({program} .*)$", (ROOT / "docs/clients.md").read_text(), re.MULTILINE)
+    found = re.search(rf"^npx ({program} .*)$", PAGE.read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
 
@@ -48,10 +49,19 @@ def run(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.usefixtures("folder")
+def test_the_packages_have_the_versions_of_the_page() -> None:
+    command = re.search(r"^npm install (.*)$", PAGE.read_text(), re.MULTILINE)
+    assert command is not None
+    for package in command[1].split():
+        name, _, version = package.partition("@")
+        assert json.loads((MODULES / name / "package.json").read_text())["version"] == version
+
+
 @pytest.fixture(scope="module")
 def compiled(folder: Path, service: Service) -> str:
     """What the compiler reports of both examples: the first one with a misspelt field, the job for the service."""
-    example, job = BLOCK.findall((ROOT / "docs/clients.md").read_text())
+    example, job = BLOCK.findall(PAGE.read_text())
     (folder / "misspelt.ts").write_text(example.replace("product.name", "product.nam"))
     (folder / "job.ts").write_text(job.replace("http://127.0.0.1:8000", service.url))
     (folder / "package.json").write_text('{"type": "module"}')
