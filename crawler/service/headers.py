@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 TEXT = {"type": "string"}
-NUMBER = {"type": "integer"}
 
 HEADERS: dict[str, Any] = {
-    "X-Request-Id": {"description": "The `request_id` of the response.", "required": True, "schema": TEXT},
     "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "Location": {"description": "The URL of the job.", "schema": TEXT},
@@ -16,13 +14,11 @@ HEADERS: dict[str, Any] = {
     "ETag": {"description": "Identifies the response. Sent only for jobs that have ended.", "schema": TEXT},
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
     "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
-    "RateLimit": {"description": "The remaining calls, and the seconds until the next reset.", "schema": TEXT},
-    "X-RateLimit-Limit": {"description": "The calls that the key may make in a period.", "schema": NUMBER},
-    "X-RateLimit-Remaining": {"description": "The remaining calls.", "schema": NUMBER},
-    "X-RateLimit-Reset": {
-        "description": "Seconds until the key may make all calls of a period again; after a refused call, until the"
-        " next call is allowed.",
-        "schema": NUMBER,
+    "RateLimit": {
+        "description": "The remaining calls, and the seconds until the key may make all calls of a period again; after"
+        " a refused call, until the next call is allowed. `X-RateLimit-Limit`, `X-RateLimit-Remaining` and"
+        " `X-RateLimit-Reset` have the same numbers, one each.",
+        "schema": TEXT,
     },
     "X-Partial": {
         "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"

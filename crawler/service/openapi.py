@@ -36,6 +36,7 @@ Each scraper takes one target (a URL, a handle, a category, a search) and return
 error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`, or as `Authorization: Bearer KEY`.
+* Every response has the header `X-Request-Id`: the `request_id` of its envelope.
 * A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
 * What takes longer, or has many targets, is a job: `POST /v1/jobs`.
 * A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
@@ -50,10 +51,7 @@ SCHEMAS = "#/components/schemas/"
 
 
 HEADER = "#/components/headers/"
-RATE_LIMIT_HEADERS = (
-    *("RateLimit-Policy", "RateLimit"),
-    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
-)
+RATE_LIMIT_HEADERS = ("RateLimit-Policy", "RateLimit")
 
 
 class JobDone(Route):
@@ -151,6 +149,9 @@ class _Parts:
         assert len(set(titles.values())) == len(titles), "two models have the same title"
         self._types = {kind: _compact(for_callers(found[key, "validation"], titles)) for key, kind in keyed.items()}
         named = {schema["title"]: _compact(for_callers(schema, titles)) for schema in schemas.values()}
+        for route in self.routes:
+            if route.calls:  # the operation has the description of the params
+                named[self._types[route.takes[JSON]]["$ref"].removeprefix(SCHEMAS)].pop("description", None)
         _describe_once(named)
         return named
 
@@ -288,7 +289,7 @@ def _without_null(schema: Json) -> Json:
 def _response(description: str, headers: Iterable[str]) -> Json:
     return {
         "description": description,
-        "headers": {name: {"$ref": f"{HEADER}{name}"} for name in ("X-Request-Id", *headers)},
+        "headers": {name: {"$ref": f"{HEADER}{name}"} for name in headers},
     }
 
 

@@ -84,13 +84,13 @@ def scrape_routes() -> list[type[Scrape]]:
 
 
 def _route(name: str, scraper: Scraper) -> type[Scrape]:
-    alias = "" if name == scraper.name else f"An alias of ``{scraper.name}``. "
+    about = scraper.params.__doc__ if name == scraper.name else f"An alias of ``{scraper.name}``."
     replies: Mapping[int, Reply] = {
         200: Reply("The scrape is complete.", Success[scraper.data], ("X-Partial",)),  # type: ignore[name-defined]  # a type that is made at run time
     }
     own: dict[str, Any] = {
         "__module__": __name__,
-        "__doc__": f"{scraper.summary}\n\n{alias}{scraper.params.__doc__ or ''}",
+        "__doc__": f"{scraper.summary}\n\n{about}",
         "path": f"{SCRAPERS}/{name}",
         "operation": name,
         "tag": scraper.platform,

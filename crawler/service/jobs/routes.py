@@ -358,7 +358,13 @@ class ReadRecords(Outcomes):
         return await _streamed(call, parts, job, selected, await records.shapes(parts.jobs.jobs, job, selected))
 
 
-class ReadFailures(Outcomes):
+class FailuresFormat(Route):
+    """The format of the routes whose lines are neither workbooks nor SQL."""
+
+    format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
+
+
+class ReadFailures(Outcomes, FailuresFormat):
     """The failures of a job.
 
     Targets that ended with an error, and lines that are not targets, with their line numbers.
@@ -368,15 +374,13 @@ class ReadFailures(Outcomes):
     operation = "job-failures"
     replies = _outcomes(OF_FAILURES, FailureLine, "ETag")
 
-    format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
-
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job = await parts.jobs.find(call.holder, self.job_id)
         name = self.format or accepted(call.request_headers.get("accept", ""), OF_FAILURES)
         return await _streamed(call, parts, job, await self._selected(job, parts, format=name), None)
 
 
-class ReadChanges(Paged):
+class ReadChanges(Paged, FailuresFormat):
     """What has changed in a job since its earlier runs.
 
     The job must be done. Its targets, rows and values are compared with those of the earlier jobs of the same name.
@@ -385,8 +389,6 @@ class ReadChanges(Paged):
     path = PATH + "/{job_id}/changes"
     operation = "job-changes"
     replies = _outcomes(OF_FAILURES, ChangeLine)
-
-    format: _format(OF_FAILURES) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job, jobs = await parts.jobs.find(call.holder, self.job_id), parts.jobs.jobs
