@@ -64,14 +64,14 @@ class Endpoint:
         """The site of ``SERVICE_INTERNAL_ADDRESS``: all routes, for clients in the operator's own network."""
         self._stores = metrics.StoreMetrics(keys, parts.store, parts.usage)
         self._upkeep: list[asyncio.Task[None]] = []
-        self._listings: asyncio.Future[None]
+        self._listings: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
         """Start the crawlers and the periodic tasks."""
         prepare_documents(self.parts.service_url)
         self.parts.crawlers.open()
         self.parts.runs.open()
-        self._listings = asyncio.ensure_future(self.parts.listings.run())
+        self._listings = [asyncio.ensure_future(self.parts.listings.run())]
         tend_jobs = partial(tend, self.parts.jobs.jobs, self.parts.jobs.keep_days)
         send_events = self.parts.webhooks.send_due
         periodic: tuple[Periodic, ...] = (
@@ -97,7 +97,7 @@ class Endpoint:
             self.internal_api.finish,
             self._end_upkeep,
             parts.jobs.close,
-            lambda: asyncio.gather(stopping, self._listings),
+            lambda: asyncio.gather(stopping, *self._listings),
             parts.runs.close,
             parts.webhooks.close,
             self._store_usage,

@@ -58,7 +58,7 @@ def test_jobs_of_all_scrapers_export_each_row_once_to_both_databases(
     lite = f"sqlite:///{tmp_path}/out.db"
     run = commands.run("collect", targets, "--job", "all", "-O", lite)
     assert run.returncode == 0, run.stderr
-    assert lite in run.stderr.splitlines()
+    assert f"  data:       {lite}" in run.stderr
     first = tables(lite)
     for _ in range(2):
         for url in (lite, with_password(postgresql_store)):
