@@ -130,6 +130,10 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
                 asyncio.timeout(float(request.meta["download_timeout"])) as limit,
             ):
                 session.attach(page, self.is_unwanted)
+                # Not as a header of the first request: a page that reloads itself must send them again.
+                await page.context.add_cookies(
+                    [{"name": n, "value": v, "url": request.url} for n, v in request.meta["page_cookies"].items()]
+                )
                 return await self._run_session(request, session, page, cast("float", limit.when()))
         except (TimeoutError, PageTimeoutError) as error:
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error

@@ -85,13 +85,15 @@ KEPT_META = ("target", "page_params", "source", "admitted")
 def in_browser(request: Request, session: Callable[[], PageSession] | None = None) -> Request:
     """Return a request that loads the page of ``request`` in the browser, with the URL from before any redirects.
 
+    The browser gets the cookies of ``request``, such as the one that declines a platform's consent request.
     ``session``: creates the browser session; by default, a ``PageSession``.
     """
     url = request.meta.get("redirect_urls", [request.url])[0]
     kept: dict[str, Any] = {name: request.meta[name] for name in KEPT_META if name in request.meta}
-    return Request(
-        url, callback=request.callback, dont_filter=True, meta={**kept, "page_session_factory": session or PageSession}
-    )
+    sent = (request.headers.get("Cookie") or b"").decode()
+    cookies = dict(each.split("=", 1) for each in sent.split("; ") if each)
+    meta = {**kept, "page_session_factory": session or PageSession, "page_cookies": cookies}
+    return Request(url, callback=request.callback, dont_filter=True, meta=meta)
 
 
 class PageSession:

@@ -200,6 +200,13 @@ def test_retail_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
     assert log.count("event=browser_page") == 4, "a missing page is not fetched again in the browser"
 
 
+def test_a_page_that_reloads_itself_in_the_browser_keeps_the_cookies_of_the_request(tmp_path: Path) -> None:
+    """Without the cookie that declines it, the video site's simulated pages are its consent request."""
+    targets = [{"id": "a", "username": "@browser-only", "details": "none"}]
+    data, failed, log = crawl(tmp_path, "videosite", targets, "BROWSER_FALLBACK=videosite", "BROWSER_QUIET=8")
+    assert (list(data), failed, log.count("event=browser_page")) == (["a"], {}, 1), log
+
+
 BLOCKING_POST_FAULTS = (
     "browser-only",
     "shell-to-plain",

@@ -102,6 +102,7 @@ def test_cursor_is_valid_after_a_restart_of_the_service(tmp_path: Path) -> None:
         {"username": "oldtimer"},
         {"username": "АсельИсакова-т4ц", "type": "all"},
         {"username": Site().named("no-playlist").id},
+        {"username": next(channel.id for channel in Site().channels if channel.kind == "game")},
     ],
 )
 def test_channels_equal_the_expected_records(service: Service, params: dict[str, Any]) -> None:

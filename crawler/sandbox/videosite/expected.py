@@ -98,7 +98,7 @@ def profile(channel: Channel, *, about: bool) -> Record:
         "account_creation_date": None,
         "account_creation_date_text": "",
         "available_country_codes": sorted(channel.codes) if channel.kind not in {"gated", "sport"} else [],
-        "banner_image": channel.banner.format(w=2560) if shown else "",
+        "banner_image": channel.banner.format(w=2560) if shown or channel.kind == "game" else "",
         "biography": channel.description if channel.kind not in {"gated", "sport"} else "",
         "content_count": videos(channel)[1] if shown else None,
         "display_name": channel.name,

@@ -134,7 +134,7 @@ def topic(channel: Channel, home: Node) -> Node:
     """Build the page of a generated channel for a game or sport. Such a page has a special header and no metadata."""
     page = fill("topic", channel=channel, home=home, context=answer_context(channel.id), topbar=topbar())
     if channel.kind == "game":
-        return page | fill("game", channel=channel, codes=list(channel.codes))
+        return page | fill("game", channel=channel, banner=channel.banner.format(w=2560), codes=list(channel.codes))
     words, _ = subscribers(channel)
     return page | fill("sport", channel=channel, avatar=channel.avatar.removeprefix("https:"), words=words)
 
