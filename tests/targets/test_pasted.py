@@ -82,6 +82,8 @@ def test_words_to_search_for_keep_their_quotation_marks() -> None:
         ("videosite-profile-v3", {"username": "a b"}, "a channel is named by its handle (@name), its id (UC...)"),
         ("shortvideo-photo-search-v4", {"keywords": "a", "cursor": "x"}, "a cursor is a number of at most 6 digits"),
         ("photoapp-post-v4", {"url": f"https://www.instagram.com/p/{'a' * 2_000}"}, "at most 2000 characters"),
+        ("retail-search-v4", {"query": "x" * 201}, "String should have at most 200 characters"),
+        ("shortvideo-photo-search-v4", {"keywords": "x" * 201}, "String should have at most 200 characters"),
         ("retail-search-v4", {"query": " \u200b "}, "the text has no words to search for"),
     ],
 )

@@ -66,7 +66,9 @@ class SearchParams(_ListingParams):
     phrases: ClassVar = frozenset({"query"})
     _no_link = field_validator("query", mode="before")(refuse_link)
 
-    query: Annotated[Annotated[str, WORDS] | None, Selects("echo")] = Field(default=None, min_length=1, max_length=200)
+    query: Annotated[Annotated[str, Field(max_length=200), WORDS] | None, Selects("echo")] = Field(
+        default=None, min_length=1
+    )
     """Words to search for."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a search's results, also without ``https://``. The words in it are used, and ``page``, ``sort``,

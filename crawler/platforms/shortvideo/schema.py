@@ -29,8 +29,8 @@ class PhotoSearchParams(LinkParams):
     phrases: ClassVar = frozenset({"keywords"})
     _no_link = field_validator("keywords", mode="before")(refuse_link)
 
-    keywords: Annotated[Annotated[str, WORDS] | None, Selects("request")] = Field(
-        default=None, min_length=1, max_length=200
+    keywords: Annotated[Annotated[str, Field(max_length=200), WORDS] | None, Selects("request")] = Field(
+        default=None, min_length=1
     )
     """The search text, as a visitor would type it."""
     url: Annotated[str | None, Selects("request")] = Field(default=None, max_length=2_000)
