@@ -242,9 +242,10 @@ class Lanes:
             return
         if self.on_completed is not None:
             self.on_completed(outcome)
-        self.remember(target, outcome.error)
+        if outcome.error is not None:
+            self.remember(target, outcome.error)
 
-    def remember(self, target: Target, error: ScrapeError | None) -> None:
+    def remember(self, target: Target, error: ScrapeError) -> None:
         """If there are several lanes and the platform has refused the target, remember its egress."""
         lane = target.release.lane
         if lane is not None and not self.only and isinstance(error, REFUSED):

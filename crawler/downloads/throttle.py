@@ -375,17 +375,14 @@ class Throttle:
         self._next = time.monotonic() + self._starts.next_at - self.facts.now()
         if start is not None and start.token:
             self._held[token] = time.monotonic()
-            self._keep()
+            if limit.burst > 1:
+                self.facts.keep(self.name, self._starts.next_at)
         return start
 
     async def drain(self) -> None:
         """Use up the burst, because the platform has refused a request."""
         if self.limit.burst > 1:
             await self.facts.change(Starts, self.name, partial(Starts.drain, limit=self.limit))
-            self._keep()
-
-    def _keep(self) -> None:
-        if self.limit.burst > 1:
             self.facts.keep(self.name, self._starts.next_at)
 
     async def _slot_is_free(self, attempt: int) -> None:
