@@ -74,8 +74,9 @@ class Facts:
         self._facts: defaultdict[type[Fact], dict[str, Any]] = defaultdict(dict)
         self._folder = folder
 
-    now = staticmethod(time.monotonic)
-    """Return the current time in seconds, by the clock that all facts use."""
+    def now(self) -> float:
+        """Return the current time in seconds, by the clock that all facts use."""
+        return time.monotonic()
 
     def known(self, kind: type[F], name: str) -> F:
         """Return this process's copy of a fact, which is created if the process has none.
