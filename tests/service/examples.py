@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,19 @@ def _of_limits(folder: Path) -> Iterator[Any]:
         yield send("honey")
 
 
+def _of_jobs(url: str, store: Path) -> Iterator[Any]:
+    """Yield the errors of a job that is not done, and of a store that another program holds."""
+    upload = [{"scraper": "retail-search-v4", "query": "hang"}]
+    _posted(url, upload, "/v1/jobs?name=prices")
+    yield _posted(url, upload, "/v1/jobs?name=prices")
+    with closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield _posted(url, upload, "/v1/jobs")
+
+
 def failures(url: str, folder: Path) -> Examples:
-    """Return error code -> an answer with this error."""
-    made = [*_of_requests(url), *_of_targets(url), *_of_limits(folder)]
+    """Return error code -> an answer with this error. ``folder``: the folder of the endpoint's log and store."""
+    made = [*_of_requests(url), *_of_targets(url), *_of_jobs(url, folder / "service.sqlite3"), *_of_limits(folder)]
     found = {each["error"]["code"]: shown(each) for each in made}
     return {kind.code: found[kind.code] for kind in documented() if kind.code in found}
 
