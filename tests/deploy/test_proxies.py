@@ -146,8 +146,12 @@ def started(command: list[str], folder: Path, environment: dict[str, str]) -> It
         try:
             yield
         finally:
-            process.terminate()
-            process.wait(timeout=60)
+            process.terminate()  # nginx stops its workers
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:  # Caddy waits for open connections, without a limit
+                process.kill()
+                process.wait()
 
 
 def until_open(proxy: Proxy) -> Proxy:
