@@ -27,6 +27,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs.arguments import problem_of, problems_of
 from crawler.jobs.location import open_jobs
 from crawler.jobs.options import JobOptions, LimitedOptions
+from crawler.monitoring.progress import counted
 from crawler.outputs.formats import PLACES
 from crawler.registry import spiders
 from crawler.targets.parser import TargetParser
@@ -101,7 +102,8 @@ class Command(CheckedCommand):
             failures = output.failures_path(self.settings, job)
             written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
             outputs = [
-                ("failures" if path == failures else "data", f"{path} ({n:,} lines)") for path, n in written.items()
+                ("failures" if path == failures else "data", f"{path} ({counted(n, 'line')})")
+                for path, n in written.items()
             ]
             if layout is None and job.counts["done"]:
                 outputs.insert(0, ("data", f"in the store: scrapy jobs export {job.name} -O out.csv"))

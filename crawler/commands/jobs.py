@@ -31,6 +31,7 @@ from crawler.commands.options import add_values
 from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.jobs.clock import utc_text
 from crawler.jobs.options import LimitedOptions
+from crawler.monitoring.progress import counted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -225,10 +226,11 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool, every: bool) -> None:
     if not unread:
         n = await jobs.retry(job, every=every)
         left = 0 if every else job.counts["failed"] + job.counts["dead"] - n
-        say(f"targets to retry: {n:,}" + (f" ({left:,} failures stay: only --all repeats them)" if left else ""))
+        say(f"targets to retry: {n:,}" + (f" ({counted(left, 'failure')} left out: --all repeats all)" if left else ""))
     elif keys := await reruns.unread(jobs, job):
         made = await reruns.rerun(jobs, job, f"{job.name}-unread", keys)
-        say(f"{len(keys):,} targets with unread parts are in run {made.run} of {made.name}: scrapy work collects it.")
+        found = counted(len(keys), "target")
+        say(f"run {made.run} of {made.name} has {found} with unread parts: scrapy work collects it.")
     else:
         say(f"No target of {job.name} has an unread part.")
 
@@ -246,6 +248,6 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOp
     rows = await intake.push(jobs, job, sources)
     await check_scrapers(jobs, job)
     job = await opened(jobs, job, options)
-    say(f"{rows:,} lines pushed")
+    say(f"{counted(rows, 'line')} pushed")
     say(summary(job))
     return SOME_FAILED if job.counts["failed"] else ALL_HAVE_DATA

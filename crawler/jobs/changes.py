@@ -48,6 +48,7 @@ from crawler.errors import TargetNotFound
 from crawler.jobs import statements as sql
 from crawler.jobs.job import unpack
 from crawler.jobs.store import Store
+from crawler.monitoring.progress import counted
 from crawler.outputs.columns import RecordPath, column_type_of_models, record_paths, value_at
 from crawler.outputs.differences import differences, withheld
 from crawler.platforms.model import Mark
@@ -221,7 +222,7 @@ class Comparison:
         if not self.earlier:
             return "no earlier run to compare with"
         found = ", ".join(f"{n:,} {name}" for name, n in self.counts.items() if n and name != "compared")
-        return f"{self.counts['compared']:,} targets compared: {found or 'no changes'}"
+        return f"{counted(self.counts['compared'], 'target')} compared: {found or 'no changes'}"
 
     async def pages(self, jobs: Jobs) -> AsyncGenerator[list[Change]]:
         """Yield the changes in the order of the input, in pages. A thread with a connection of its own compares.

@@ -9,6 +9,7 @@ from crawler.jobs.clock import store_time
 from crawler.jobs.export import first_failures
 from crawler.jobs.lifecycle import RETRYABLE
 from crawler.jobs.rows import failure_line
+from crawler.monitoring.progress import counted
 from crawler.monitoring.summary import Report, example
 from crawler.registry import scrapers
 from crawler.targets.reporter import PARTIAL, REPEATED
@@ -77,7 +78,9 @@ def _incomplete(tallies: Tallies) -> list[str]:
     coverage = {name: n for (kind, name), n in tallies.items() if kind == "coverage"}
     if not coverage:
         return []
-    known = f"{coverage['collected']:,} rows" + (f" of {coverage['expected']:,}" if coverage.get("expected") else "")
+    known = counted(coverage["collected"], "row") + (
+        f" of {coverage['expected']:,}" if coverage.get("expected") else ""
+    )
     return [f"listings that lack rows: {coverage['listings']:,} ({known} collected)"]
 
 

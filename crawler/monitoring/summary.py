@@ -10,7 +10,7 @@ import structlog
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawler.monitoring.progress import clock
+from crawler.monitoring.progress import clock, counted
 from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feeds import FAILED
 from crawler.targets.reporter import PARTIAL, REPEATED, outcomes_by_code, target_completed
@@ -133,8 +133,8 @@ class Summary:
         for files in self._files.values():
             written = written or not files.has_failures
             more = f" to {files.uris[-1]}" if len(files.uris) > 1 else ""
-            unit = "line" if files.lines == 1 else "lines"
-            yield "failures" if files.has_failures else "data", f"{files.uris[0]}{more} ({files.lines:,} {unit})"
+            kind = "failures" if files.has_failures else "data"
+            yield kind, f"{files.uris[0]}{more} ({counted(files.lines, 'line')})"
         if has_data and not written:
             yield "data", "not written: add -O out.csv, -O out.jsonl or -O out.xlsx"
         if any(key.startswith(FAILED.format("")) for key in stats):
@@ -168,16 +168,18 @@ class Report:
         """Yield the lines of the report."""
         stats, counts = self.stats, outcomes_by_code(self.stats)
         total, seconds = sum(counts.values()), stats.get("elapsed_time_seconds", 0.0)
-        targets = "1 target" if total == 1 else f"{total:,} targets"
-        yield f"{self.name}: {targets}, {counts.get('OK', 0):,} with data, in {clock(seconds)}"
+        yield f"{self.name}: {counted(total, 'target')}, {counts.get('OK', 0):,} with data, in {clock(seconds)}"
         for code, count in counts.items():
             if code != "OK":  # without an example, all targets with this code ended in earlier starts of the job
                 text = self.examples.get(code, "see the failures feed of the earlier start")
                 yield _row("failed", f"{count:,} {code}: {text}")
         if repeated := stats.get(REPEATED):
-            yield _row("repeated", f"{repeated:,} rows have the target of an earlier row, which was fetched once")
+            have = "has" if repeated == 1 else "have"
+            text = f"{counted(repeated, 'row')} {have} the target of an earlier row, which was fetched once"
+            yield _row("repeated", text)
         if partial := stats.get(PARTIAL):
-            yield _row("partial", f"{partial:,} with data lack a part of it, as their warnings say")
+            lack = "lacks a part of it, as its" if partial == 1 else "lack a part of it, as their"
+            yield _row("partial", f"{partial:,} with data {lack} warnings say")
         for key, count in stats.items():
             if key.startswith(FAILED_SOURCES):
                 source, reason = key.removeprefix(FAILED_SOURCES).split("/", 1)
@@ -209,7 +211,7 @@ def _unread(stats: Mapping[str, Any]) -> Iterator[str]:
     for name, count in ordered[:MAX_UNREAD]:
         source, path = name.split("/", 1)
         rows = stats.get(UNREAD_ROWS + name)
-        lost = f" ({rows:,} rows not collected)" if rows else ""
+        lost = f" ({counted(rows, 'row')} not collected)" if rows else ""
         yield _row("unread", f"{count:,} with {path} of {source}{lost}")
     if len(ordered) > MAX_UNREAD:
         yield _row("unread", f"and {len(ordered) - MAX_UNREAD} more paths")

@@ -385,7 +385,7 @@ async def test_the_command_writes_the_changes_of_the_newest_run_that_is_done(tmp
     out = tmp_path / "changes.jsonl"
     written = commands.run("jobs", "changes", "one", "-O", out)
     assert (written.returncode, len(READERS["jsonl"](out))) == (0, 2)
-    assert "job one, run 2: 1 targets compared: 2 changed" in written.stderr
+    assert "job one, run 2: 1 target compared: 2 changed" in written.stderr
     shown = commands.run("jobs", "changes", "one", "--json")
     assert json.loads(shown.stdout) == {"run": 2, "compared": 1, "changed": 2}
     assert "No run of the job 'two' is done" in commands.run("jobs", "changes", "two").stderr

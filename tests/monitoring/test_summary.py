@@ -77,7 +77,7 @@ def test_failures_warnings_and_what_to_do_next() -> None:
         "retail: 6 targets, 3 with data, in 1:15",
         "  failed:     2 TARGET_NOT_FOUND: The platform has no such page. (line 7, cat_id=4044)",
         "  failed:     1 UPSTREAM_BLOCKED: Blocked. (t, cat_id=4044)",
-        "  partial:    1 with data lack a part of it, as their warnings say",
+        "  partial:    1 with data lacks a part of it, as its warnings say",
         "  warnings:   1 without timeline (stale_query_id)",
         "  data:       out.jsonl (3 lines)",
         "  failures:   failures/retail-1.jsonl (3 lines)",
