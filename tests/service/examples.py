@@ -29,6 +29,15 @@ FILE = ROOT / "crawler/service/examples.json"
 REQUEST_ID = "req_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 MAX_TEXT = 26
 """Longer texts are cut."""
+ENDED_MEANWHILE = """
+from crawler.service.jobs.uploads import Uploads
+push = Uploads._push
+async def push_late(self, job, *rest):
+    await self._abandon(job)
+    await push(self, job, *rest)
+Uploads._push = push_late
+"""
+"""Before the lines of an upload are stored, another upload with the same ``Idempotency-Key`` fails."""
 Examples = dict[str, dict[str, Any]]
 
 
@@ -126,6 +135,9 @@ def _of_limits(folder: Path) -> Iterator[Any]:
     for pipeline in ("Raises", "Drops"):
         with _keyed(folder, f'ITEM_PIPELINES={{"broken_pipelines.{pipeline}": 500}}') as (_, send):
             yield send("honey")
+    with running(Path(tempfile.mkdtemp(dir=folder)) / "log", before=ENDED_MEANWHILE) as service:
+        upload = [{"url": "https://www.walmart.com/browse/food/976759"}]
+        yield _posted(service.url, upload, "/v1/jobs", Idempotency_Key="nightly")
     with _keyed(folder, "ROBOTSTXT_OBEY=1") as (_, send):
         yield send("honey")
 

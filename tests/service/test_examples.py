@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawler.errors import IdempotencyInProgress, documented
+from crawler.errors import MethodNotAllowed, ScraperNotFound, documented
 from crawler.registry import scrapers
 from crawler.service.openapi import document
 from tests.browsers import require_chromium
@@ -17,8 +17,8 @@ from tests.service.conftest import running
 from tests.service.examples import FILE, failures, successes
 
 RECORDED = json.loads(FILE.read_text())
-NOT_RECORDED = {IdempotencyInProgress.code, "METHOD_NOT_ALLOWED", "SCRAPER_NOT_FOUND"}
-"""The error of a race, and those of routes that the document does not have."""
+NOT_RECORDED = {MethodNotAllowed.code, ScraperNotFound.code}
+"""Errors of routes and methods that the document does not have."""
 
 
 def timeless(part: Any) -> Any:
