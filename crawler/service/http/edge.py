@@ -307,4 +307,4 @@ class EdgeSite(Site):
         self.connections = 0
 
     def startFactory(self) -> None:  # noqa: N802  # Twisted's
-        """Open no access log: ``resources.py`` logs each call."""
+        """Open no access log: ``app.py`` logs each call."""
