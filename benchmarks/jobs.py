@@ -64,7 +64,7 @@ def resident_megabytes() -> float:
 async def pushed(location: str, n: int) -> dict[str, Any]:
     """Push targets to a new job."""
     jobs = Jobs(location)
-    job = await jobs.create("pushed")
+    job = await jobs.begin("pushed")
     before, begin = resident_megabytes(), time.process_time()
     await jobs.push(job, lines(n))
     seconds = time.process_time() - begin  # the job is not opened, so that no target of it is claimed below
@@ -75,7 +75,7 @@ async def pushed(location: str, n: int) -> dict[str, Any]:
 async def worked(location: str, n: int) -> dict[str, Any]:
     """Push and finish targets. Return the processor time of a target in each slice, in microseconds."""
     jobs = Jobs(location)
-    job = await jobs.create("worked")
+    job = await jobs.begin("worked")
     await jobs.push(job, lines(n))
     await jobs.open(job)
     datas = [orjson.loads(orjson.dumps(each)) for each in itertools.islice(sized_records(), 50)]
@@ -119,10 +119,11 @@ async def started(location: str) -> dict[str, Any]:
     """Find out that a job is done."""
     begin = time.perf_counter()
     jobs = Jobs(location)
-    job = await jobs.create("worked")
+    job = await jobs.find("worked")
     worker = Worker(jobs.writes, print, print, print)
     async with worker:
         assert await worker.claim("retail", 32) == []
+    assert job is not None
     assert job.state == "done"
     await jobs.close()
     return {"seconds": time.perf_counter() - begin}
@@ -131,7 +132,7 @@ async def started(location: str) -> dict[str, Any]:
 async def uploaded(location: str) -> dict[str, Any]:
     """Push an upload."""
     jobs = Jobs(location)
-    job = await jobs.create("uploaded")
+    job = await jobs.begin("uploaded")
     await jobs.push(job, lines(UPLOAD_BYTES // LINE_BYTES))
     await jobs.close()
     return {}
@@ -140,10 +141,10 @@ async def uploaded(location: str) -> dict[str, Any]:
 async def delays(location: str, *, same_process: bool) -> dict[str, Any]:
     """Write beside an upload. Return the delays in ms."""
     jobs = Jobs(location)
-    job = await jobs.create("small")
+    job = await jobs.begin("small")
     upload: asyncio.Future[Any]
     if same_process:
-        large = await jobs.create("uploaded")
+        large = await jobs.begin("uploaded")
         upload = asyncio.ensure_future(jobs.push(large, lines(UPLOAD_BYTES // LINE_BYTES)))
     else:
         upload = asyncio.ensure_future(asyncio.to_thread(measured, "uploaded", location, 0))

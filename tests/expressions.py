@@ -10,8 +10,8 @@ import ast
 import importlib
 import pkgutil
 import re
-import re._constants as sre  # there is no public syntax tree
-import re._parser as sre_parser
+import re._constants as sre  # type: ignore[import-not-found]  # there is no public syntax tree
+import re._parser as sre_parser  # type: ignore[import-not-found]
 import time
 from collections import defaultdict
 from collections.abc import Iterator

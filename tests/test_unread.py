@@ -106,6 +106,7 @@ def test_us3_6_the_summary_has_the_paths(tmp_path: Path) -> None:
     shown = on_terminal([*command, "-O", str(tmp_path / "out.jsonl")], before=BEFORE).replace("\r\n", "\n")
     *_, summary = shown.partition("retail: ")
     assert summary.splitlines()[1:] == [
+        "  partial:    1 with data lacks a part of it, as its warnings say",
         f"  unread:     1 with {RATING} of search",
         f"  unread:     1 with {UNKNOWN} of search (2 rows not collected)",
         f"  data:       {tmp_path}/out.jsonl (1 line)",

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from crawler.errors import ScraperNotFound
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import InvalidTarget, Outcome, Target
 
@@ -76,13 +77,13 @@ class ArgumentSource(TargetSource):
     expected = 1
 
     def check(self) -> None:
-        if not self.params:
-            raise WrongTargetsError(
-                f"The crawl has no target: give targets=FILE, or the params of one of {self.parser.forms()}."
-            )
         target = self.parser.parse(self.params, text=True)
-        if isinstance(target, InvalidTarget):
+        if not isinstance(target, InvalidTarget):
+            return
+        if self.params or isinstance(target.error, ScraperNotFound):
             raise WrongTargetsError(target.error.message)
+        forms = self.parser.forms()
+        raise WrongTargetsError(f"The crawl has no target: give targets=FILE, or the params of one of {forms}.")
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         yield self.parser.parse(self.params, text=True, row=0)

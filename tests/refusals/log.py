@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from scrapy import signals
 
-from crawler.downloads.breaker import Blocks, CircuitBreaker
+from crawler.downloads.breaker import Blocks, BreakerKey, CircuitBreaker
 from crawler.errors import ScrapeError, UpstreamBlocked
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import Outcome, Target
@@ -65,7 +65,9 @@ class ReplayLog:
             async with turn:  # a target that met a rate limit may be requested again beside the next one
                 breaker = target.release.lane.breakers[source]
                 if not blocks(breaker):
-                    await breaker.record(UpstreamBlocked("An earlier page was a block."))
+                    # Another process counts it, since this one knows which requests it sent before a block.
+                    other = CircuitBreaker(breaker.policy, BreakerKey.parse(breaker.name), breaker.facts)
+                    await other.record(UpstreamBlocked("An earlier page was a block."))
                 before = blocks(breaker)
                 await count(target, source, error, status)
                 after = blocks(breaker)
