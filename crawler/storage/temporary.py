@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "social-retail-crawler-"
@@ -23,18 +23,24 @@ def own_temporary_files() -> Iterator[Path]:
     for former in Path(parent).glob(f"{PREFIX}*"):
         with suppress(OSError), _locked(former):  # another process or user has it
             shutil.rmtree(former, ignore_errors=True)
+    with ExitStack() as stack:
+        folder = _create(parent, stack)
+        tempfile.tempdir = str(folder)
+        try:
+            yield folder
+        finally:
+            tempfile.tempdir = parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _create(parent: str, stack: ExitStack) -> Path:
+    """Create a folder, and hold its lock until ``stack`` is closed."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        with suppress(OSError), _locked(folder):
-            if not folder.exists():  # another process has removed it before it was locked
-                continue
-            tempfile.tempdir = str(folder)
-            try:
-                yield folder
-            finally:
-                tempfile.tempdir = parent
-                shutil.rmtree(folder, ignore_errors=True)
-            return
+        with suppress(OSError):  # another process removes the folder before it is locked here
+            stack.enter_context(_locked(folder))
+            if folder.exists():
+                return folder
 
 
 @contextmanager

@@ -191,3 +191,11 @@ def test_a_folder_of_temporary_files_is_removed_at_the_end_and_by_no_other_proce
         assert folders(temporary) == [of_other]
         other.communicate("\n")
     assert folders(temporary) == []
+
+
+def test_an_error_beside_temporary_files_is_raised_as_it_is(temporary: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(temporary))
+        with pytest.raises(OSError, match="the disk is full"), own_temporary_files():
+            raise OSError("the disk is full")
+    assert folders(temporary) == []
