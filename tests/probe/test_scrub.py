@@ -20,6 +20,7 @@ from crawler.storage.scrub import Scrubber
         ('<input type="hidden" name="lsd_token" value="abc">', '<input type="hidden" name="lsd_token" value="xxx">'),
         ("https://x.example/a?b=1&msToken=abc1&sig=ff00", "https://x.example/a?b=1&msToken=xxx0&sig=xx00"),
         ("eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "xxxxxxxxxxxx.xxxxxxxxxxxx.x0xxxxx0xxxx"),
+        ("a-eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "a-xxxxxxxxxxxx.xxxxxxxxxxxx.x0xxxxx0xxxx"),
         ("mail jo.doe+x@mail.example.org now", "mail someone@example.com now"),
         ("from 203.0.113.77:8080 here", "from 192.0.2.1:8080 here"),
         ("to 2a00:1450:4001:82b::200e.", "to 2001:db8::1."),
