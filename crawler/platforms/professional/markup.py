@@ -48,7 +48,7 @@ STRAY_WORD = "undefined"
 """The word that the platform shows in a masked text if a school's subject is missing."""
 _MASK = re.compile(r"\*{3,}")
 _NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
-_BACKGROUND = re.compile(r"url\([\"']?([^()]*?)[\"']?\)")
+_BACKGROUND = re.compile(r"url\([\"']?((?:(?!url\()[^)\n])*?)[\"']?\)")
 EMPLOYER_PAGES = ("company", "school", "showcase")
 """The first path segments in the URLs of companies and schools."""
 _EMPLOYER_PAGE = re.compile(
