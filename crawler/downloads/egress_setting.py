@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from scrapy.settings import BaseSettings
 from crawler import platforms
 from crawler.components import ABOVE_COMMAND_LINE
 from crawler.configuration.setting_types import Budget
-from crawler.platforms.model import first_problem, validation_details
+from crawler.platforms.model import validation_details
 
 SETTING = "EGRESSES"
 DIRECT_NAME = "direct"
@@ -30,7 +29,6 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 """Matches the names of egresses, which are used in keys of shared limits and in labels of metrics."""
 DEFAULT_PORT = 80
 HOUR = 3_600.0
-CREDENTIALS = re.compile(r"//\S{0,500}@")
 
 
 class _Strict(BaseModel):
@@ -176,9 +174,24 @@ def egresses_of(platform: str, settings: BaseSettings) -> tuple[Egress, ...]:
     return serving
 
 
+def without_credentials(value: str) -> str:
+    """Return a value for a message. If it may be a URL with credentials, they are replaced.
+
+    They end at the last ``@``, because a password whose reserved characters are not encoded may have any character.
+
+    >>> [without_credentials(each) for each in ("http://me:a/b @c@host:3128", "me:secret@host", "a@b")]
+    ['http://...@host:3128', '...@host', 'a@b']
+    """
+    url, at, host = value.rpartition("@")
+    scheme, slashes, _ = url.partition("//")
+    if not at or ":" not in url:
+        return value
+    return f"{scheme}//...@{host}" if slashes else f"...@{host}"
+
+
 def _wrong(problem: str) -> ValueError:
-    """Return the error for an invalid value. Credentials in URLs are removed from its message."""
-    return ValueError(f"{SETTING}: {CREDENTIALS.sub('//...@', problem)}")
+    """Return the error for an invalid setting. ``problem``: without credentials."""
+    return ValueError(f"{SETTING}: {problem}")
 
 
 @cache
@@ -202,7 +215,7 @@ def _decoded(text: str) -> Any:
     try:
         content = text.encode() if text.lstrip().startswith(("[", "{")) else Path(text).read_bytes()
     except OSError as error:
-        raise _wrong(f"cannot read the file {text!r}: {error.strerror}.") from None
+        raise _wrong(f"cannot read the file {without_credentials(text)!r}: {error.strerror}.") from None
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:  # its message has the location, not the text
@@ -210,18 +223,19 @@ def _decoded(text: str) -> Any:
 
 
 def _problem(error: ValidationError) -> str:
-    match validation_details(error)[0]:
-        case {"type": "model_type", "loc": loc}:
-            return f'{".".join(map(str, loc))}: expected an object such as {{"name": "a", "proxy": "http://host:3128"}}'
-        case {"loc": []}:
-            return 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
-    return first_problem(error)
+    first = validation_details(error)[0]
+    place = ".".join(without_credentials(str(each)) for each in first["loc"])
+    if not place:
+        return 'expected a list such as [{"name": "a", "proxy": "http://host:3128"}]'
+    if first["type"] == "model_type":
+        return f'{place}: expected an object such as {{"name": "a", "proxy": "http://host:3128"}}'
+    return f"{place}: {first['msg']}"
 
 
 def _check_platforms(egress: Egress) -> None:
     known = platforms.platforms()
     if unknown := sorted({*egress.platforms, *egress.budgets} - known.keys()):
-        raise _wrong(f"{egress.name}: no platform is called {unknown[0]}; use {', '.join(known)}.")
+        raise _wrong(f"{egress.name}: no platform is called {without_credentials(unknown[0])}; use {', '.join(known)}.")
     if unserved := sorted(name for name in egress.budgets if not egress.serves(name)):
         raise _wrong(f"{egress.name} has a budget for {unserved[0]}, which is not in its platforms.")
 

@@ -15,6 +15,8 @@ from tests import forks
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-x@:/"
+LONG = f"{'hunter2 /@' * 60}\nhunter2"
+"""A password of more than 500 characters, some of which should be encoded."""
 PROXY = "http://me:hunter2-x%40%3A%2F@127.0.0.1:3128"
 
 
@@ -72,7 +74,12 @@ def test_a_budget_replaces_only_its_keys() -> None:
         ("/nowhere/egresses.json", "cannot read the file"),
         (PROXY, "cannot read the file 'http://...@127.0.0.1:3128'"),
         ([{"name": "a", "platforms": ["http://me:hunter2-x@host"]}], "no platform is called http://...@host"),
-        ([{"name": "a", "http://me:hunter2-x@host": 1}], "Extra inputs"),
+        ([{"name": "a", "http://me:hunter2-x@host": 1}], "0.http://...@host: Extra inputs"),
+        (f"http://me:{LONG}@host", "cannot read the file 'http://...@host'"),
+        (f"me:{LONG}@host", "cannot read the file '...@host'"),
+        ([{"name": "a", "platforms": [f"http://me:{LONG}@host"]}], "no platform is called http://...@host"),
+        ([{"name": "a", "budgets": {f"http://me:{LONG}@host": 1}}], "0.budgets.http://...@host: "),
+        ([{"name": "a", f"http://me:{LONG}@host": 1}], "0.http://...@host: Extra inputs"),
     ],
 )
 def test_wrong_values_are_refused_without_their_credentials(value: object, message: str) -> None:
