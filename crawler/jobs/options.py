@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_
 from crawler.configuration.descriptions import Described
 
 
-def _number(value: object) -> object:
+def _int(value: object) -> object:
     if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]{1,9}", value)):
         raise ValueError("Input should be a valid integer, in digits")
     return value
@@ -27,7 +27,7 @@ def _flag(value: object) -> object:
     return value
 
 
-Number = Annotated[int, BeforeValidator(_number)]
+Int = Annotated[int, BeforeValidator(_int)]
 """A number, or its text in ASCII digits."""
 Flag = Annotated[bool, BeforeValidator(_flag)]
 """A boolean, or one of the texts ``true`` and ``false``."""
@@ -37,7 +37,7 @@ CRAWL: dict[str, Any] = {"group": "crawl"}
 class ListingOptions(Described):
     """The options of all spiders: which pages of a listing are read."""
 
-    max_pages: Number = Field(default=1, ge=1, le=999_999, json_schema_extra=CRAWL)
+    max_pages: Int = Field(default=1, ge=1, le=999_999, json_schema_extra=CRAWL)
     """Maximum number of pages to read of each listing, including the requested page. Each page is a record."""
     since: str = Field(default="", json_schema_extra={**CRAWL, "pattern": "^(last|[0-9]{4}-[0-9]{2}-[0-9]{2})?$"})
     """Where to stop reading a listing: ``last`` for the entries that earlier jobs or crawls have seen, or a day (UTC)
@@ -70,7 +70,7 @@ class CategoryOptions(ListingOptions):
 class LimitedOptions(CategoryOptions):
     """The options of commands: also the limits. If one is reached, the job is paused until it gets a higher limit."""
 
-    max_requests: Number | None = Field(default=None, ge=1, json_schema_extra=CRAWL)
+    max_requests: Int | None = Field(default=None, ge=1, json_schema_extra=CRAWL)
     """Maximum number of pages of an exhaustive crawl, per category."""
 
     @model_validator(mode="after")
@@ -83,7 +83,7 @@ class LimitedOptions(CategoryOptions):
 class KeepOption(Described):
     """The option of a job whose runs are kept."""
 
-    keep: Number = Field(default=2, ge=0, le=999, json_schema_extra=CRAWL)
+    keep: Int = Field(default=2, ge=0, le=999, json_schema_extra=CRAWL)
     """How many runs to keep before the newest run that is done. When a run is done, earlier ones are removed."""
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from crawler.configuration.descriptions import description
 from crawler.configuration.suggestions import hint
-from crawler.jobs.options import CRAWL, LimitedOptions, ListingOptions, Number
+from crawler.jobs.options import CRAWL, Int, LimitedOptions, ListingOptions
 from crawler.targets.files.text import check_encoding
 from crawler.targets.target import Scraper
 
@@ -51,7 +51,7 @@ class CrawlArguments(ListingOptions):
     job: str | None = Field(default=None, min_length=1, json_schema_extra=CRAWL)
     """Name of a job in the store, from which several workers take targets. ``scrapy collect`` and ``scrapy jobs push``
     make jobs."""
-    run: Number | None = Field(default=None, ge=1, json_schema_extra=CRAWL)
+    run: Int | None = Field(default=None, ge=1, json_schema_extra=CRAWL)
     """Number of a run of the job. By default, the newest run."""
     fields: str | None = Field(default=None, json_schema_extra=CRAWL)
     """The fields to write to the feeds, in this order, with commas between them: ``item_id,price.current_price``."""

@@ -11,7 +11,7 @@ import pytest
 from pydantic import Field
 
 from crawler.errors import InvalidRequest
-from crawler.jobs.options import Number
+from crawler.jobs.options import Int
 from crawler.registry import scrapers
 from crawler.service import openapi
 from crawler.service.app import table
@@ -239,7 +239,7 @@ class Echo(Route):
 
     word: str
     """The first word."""
-    times: Number = Field(default=1, ge=1, le=9)
+    times: Int = Field(default=1, ge=1, le=9)
     """How often it is returned."""
 
     async def answer(self, call: Envelope, parts: Parts) -> Answer:

@@ -28,7 +28,7 @@ from crawler.jobs.changes import Comparison
 from crawler.jobs.export import Cursor
 from crawler.jobs.job import MAX_NAME_LENGTH
 from crawler.jobs.lifecycle import MAX_ID
-from crawler.jobs.options import CategoryOptions, Flag, JobOptions, KeepOption, Number
+from crawler.jobs.options import CategoryOptions, Flag, Int, JobOptions, KeepOption
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
 from crawler.service.calls.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
@@ -169,7 +169,7 @@ class ListJobs(Route):
     """The ``next_after`` of the previous page."""
     name: Annotated[str, Field(max_length=MAX_NAME_LENGTH)] = ""
     """Only the runs of the job with this name."""
-    limit: Number = Field(default=MAX_PAGE, ge=1, le=MAX_PAGE)
+    limit: Int = Field(default=MAX_PAGE, ge=1, le=MAX_PAGE)
     """Maximum number of jobs."""
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
@@ -283,7 +283,7 @@ class Paged(OfJob):
 
     after: Annotated[str | None, Field(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$")] = None
     """The ``X-Next-Cursor`` of the previous response."""
-    limit: Number = Field(default=MAX_OUTCOMES, ge=1, le=MAX_OUTCOMES)
+    limit: Int = Field(default=MAX_OUTCOMES, ge=1, le=MAX_OUTCOMES)
     """Maximum number of ended targets."""
 
     def _cursor(self, job: Job) -> Cursor:
