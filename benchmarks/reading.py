@@ -174,14 +174,7 @@ CASES = (
         renamed=b"averageRating",
         second_goal=3,
     ),
-    Case(
-        "shortvideo-photo-search-v4",
-        "ResultsPage",
-        parsed_json,
-        1.0,
-        "transcribed-web-search-general-page1-2026-02-05",
-        capture="dcff329e5459",
-    ),
+    Case("shortvideo-photo-search-v4", "ResultsPage", parsed_json, 1.0, capture="dcff329e5459"),
     Case("videosite-profile", "ChannelPage", parsed_block("ytInitialData")),
     Case(
         "videosite-profile",

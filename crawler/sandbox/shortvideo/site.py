@@ -11,8 +11,8 @@ import orjson
 from crawler.sandbox.faults import described, target, too_many_requests, unnumbered
 from crawler.sandbox.shortvideo import faults as shortvideo_faults
 from crawler.sandbox.shortvideo import page as shortvideo_page
-from crawler.sandbox.shortvideo import record as shortvideo_record
 from crawler.sandbox.shortvideo import web as shortvideo_web
+from crawler.sandbox.shortvideo.expected import record
 from crawler.sandbox.shortvideo.faults import FAULTS, OVERLAYS
 from crawler.sandbox.shortvideo.page import OTHER_RESULTS, RESULTS
 from crawler.sandbox.shortvideo.world import LONG, Posts
@@ -149,7 +149,7 @@ class Site(Posts):
         keyword = params["keywords"]
         start, count = int(params.get("cursor") or 0), int(params.get("count") or 30)
         posts = shortvideo_faults.readable_posts(keyword, self.posts(keyword), PAGE_SIZE)
-        shown = [shortvideo_record.record(post) for post in self._visible(keyword, posts)]
+        shown = [record(post) for post in self._visible(keyword, posts)]
         rows = shown[start : start + count]
         is_cut = 0 < len(posts) < len(self.posts(keyword))
         return {

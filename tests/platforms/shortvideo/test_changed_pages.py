@@ -38,7 +38,7 @@ def test_sv_5_another_page_is_not_a_timeout(scope: str) -> None:
 
 def web_rows() -> list[dict[str, Any]]:
     return list(
-        next(each for each in fixtures("shortvideo") if each.case.name == "web-results").item["search_item_list"]
+        next(each for each in fixtures("shortvideo") if each.case.name == "results").item["search_item_list"]
     )
 
 
@@ -53,7 +53,7 @@ def test_sv_6_the_schema_states_what_has_more_means() -> None:
 
 
 def test_a_row_with_an_unknown_structure_is_left_out_with_a_warning() -> None:
-    fixture = next(each for each in fixtures("shortvideo") if each.case.name == "web-results")
+    fixture = next(each for each in fixtures("shortvideo") if each.case.name == "results")
     payload = orjson.loads(fixture.body)
     payload["item_list"].append({"newKind": {"id": "1"}})
     page = fixture.case.page_object(orjson.dumps(payload))
