@@ -1,4 +1,4 @@
-"""Writes the generated parts of ``docs/platforms/<platform>.md``: the targets and faults of the sandbox, and the silent
+"""Writes the generated parts of ``docs/platforms/<platform>.md``: the targets of the sandbox, and the silent
 changes of the platform's pages (``tests/contracts/silent.json``).
 
 ``python -m tests.platform_pages`` rewrites all pages.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
-from crawler.sandbox.faults import COMMON
 from crawler.sandbox.server import PLATFORMS
 from tests.contracts.changes import listed_names
 from tests.crawls import ROOT
@@ -26,7 +24,7 @@ def written(page: str, platform: str) -> str:
     Raises:
         ValueError: the page has no place for a generated part.
     """
-    for start_line, part in ((START, sandbox_tables), (SILENT, silent_changes)):
+    for start_line, part in ((START, sandbox_targets), (SILENT, silent_changes)):
         before, start, rest = page.partition(start_line)
         _, end, after = rest.partition(END)
         if not start or not end:
@@ -35,23 +33,11 @@ def written(page: str, platform: str) -> str:
     return page
 
 
-def sandbox_tables(platform: str) -> str:
-    """Return the tables of the targets and faults of a simulated platform.
-
-    The platform's own faults come before the faults that all platforms share.
-    """
+def sandbox_targets(platform: str) -> str:
+    """Return the table of the targets of a simulated platform."""
     module = import_module(f"crawler.sandbox.{platform}.site")
-    catalogue = module.Site().catalogue()
-    faults: dict[str, dict[str, Any]] = catalogue["faults"]
-    own = [name for name in faults if module.FAULTS[name] is not COMMON.get(name)]
-    ordered = [*own, *(name for name in faults if name not in own)]
-    targets = [(arguments(each["params"]), each["about"]) for each in catalogue["targets"]]
-    rows = [
-        (f"`{name}`", arguments(faults[name]["params"]), f"`{faults[name]['code']}`", faults[name]["about"])
-        for name in ordered
-    ]
-    tables = [table(("target", "what it is"), targets), table(("fault", "target", "outcome", "response"), rows)]
-    return "\n".join(tables)
+    targets = module.Site().catalogue()["targets"]
+    return table(("target", "what it is"), [(arguments(each["params"]), each["about"]) for each in targets])
 
 
 def silent_changes(platform: str) -> str:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from importlib import import_module
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
+from scrapy.exceptions import UsageError
 
 from crawler.configuration.command import CheckedCommand
 from crawler.runtime.event_loop import installed_reactor
+
+if TYPE_CHECKING:
+    from crawler.sandbox.protocol import FakeSite
 
 
 class Command(CheckedCommand):
@@ -37,11 +44,18 @@ class Command(CheckedCommand):
             help="refuse further requests of a client as each platform does (--limit 50 900 allows 50 in 15 minutes)",
         )
         parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON for each request")
+        parser.add_argument("--list", metavar="PLATFORM", help="print a platform's targets and faults, and exit")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         reactor = installed_reactor()
-        from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # it needs the reactor
+        from crawler.sandbox.server import PLATFORMS, Sandbox  # noqa: PLC0415  # they need the reactor
 
+        if opts.list:
+            if opts.list not in PLATFORMS:
+                raise UsageError(f"--list: a platform ({', '.join(PLATFORMS)}) is expected, not {opts.list!r}.")
+            module = import_module(f"crawler.sandbox.{opts.list}.site")
+            print(listed(module.Site(opts.seed)))
+            return
         sandbox = Sandbox(
             opts.seed,
             latency=opts.latency,
@@ -52,6 +66,17 @@ class Command(CheckedCommand):
         )
         print(orjson.dumps({"origins": sandbox.start(opts.port)}).decode(), flush=True)
         reactor.run()
+
+
+def listed(site: FakeSite) -> str:
+    """Return a site's targets, then its faults, one per line: arguments of a crawl, the outcome, and what it is."""
+    catalogue = site.catalogue()
+    lines = [(each["params"], "OK", each["about"]) for each in catalogue["targets"]]
+    lines += [(each["params"], each["code"], f"{name}: {each['about']}") for name, each in catalogue["faults"].items()]
+    return "\n".join(
+        f"{shlex.join(part for name, value in params.items() for part in ('-a', f'{name}={value}'))}\t{code}\t{about}"
+        for params, code, about in lines
+    )
 
 
 def _positive(text: str) -> float:

@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import brotli
 import pytest
 
+from crawler.commands.sandbox import listed
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests import forks
@@ -231,6 +232,14 @@ def test_expected_records_are_served(origin: str, params: dict[str, str]) -> Non
 
 def test_the_catalogue_is_served(origin: str) -> None:
     assert json.loads(get(origin, "/__world__").body) == Site().catalogue()
+
+
+def test_a_platforms_targets_and_faults_are_listed_as_arguments_of_a_crawl() -> None:
+    site = Site()
+    lines = [line.split("\t") for line in listed(site).splitlines()]
+    assert ["-a cat_id=976759", "OK", "a department with 25 pages"] in lines
+    assert ["-a query=gone", "TARGET_NOT_FOUND", "gone: 404 with an error page"] in lines
+    assert len(lines) == len(site.catalogue()["targets"]) + len(site.catalogue()["faults"])
 
 
 @pytest.mark.parametrize(
