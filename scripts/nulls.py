@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os.path
 import re
 import subprocess
 import sys
@@ -38,27 +39,17 @@ SOURCES = (SANDBOX, SAVED)
 INTRODUCTION = f"""\
 # Null values
 
-The fields of each scraper's record that may be null or absent, when, and how often. A field that is not listed here is
-never null or absent: if it is a text, its unknown value is `""`, and if it is a list, its unknown value is `[]`. An
-unknown number is never 0, and no value is a guess. The column *kind* says *null*; *absent* if the object lacks the
-key; or *always empty* if, in all counted objects, the text was `""` or the list was `[]`. A list without entries is
-`[]`, too: a text without hashtags has the hashtags `[]`.
+For each scraper, the fields of its record that may be null or absent, or that were empty in all counted objects. All
+other fields always have a value, except that an unknown text is `""`, and a list without entries is `[]`. An unknown
+number is never 0, and no value is a guess.
 
-This page is generated. The column *when* is from the descriptions of the models' fields, which are also in
-`/openapi.json`. The shares are from the counts in `scripts/nulls.json`. `python -m scripts.nulls write` writes the
-page, and `python -m scripts.nulls measure` counts again. `tests/test_nulls.py` checks that the page and the counts are
-up to date.
+In brackets: the percentage of the counted objects of this kind (for a field of a post: of all posts) without a value,
+in the sandbox and in saved responses. Without brackets, it is 100 in both; "–" means that no object was found.
 
-The shares are percentages of the objects to which the field belongs. For a field of a post, these objects are all
-posts.
-
-- *sandbox*: a crawl of the sandbox with seed {SEED}, over all targets in `{TARGETS.relative_to(ROOT)}` that need no
-  special settings and are not named after a fault. The sandbox imitates what was observed, but it is not a measurement
-  of the real platforms.
-- *saved*: records that `scrapy extract` reads from single saved responses of the real platforms. These responses are
-  not part of the repository. They were not chosen at random, but because they differ. So the shares show that a value
-  may be null, and only roughly how often. The records lack the data that a crawl gets with further requests.
-- "–": no object to which the field belongs was found.
+- *Sandbox*: a crawl with seed {SEED} over the targets in `{TARGETS.relative_to(ROOT)}` that need no special settings
+  and are not named after a fault. The sandbox is not a measurement of the real platforms.
+- *Saved*: what `scrapy extract` reads from single saved responses of the real platforms, without further requests. They
+  were chosen because they differ, so these percentages only show roughly how often a value may be null.
 """
 
 
@@ -87,16 +78,20 @@ def missing(model: type[BaseModel], path: str = "") -> Iterator[Missing]:
 
 
 def sentences(description: str, kind: str) -> str:
-    """Return the sentences of a description that say when a field has a kind of value, in Markdown.
+    """Return what a description says about when a field has a kind of value, in Markdown.
 
-    >>> sentences("Number of posts. Null if the page has no ``count``.", NULL)
-    'Null if the page has no `count`.'
+    >>> sentences("Number of posts; null if the page has no ``count``. Also null on a repost.", NULL)
+    'Null if the page has no `count`. Also null on a repost.'
     >>> sentences('Code of the country, "" if not exposed. As two letters.', EMPTY)
-    'Code of the country, "" if not exposed.'
+    '"" if not exposed.'
+    >>> sentences("The tagged place, or null.", NULL)
+    'The tagged place, or null.'
     """
     found = re.split(r"(?<=\.)\s+(?=[A-Z`])", " ".join(description.split()))
     words = re.compile(rf"(?<!\w)(?:{WORDS[kind]})(?!\w)", re.IGNORECASE)
-    return markdown(" ".join(each for each in found if words.search(each)))
+    text = " ".join(each for each in found if words.search(each))
+    clause = re.sub(rf"^[^.]*?[;,.] (?=(?:{WORDS[kind]})(?!\w))", "", text)
+    return markdown(clause[:1].upper() + clause[1:])
 
 
 # Counting
@@ -187,13 +182,18 @@ def page(counts: dict[str, Counts]) -> str:
 
 
 def section(name: str, counts: dict[str, Counts]) -> str:
-    """Return the table of a scraper."""
-    rows = []
-    for each in listed_fields(name, counts):
-        shares = (share(counts[source].get(name, {}).get(each.path)) for source in SOURCES)
-        rows.append(f"| `{each.path}` | {each.kind} | {each.when} | {' | '.join(shares)} |")
-    head = ["| field | kind | when | sandbox % | saved % |", "|---|---|---|---|---|"]
-    return "\n".join([f"## {name}", "", *head, *rows, ""])
+    """Return the table of a scraper: a row for each condition, with the fields to which it applies."""
+    fields = list(listed_fields(name, counts))
+    outer = os.path.commonpath([each.path.replace(".", "/") for each in fields]).replace("/", ".")
+    rows: dict[str, list[str]] = {}
+    for each in fields:
+        found = [counts[source].get(name, {}).get(each.path) for source in SOURCES]
+        shares = "/".join(map(share, found))
+        path = f"`{each.path.removeprefix(f'{outer}.')}`"
+        rows.setdefault(each.when, []).append(path if shares == "100/100" else f"{path} ({shares})")
+    head = ["| when | fields |", "|---|---|"]
+    prefix = [f"Paths are relative to `{outer}`.", ""] if outer else []
+    return "\n".join([f"## {name}", "", *prefix, *head, *(f"| {k} | {', '.join(v)} |" for k, v in rows.items()), ""])
 
 
 def listed_fields(name: str, counts: dict[str, Counts]) -> Iterator[Missing]:
@@ -208,12 +208,12 @@ def share(counted: list[int] | None) -> str:
     """Return the share of objects in which a field is null or absent, as a percentage.
 
     >>> share([200, 1]), share([3, 2]), share([3, 0]), share(None)
-    ('< 1', '67', '0', '–')
+    ('<1', '67', '0', '–')
     """
     if counted is None:
         return "–"
     total, missing = counted
-    return "< 1" if 0 < missing < total / 100 else str(round(100 * missing / total))
+    return "<1" if 0 < missing < total / 100 else str(round(100 * missing / total))
 
 
 def main() -> int:
