@@ -261,7 +261,7 @@ class Settings(Described):
     """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
     environment, as ``CRAWLER_WEBHOOK_SECRET``."""
     API_KEYS: setting_types.Object[Any] = {}
-    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/service.md#api-keys). If this
+    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/endpoint.md#api-keys). If this
     setting is not empty, the endpoint does not read ``KEYS_FILE``."""
     KEYS_FILE: Optional[setting_types.Text] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
