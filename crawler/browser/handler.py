@@ -22,7 +22,7 @@ from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
 
 from crawler.browser.chromium import Chromium
 from crawler.browser.proxy import FilteringProxy
-from crawler.browser.sessions import POLL_SECONDS, PageSession
+from crawler.browser.sessions import PageSession
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import HttpHandler
@@ -169,7 +169,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             self._raise_for_other_host(session)
             if session.failure and session.has_failed:
                 raise DownloadFailedError(session.failure)
-            return await self._response(request, session, page)
+            return await self._response(request, session, page, end)
         finally:
             self.stats.inc_value("browser/pages/open", -1)
             del request.meta["playwright_page"]
@@ -186,21 +186,17 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             if session.has_crashed or page.is_closed() or "net::ERR_" in error.message:
                 raise
 
-    async def _response(self, request: Request, session: PageSession, page: Page) -> Response:
+    async def _response(self, request: Request, session: PageSession, page: Page, end: float) -> Response:
         """Return the response with the HTML of the page's last document: from now on, the page may not navigate again.
 
-        Until a document that was requested before has arrived, a page has no HTML.
+        ``end``: the time of the event loop at which the download timeout ends.
         """
 
         async def hold(route: Route, sent: PageRequest) -> None:
             await (route.abort("aborted") if sent.is_navigation_request() else route.fallback())
 
         await page.route("**", hold)
-        while (found := await session.content(page)) is None:  # noqa: ASYNC110  # until the download timeout
-            await asyncio.sleep(POLL_SECONDS)
-        if session.has_navigated:
-            await session.look(page)
-        html, headers = found
+        html, headers = await session.last_document(page, end - asyncio.get_running_loop().time())
         assert session.document is not None
         headers = {**headers, "content-type": "text/html; charset=utf-8"}
         headers.pop("content-encoding", None)

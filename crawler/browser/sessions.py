@@ -23,7 +23,7 @@ from crawler.components import ABOVE_COMMAND_LINE
 from crawler.platforms.page import BLOCK_STATUSES
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Frame, Page
     from playwright.async_api import Request as PageRequest
     from playwright.async_api import Response as PageResponse
     from scrapy.settings import BaseSettings
@@ -51,6 +51,8 @@ SCROLL_SCRIPT = """([markers, toStart]) => {
 }"""
 
 PARSED_SCRIPT = "document.readyState !== 'loading'"
+# Returns a number of the page's document, 0 until the document is parsed.
+DOCUMENT_SCRIPT = "document.readyState === 'loading' ? 0 : performance.timeOrigin"
 POLL_SECONDS = 0.25
 """Seconds between two checks of a page while a session waits."""
 RENDER_SECONDS = 0.05
@@ -61,9 +63,7 @@ SCRIPT_SECONDS = 5.0
 """Maximum number of seconds that a session waits for the result of a script."""
 ABORTED = "net::ERR_ABORTED"
 """The failure of a request for a document if the page navigates again before the document has arrived, and of a
-document that the browser does not show, such as a file."""
-ABORTED_SECONDS = 1.0
-"""Seconds after which an aborted request for a document counts as a failure, because no other has followed it."""
+document that the browser does not show, such as a file. The page still shows its previous document, if it had one."""
 CLICK_MILLISECONDS = 5000
 """Maximum milliseconds that a click waits until its element can be clicked, because another element may cover it."""
 FIRST_RESPONSE_FACTOR = 3
@@ -119,9 +119,9 @@ class PageSession:
         """The last response to a request for a document."""
         self.failure = ""
         """Why the last document was not received completely; empty if it was."""
-        self._failed_at = 0.0
         self.has_crashed = False
         """Whether the page's process has crashed."""
+        self._has_shown = False
 
     def attach(self, page: Page, is_unwanted: Callable[[PageRequest], bool]) -> None:
         """Subscribe to the events of a page. Called before the page's first navigation."""
@@ -135,7 +135,7 @@ class PageSession:
 
         def on_failure(request: PageRequest) -> None:
             if request is self.navigation:
-                self.failure, self._failed_at = request.failure or "failed", _now()
+                self.failure = request.failure or "failed"
             self.on_failure(request)
 
         def on_response(response: PageResponse) -> None:
@@ -146,7 +146,11 @@ class PageSession:
         def on_crash(_page: Page) -> None:
             self.has_crashed = True
 
+        def on_navigation(frame: Frame) -> None:
+            self._has_shown |= frame == page.main_frame
+
         page.on("crash", on_crash)
+        page.on("framenavigated", on_navigation)
         page.on("request", on_request)
         page.on("requestfailed", on_failure)
         page.on("response", on_response)
@@ -173,12 +177,29 @@ class PageSession:
                 return await page.evaluate(script, argument)
         return None
 
-    async def content(self, page: Page) -> tuple[str, dict[str, str]] | None:
-        """Return the HTML of the page's last document and the headers of its response. None while the page navigates.
+    async def last_document(self, page: Page, seconds: float) -> tuple[str, dict[str, str]]:
+        """Return the HTML of the page's last document and the headers of its response. The page no longer navigates.
+
+        If the page has navigated, wait until its last document is parsed, for at most ``TIMEOUT_SHARE`` of ``seconds``,
+        the seconds left until the download timeout. A part of a document may lack the marks that tell a CAPTCHA or a
+        waiting room from another page.
 
         Raises:
             Error: the page or its browser has crashed.
         """
+        end = _now() + seconds * TIMEOUT_SHARE
+        while True:
+            parsed = await self.evaluate(page, DOCUMENT_SCRIPT) if self.has_navigated else None
+            is_complete = not self.has_navigated or (await self.look(page) and bool(parsed))
+            found = await self._content(page)
+            if self.has_navigated and is_complete:  # no other document has arrived in the meantime
+                is_complete = parsed == await self.evaluate(page, DOCUMENT_SCRIPT)
+            if found is not None and (is_complete or _now() >= end):
+                return found
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _content(self, page: Page) -> tuple[str, dict[str, str]] | None:
+        """Return the HTML of the page and the headers of its response. None until a requested document has arrived."""
         with self.ignoring_errors(page):
             if self.document is not None:
                 return await page.content(), await self.document.all_headers()
@@ -200,8 +221,12 @@ class PageSession:
             if event:
                 logger.info(event, **facts, error=error.message)
 
-    async def look(self, page: Page) -> None:
-        """Called at the end if the page has navigated, with its last document. Subclasses override it."""
+    async def look(self, page: Page) -> bool:
+        """Inspect the last document of a page that has navigated. Return whether it could be inspected.
+
+        Subclasses override it.
+        """
+        return True
 
     @property
     def is_blocked(self) -> bool:
@@ -212,7 +237,7 @@ class PageSession:
     def has_failed(self) -> bool:
         """Whether the page cannot be loaded: its document was not received completely, or its status is an error."""
         if self.failure:
-            return self.failure != ABORTED or _now() - self._failed_at >= ABORTED_SECONDS
+            return self.failure != ABORTED or not self._has_shown
         return self.document is not None and self.document.status >= 400 and not self.is_blocked
 
     async def run(self, page: Page, seconds: float) -> None:
@@ -329,20 +354,24 @@ class ResponseListener(PageSession):
             await asyncio.sleep(max(self.pause, RENDER_SECONDS))
         self.is_silent = not (self._in_flight or self._has_lost_response or self.has_failed or _now() >= end)
 
-    async def look(self, page: Page) -> None:
+    async def look(self, page: Page) -> bool:
         """Search for end markers in the last document: the session may have seen none of a page that reloads itself."""
-        await self._scroll(page)
+        return await self._scroll(page)
 
-    async def _scroll(self, page: Page) -> None:
-        """Scroll the page, unless an end marker (such as a login dialog) is visible. Set ``end_marker``."""
+    async def _scroll(self, page: Page) -> bool:
+        """Scroll the page, unless an end marker (such as a login dialog) is visible. Set ``end_marker``.
+
+        Return False while the page is navigating: its last document counts.
+        """
         shown = await self.evaluate(page, SCROLL_SCRIPT, [dict(self.end_markers), self._scrolls_to_start])
-        if shown is None:  # the page is navigating: its last document counts
-            return
+        if shown is None:
+            return False
         self.end_marker = shown or None
         if self.end_marker is None:
             self._end_marker_since, self._scrolls_to_start = None, False
         elif self._end_marker_since is None:
             self._end_marker_since = _now()
+        return True
 
     def _is_at_end(self) -> bool:
         """Whether an end marker (such as a login dialog) was visible for long enough, and no response is in flight."""

@@ -60,6 +60,11 @@ class Call:
     hangs: bool = False
 
 
+AT_ONCE, LATER, AFTER_AN_ANSWER = 2, 20, 600
+"""Values of ``BROWSER_QUIET``: for pages whose outcome needs no response of the search, for pages whose outcome needs
+one before the silence, and for pages whose response ends the session: a slow machine may take long for a response."""
+
+
 @dataclass(frozen=True)
 class HostilePage:
     """A page: its HTML, the calls of its script, and the expected code and reason of the outcome."""
@@ -71,6 +76,15 @@ class HostilePage:
     headers: tuple[tuple[str, str], ...] = ()
     delay: float = 0.0
     """Seconds until the document is sent."""
+    pause: float = 0.0
+    """Seconds between the first line of the document and its other lines."""
+
+    @property
+    def quiet(self) -> int:
+        """``BROWSER_QUIET`` for this page."""
+        if self.outcome == OK or self.outcome[1] in {"empty_body", "not_json"}:
+            return AFTER_AN_ANSWER
+        return LATER if self.calls else AT_ONCE
 
 
 def reloading(script: str, html: str = STATE) -> str:
@@ -105,6 +119,9 @@ PAGES: dict[str, HostilePage] = {
     "captcha that reloads": HostilePage(PUZZLE, reloading(ON_LOAD.format(200), STATE + CAPTCHA)),
     "login that reloads": HostilePage(WALL, reloading(ON_LOAD.format(200), STATE + LOGIN)),
     "captcha that reloads at once": HostilePage(PUZZLE, reloading("location.reload()", STATE + CAPTCHA)),
+    "captcha that reloads, document in two parts": HostilePage(
+        PUZZLE, reloading("location.reload()", STATE + CAPTCHA), pause=1
+    ),
     "login that reloads at once": HostilePage(WALL, reloading("location.reload()", STATE + LOGIN)),
     "blocked, reloads": HostilePage(("UPSTREAM_BLOCKED", "refused"), reloading("location.reload()", ""), status=403),
     "limited, reloads": HostilePage(
@@ -147,7 +164,7 @@ PAGES: dict[str, HostilePage] = {
     "without slash": HostilePage(OK, calls=(Call("/api/search/photo/full", results()),)),
     "new version": HostilePage(OK, calls=(Call("/api/search/photo/v2/full/", results()),)),
     "general path": HostilePage(OK, calls=(Call("/api/search/general/full/", general()),)),
-    "suggestions first": HostilePage(OK, calls=(AUX, Call(body=results(), after=4))),
+    "suggestions first": HostilePage(OK, calls=(AUX, Call(body=results(), after=1))),
     "suggestions only": HostilePage(TIMEOUT, calls=(AUX,)),
     "broken suggestions": HostilePage(TIMEOUT, calls=(Call("/api/search/suggest/", b"{"), Call("/api/search/x/"))),
     "renamed rows on another path": HostilePage(UNKNOWN_PATH, calls=(Call("/api/search/photo/v2/", renamed()),)),
@@ -174,7 +191,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(404, (), b"")
             elif url.path == "/search/photo":
                 time.sleep(page.delay)
-                self._send(page.status, (("Content-Type", "text/html"), *page.headers), self._html(words, page))
+                self._send(
+                    page.status, (("Content-Type", "text/html"), *page.headers), self._html(words, page), page.pause
+                )
             else:
                 number = int(parse_qs(url.query)["call"][0])
                 call = page.calls[number]
@@ -189,15 +208,19 @@ class _Handler(BaseHTTPRequestHandler):
             f".then((each) => each.text()), {call.after * 1000});"
             for number, call in enumerate(page.calls)
         )
-        return f"<!doctype html><title>Search</title>{page.html}<script>{calls}</script>".encode()
+        return f"<!doctype html><title>Search</title>\n{page.html}<script>{calls}</script>".encode()
 
-    def _send(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+    def _send(self, status: int, headers: Sequence[tuple[str, str]], body: bytes, pause: float = 0) -> None:
         self.send_response(status)
         for name, value in dict(headers).items():
             self.send_header(name, value)
         if status != 204:
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if pause:
+            first, _, body = body.partition(b"\n")
+            self.wfile.write(first + b"\n")
+            time.sleep(pause)
         self.wfile.write(body)
 
 
