@@ -15,7 +15,7 @@ from scrapy import Request
 
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane, egress_failed
-from crawler.downloads.platform_lanes import Lanes, earliest_of
+from crawler.downloads.platform_lanes import Lanes, start_in
 from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
 from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target
@@ -95,33 +95,29 @@ class Admission:
             UpstreamTimeout: the deadline passed while no slot was free.
         """
         pending = _Pending.of(request)
+        source, release = pending.source, pending.release
         try:
-            return await self._admit(request, pending)
+            while True:
+                release.check()
+                if (release.not_before or self.lanes.postponed) and (seconds := self._seconds_to_wait(pending)) > 0:
+                    await asyncio.sleep(seconds)
+                    continue
+                lane = release.lane or self.lanes.only or await self._only_lane(pending)
+                if lane is None:
+                    lane, slots = await self._next_free(pending)
+                else:
+                    taken = await self._take(lane, pending)
+                    if isinstance(taken, float):
+                        await self._wait(pending, [(taken, lane)])
+                        continue
+                    slots = taken
+                if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
+                    break
+                slots()  # the lane or the target has changed while the request waited
+                await lane.withdraw(source)
         finally:
             if pending.target is not None:
                 self.lanes.postponed.pop(pending.target.id, None)
-
-    async def _admit(self, request: Request, pending: _Pending) -> ReleaseSlot:
-        source, release = pending.source, pending.release
-        while True:
-            release.check()
-            if (seconds := self._seconds_to_wait(pending)) > 0:
-                await asyncio.sleep(seconds)
-                continue
-            lane = release.lane or self.lanes.only or await self._only_lane(pending)
-            if lane is None:
-                lane, slots = await self._next_free(pending)
-            else:
-                taken = await self._take(lane, pending)
-                if isinstance(taken, float):
-                    await self._wait(pending, [(taken, lane)])
-                    continue
-                slots = taken
-            if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
-                break
-            slots()  # the lane or the target has changed while the request waited
-            if source is not None:
-                await lane.withdraw(source)
         if source is not None:
             request.meta["admitted"] = True
         if lane.egress is not DIRECT:
@@ -136,7 +132,7 @@ class Admission:
         if release.not_before:
             return release.not_before - asyncio.get_running_loop().time()
         is_first = pending.target is not None and release.lane is None
-        return BACKGROUND_SECONDS if is_first and self.lanes.postponed and self.lanes.has_due else 0.0
+        return BACKGROUND_SECONDS if is_first and self.lanes.has_due else 0.0
 
     def _free(self, slots: ReleaseSlot) -> None:
         slots()
@@ -217,9 +213,9 @@ class Admission:
         """Raise ``Overloaded`` if no slot can become free before the deadline."""
         lanes = [lane for lane in self.lanes.candidates(pending.release) if not lane.suspension(source)]
         if pending.deadline is not None and lanes:
-            earliest = earliest_of(lanes, self.lanes.waiting)
-            if earliest >= pending.deadline:
-                raise no_slot_before_deadline(earliest - asyncio.get_running_loop().time())
+            seconds = start_in(lanes, self.lanes.waiting)
+            if asyncio.get_running_loop().time() + seconds >= pending.deadline:
+                raise no_slot_before_deadline(seconds)
 
     async def _first_free(
         self, pending: _Pending, source: str

@@ -285,7 +285,7 @@ class CircuitBreaker:
         if isinstance(error, CircuitOpen):
             return False  # no request was sent
         sent_at = self._sent.popleft() if self._sent else math.inf
-        if is_answer(error) and sent_at < self._blocked_at and self._blocks.opened is None:
+        if sent_at < self._blocked_at and self._blocks.opened is None and is_answer(error):
             return False
         self._is_limited = False
         if error is not None and error.retry_after and is_block(error):

@@ -53,6 +53,9 @@ class Lane:
             name: each for name, each in ((CONNECTION, own), (PLATFORM, self.platform)) if each is not None
         }
         """The breakers that stop the requests to all sources."""
+        self._usual = (self.budget,)
+        self._throttles = {source: (own, self.budget) for source, own in self.sources.items()}
+        """The throttles of a source's requests, the platform's own last. Other sources have the usual ones."""
 
     async def enter(self, source: str) -> float:
         """Pass the breakers for a request to a source. Return 0 if it may be sent, else the seconds to wait."""
@@ -74,29 +77,24 @@ class Lane:
         ``Throttle.acquire``.
         """
         with ExitStack() as slots:
-            for throttle in self._throttles(source):
+            for throttle in self._throttles.get(source, self._usual):
                 slots.callback(await throttle.acquire(deadline, background=background, first=first))
             return slots.pop_all().close
 
-    def _throttles(self, source: str | None) -> tuple[Throttle, ...]:
-        """Return the throttles of a source's requests. The platform's own is the last."""
-        own = self.sources.get(source)
-        return (self.budget,) if own is None else (own, self.budget)
-
     def starts_within(self, source: str, seconds: float) -> float:
         """Return the number of downloads from a source that the budgets let start in this time."""
-        return min(throttle.starts_within(seconds) for throttle in self._throttles(source))
+        return min(throttle.starts_within(seconds) for throttle in self._throttles.get(source, self._usual))
 
     def is_paced(self, source: str | None) -> bool:
         """Whether requests to a source may have to wait although a slot is free."""
-        return any(throttle.limit.is_paced for throttle in self._throttles(source))
+        return any(throttle.is_paced for throttle in self._throttles.get(source, self._usual))
 
     def free_in(self, source: str | None, *, background: bool = False) -> float:
         """Return the seconds until a download from a source can start, as far as this process knows.
 
         0: now. ``inf``: this process must release a slot first.
         """
-        return max(throttle.free_in(background=background) for throttle in self._throttles(source))
+        return max(throttle.free_in(background=background) for throttle in self._throttles.get(source, self._usual))
 
     def suspension(self, source: str) -> float:
         """Return the seconds for which the lane is suspended for a source, as far as this process knows."""
@@ -138,7 +136,7 @@ class Lane:
             await self.connection.record(error)
             return
         if await self.breakers[source].record(error, status):
-            for throttle in self._throttles(source):
+            for throttle in self._throttles.get(source, self._usual):
                 await throttle.drain()
         if not self.egress.proxy:
             return
@@ -156,8 +154,13 @@ class Lane:
             self.failures += 1
             await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
 
-    async def withdraw(self, source: str) -> None:
-        """Record that a request was not sent after ``enter``, so that another request can be the trial."""
+    async def withdraw(self, source: str | None) -> None:
+        """Record that a request was not sent after ``enter``, so that another request can be the trial.
+
+        ``source``: None if the request did not have to pass the breakers.
+        """
+        if source is None:
+            return
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             await breaker.record(NOT_SENT)
 
@@ -166,15 +169,14 @@ class Lane:
         number, self.failures = self.failures, 0
         return number
 
-    def next_slot(self, seconds: float) -> tuple[bool, float, float, int]:
+    def next_slot(self) -> tuple[bool, float, float, int]:
         """Return the sort key of the lane. A target's first request tries the lane with the lowest key first.
 
         The key consists of whether the lane is suspended for all sources, the seconds until the next slot, the number
-        of targets in flight per slot, and ``last_target``. ``seconds``: the seconds until the next slot, negative if
-        the slot is free already.
+        of targets in flight per slot, and ``last_target``.
         """
-        suspended = self.full_suspension > 0
-        return suspended, round(max(seconds, 0.0), 2), self.targets / self.budget.concurrency, self.last_target
+        suspended, load = self.full_suspension > 0, self.targets / self.budget.concurrency
+        return suspended, round(self.budget.start_in(), 2), load, self.last_target
 
 
 def egress_failed(name: str, why: str) -> EgressFailed:

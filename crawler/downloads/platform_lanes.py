@@ -68,12 +68,7 @@ class Lanes:
 
     def candidates(self, release: Release) -> Sequence[Lane]:
         """Return the lanes that a target may use, sorted by ``Lane.next_slot``: all but ``release.failed``."""
-        lanes = [lane for lane in self.lanes if lane is not release.failed]
-        if len(lanes) == 1:
-            return lanes
-        earliest = {lane: lane.budget.earliest() for lane in lanes}
-        now = asyncio.get_running_loop().time()  # read last, so that a free slot is never later than now
-        return sorted(lanes, key=lambda lane: lane.next_slot(earliest[lane] - now))
+        return sorted((lane for lane in self.lanes if lane is not release.failed), key=Lane.next_slot)
 
     def postpone(self, target: Target, lane: Lane, source: str) -> None:
         """Let a target that met a rate limit start again on the same lane, before targets that were not requested.
@@ -141,10 +136,10 @@ class Lanes:
         """Maximum number of concurrent downloads through the lanes in use."""
         return sum(map(attrgetter("budget.concurrency"), self.in_use))
 
-    def earliest(self, ahead: int = 0, sources: Sequence[str] = ()) -> float:
-        """Return the earliest time (of the event loop) at which a download can start after ``ahead`` other downloads.
+    def start_in(self, ahead: int = 0, sources: Sequence[str] = ()) -> float:
+        """Return the minimum seconds until a download can start after ``ahead`` other downloads.
 
-        The time may be too early, but never too late: for several lanes, the sum of their rates is assumed.
+        They may be too few, but never too many: for several lanes, the sum of their rates is assumed.
         ``sources``: sources that are requested as well, so those with a budget of their own must allow it by then.
 
         Raises:
@@ -154,23 +149,23 @@ class Lanes:
         if not lanes:
             seconds = math.ceil(self.usable_in)
             raise CircuitOpen("All egresses of the platform are suspended.", retry_after=seconds, reason="circuit_open")
-        earliest = earliest_of(lanes, ahead + self.waiting)
+        seconds = start_in(lanes, ahead + self.waiting)
         for source in sources:
-            own = [throttle.earliest(ahead) for lane in lanes if (throttle := lane.sources.get(source)) is not None]
-            earliest = max(earliest, min(own, default=earliest))
-        return earliest
+            own = [throttle.start_in(ahead) for lane in lanes if (throttle := lane.sources.get(source)) is not None]
+            seconds = max(seconds, min(own, default=0.0))
+        return seconds
 
-    def idle_at(self) -> float:
-        """Return the earliest time (of the event loop) at which a lane can have started all of its waiting downloads.
+    def idle_in(self) -> float:
+        """Return the minimum seconds until a lane can have started all of its waiting downloads.
 
-        At this time, a further download can start through the lane without a delay, and without using its burst.
+        Then a further download can start through the lane without a delay, and without using its burst.
 
         Raises:
             CircuitOpen: all egresses are suspended.
         """
-        self.earliest()
+        self.start_in()
         return min(
-            max(throttle.earliest(background=True) for throttle in (lane.budget, *lane.sources.values()))
+            max(throttle.start_in(background=True) for throttle in (lane.budget, *lane.sources.values()))
             for lane in self.in_use
         )
 
@@ -258,15 +253,13 @@ class Lanes:
         await asyncio.gather(*self._storing)
 
 
-def earliest_of(lanes: Sequence[Lane], ahead: int) -> float:
-    """Return the earliest time (of the event loop) at which a download can start through ``lanes`` after
-    ``ahead`` other downloads.
-    """
+def start_in(lanes: Sequence[Lane], ahead: int) -> float:
+    """Return the minimum seconds until a download can start through ``lanes`` after ``ahead`` other downloads."""
     if len(lanes) == 1:
-        return lanes[0].budget.earliest(ahead)
+        return lanes[0].budget.start_in(ahead)
     rate = sum(1 / shortest if (shortest := lane.budget.shortest_delay) else math.inf for lane in lanes)
     at_once = sum(lane.budget.burst_left for lane in lanes)
-    return min(lane.budget.earliest() for lane in lanes) + max(0, ahead + 1 - at_once) / rate
+    return min(lane.budget.start_in() for lane in lanes) + max(0, ahead + 1 - at_once) / rate
 
 
 class Suspension(NamedTuple):

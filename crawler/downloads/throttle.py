@@ -52,11 +52,6 @@ class Limit(NamedTuple):
     gap: float = 0.0
     """Seconds between two starts, also within a burst."""
 
-    @property
-    def is_paced(self) -> bool:
-        """Whether a start may have to wait although a slot is free."""
-        return self.delay > 0 or self.gap > 0
-
     def share(self, processes: int) -> Limit:
         """Return the equal share of one of the ``processes``."""
         if processes == 1:
@@ -207,6 +202,8 @@ class Throttle:
         ``facts``: the facts that contain the limits. None: the throttle creates its own.
         """
         self.limit = Limit(concurrency, delay, lease, burst, gap)
+        self.is_paced = delay > 0 or gap > 0
+        """Whether a start may have to wait although a slot is free."""
         self.jitter = jitter
         self.facts = facts or Facts()
         self.name = name
@@ -259,7 +256,7 @@ class Throttle:
         Downloads that other processes start may delay it further. ``background``: whether it leaves the burst to
         others.
         """
-        if not self.limit.is_paced:
+        if not self.is_paced:
             return 0.0
         now, share, others = self.facts.now(), self._share, ahead + len(self._waiting)
         early = min(self.jitter * share.delay, share.allowance) if background else share.allowance
@@ -275,10 +272,6 @@ class Throttle:
         if share.gap:
             left = min(left, math.floor((seconds - max(0.0, starts.gap_until - now)) / share.gap) + 1)
         return max(0, left)
-
-    def earliest(self, ahead: int = 0, *, background: bool = False) -> float:
-        """Return the earliest time (of the event loop) at which a download can start. The arguments: ``start_in``."""
-        return asyncio.get_running_loop().time() + self.start_in(ahead, background=background)
 
     def free_in(self, *, background: bool = False) -> float:
         """Return the seconds until ``acquire`` need not wait, as far as this process knows.
@@ -300,7 +293,7 @@ class Throttle:
                 but for a background download at the deadline.
             UpstreamTimeout: the deadline passed while no slot was free.
         """
-        if deadline is not None and not background:
+        if deadline is not None and self._waiting and not background:  # else ``Starts.take`` refuses it
             wait = self.start_in()
             if asyncio.get_running_loop().time() + wait >= deadline:
                 raise no_slot_before_deadline(wait)
@@ -366,7 +359,7 @@ class Throttle:
             limit=limit,
             token=token,
             patience=patience,
-            spacing=limit.delay * (jittered(self.jitter) if limit.burst == 1 else 1),
+            spacing=limit.delay and limit.delay * (jittered(self.jitter) if limit.burst == 1 else 1),
             debt=self._next - time.monotonic() - CLOCK_SECONDS,
             vary=self.jitter * random.random(),  # noqa: S311  # no secret
             background=background,
@@ -397,7 +390,7 @@ class Throttle:
     def _release(self, token: str) -> None:
         taken_at = self._held.pop(token, -math.inf)
         withdraw = self.facts.change_soon(Starts, self.name, partial(Starts.release, token=token))
-        if self.facts.shared and not self.limit.is_paced and time.monotonic() < taken_at + REUSE_SECONDS:
+        if self.facts.shared and not self.is_paced and time.monotonic() < taken_at + REUSE_SECONDS:
             self._released[token] = taken_at, withdraw
         self._freed.set()
 

@@ -355,18 +355,17 @@ async def test_a_suspended_platform_has_its_own_breaker_which_lets_one_trial_thr
 
 async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
     lanes = made(delay=10)
-    now = asyncio.get_running_loop().time()
-    assert lanes.earliest(ahead=2) - now < 1, "three slots at once"
-    three = lanes.earliest(ahead=32) - now
+    assert lanes.start_in(ahead=2) < 1, "three slots at once"
+    three = lanes.start_in(ahead=32)
     first, second, third = lanes
     await first.count("listing", FAILED)
     await second.count("listing", FAILED)
-    one = lanes.earliest(ahead=32) - now
+    one = lanes.start_in(ahead=32)
     assert names(lanes.in_use) == ["c"]
     assert 3 < one / three < 3.3
     await third.count("listing", FAILED)
     with pytest.raises(CircuitOpen) as refused:
-        lanes.earliest()
+        lanes.start_in()
     assert refused.value.retry_after == 60
 
 

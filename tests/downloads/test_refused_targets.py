@@ -80,7 +80,7 @@ async def test_if_most_egresses_meet_the_same_wall_the_platform_is_suspended(mon
     assert all(lane.suspension(source) > 0 for lane in sending.lanes for source in ("listing", "another source"))
     assert sending.lanes.concurrency == 0
     with pytest.raises(CircuitOpen) as refused:
-        sending.lanes.earliest()
+        sending.lanes.start_in()
     assert refused.value.retry_after == 60
     with pytest.raises(CircuitOpen, match="through most egresses"):
         await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")

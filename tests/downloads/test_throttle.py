@@ -30,14 +30,14 @@ def test_waiting_background_downloads_delay_no_estimate() -> None:
     async def scenario() -> None:
         throttle = Throttle(concurrency=1, delay=30, jitter=0)
         (await throttle.acquire())()
-        next_start = throttle.earliest()
+        next_start = throttle.start_in()
         loop = asyncio.get_running_loop()
         waiting = [
             asyncio.ensure_future(throttle.acquire(loop.time() + seconds, background=True)) for seconds in (0.01, 3_600)
         ]
         with pytest.raises(Overloaded):
             await waiting[0]
-        assert throttle.earliest() == pytest.approx(next_start, abs=1)
+        assert throttle.start_in() == pytest.approx(next_start, abs=1)
         waiting[1].cancel()
 
     asyncio.run(scenario())

@@ -125,9 +125,8 @@ class OpenCrawler:
         Raises:
             CircuitOpen: all egresses of the platform are suspended.
         """
-        idle_in = self.lanes.idle_at() - asyncio.get_running_loop().time()
-        if idle_in > 0:
-            return idle_in
+        if (seconds := self.lanes.idle_in()) > 0:
+            return seconds
         is_busy = len(self.source) > 0 or max(self.in_flight, started) >= self.lanes.concurrency
         return POLL_SECONDS if is_busy else 0.0
 
@@ -181,17 +180,16 @@ class OpenCrawler:
         if self._crashes and self.unhealthy:
             raise _unavailable(self.spider.name)
         if len(self._calls) > self.max_waiting and len(self._calls) >= self.limit:
-            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.lanes.earliest() - now)), 3_600)
+            wait = min(max(RETRY_AFTER_SECONDS, math.ceil(self.lanes.start_in())), 3_600)
             raise Overloaded(
                 f"This platform has its maximum of {self.limit} calls, running or waiting.", retry_after=wait
             )
-        earliest = self.lanes.earliest(len(self.source), self.spider.required_sources)
-        excess = earliest - min(deadline, now + patience)
+        seconds = self.lanes.start_in(len(self.source), self.spider.required_sources)
+        excess = seconds - min(deadline - now, patience)
         if excess >= 0:
-            seconds = math.ceil(earliest - now)
             raise Overloaded(
-                f"The platform's next download slot is free in {seconds} s, and this call does not wait that long. The "
-                "header Prefer: wait=N lets a call wait for up to 120 s.",
+                f"The platform's next download slot is free in {math.ceil(seconds)} s, and this call does not wait that"
+                " long. The header Prefer: wait=N lets a call wait for up to 120 s.",
                 retry_after=max(1, math.ceil(excess)),
             )
 
