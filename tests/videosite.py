@@ -113,7 +113,7 @@ async def first_of(stub: Stub, target: Target) -> First:
     """Return the response to the first request of a target."""
     response = await stub.fetch(stub.request(target), target)
     assert response.request is not None
-    return First(stub, response.request, page=response.request.cb_kwargs["page"])
+    return First(stub, response.request, result=response.request.cb_kwargs["page"])
 
 
 def scrape(stub: Stub, **params: Any) -> dict[str, Any]:

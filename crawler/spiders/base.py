@@ -250,7 +250,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record | Request]:
                 assert response.request is not None
-                return self._scrape(First(self, response.request, page=page))
+                return self._records(First(self, response.request, result=page))
 
             callback.__annotations__ = {"response": Response, "page": kind}
             self._callbacks[kind] = callback
@@ -271,15 +271,12 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         if is_bug or isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
-        return self._scrape(First(self, request, error=error))
+        return self._records(First(self, request, error=error))
 
-    def _scrape(self, first: First) -> AsyncIterator[Record | Request]:
+    async def _records(self, first: First) -> AsyncIterator[Record | Request]:
+        """Yield the target's record. If the target was released again, yield its first request for the other lane."""
         target: Target = first.request.meta["target"]
         self.tracker.enter(target)
-        return self._records(target, first)
-
-    async def _records(self, target: Target, first: First) -> AsyncIterator[Record | Request]:
-        """Yield the target's record. If the target was released again, yield its first request for the other lane."""
         record = None
         try:
             record = await self._record(target, first)

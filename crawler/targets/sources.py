@@ -62,10 +62,9 @@ class TargetSource:
         """Return the outcomes of other rows with the same target, which are reported after this outcome."""
         return ()
 
-    @property
-    def max_in_flight(self) -> int | None:
-        """The maximum number of targets in flight at present. None: the setting ``TARGETS_IN_FLIGHT`` applies."""
-        return None
+    def has_room(self, in_flight: int, usual: int) -> bool:
+        """Whether another target may start. ``in_flight``: the number of others. ``usual``: ``TARGETS_IN_FLIGHT``."""
+        return in_flight < usual
 
 
 @dataclass
@@ -98,8 +97,8 @@ class QueueSource(TargetSource):
     """
 
     on_outcome: Callable[[Outcome], None]
-    limit: Callable[[], int] | None = None
-    """Returns ``max_in_flight``. None: the source has no limit of its own."""
+    limit: Callable[[int], bool] | None = None
+    """Whether another target may start beside a number of others. None: ``TARGETS_IN_FLIGHT`` applies."""
     _waiting: OrderedDict[str, Target] = field(default_factory=OrderedDict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     renewing: bool = False
@@ -155,9 +154,8 @@ class QueueSource(TargetSource):
         finally:
             self.iterated = False
 
-    @property
-    def max_in_flight(self) -> int | None:
-        return self.limit() if self.limit else None
+    def has_room(self, in_flight: int, usual: int) -> bool:
+        return self.limit(in_flight) if self.limit else in_flight < usual
 
     def completed(self, outcome: Outcome) -> None:
         """Pass the outcome to ``on_outcome``."""

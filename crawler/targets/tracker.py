@@ -112,9 +112,9 @@ class TargetTracker:
     async def release(self, source: TargetSource) -> AsyncIterator[Target]:
         """Yield the source's targets and their follow-ups.
 
-        At most ``max_in_flight`` of the source, or ``TARGETS_IN_FLIGHT``, are in flight at the same time. A higher
-        limit takes effect when the next target is completed. The iteration ends when all targets are
-        completed, or when the crawler starts to close.
+        The source decides by ``has_room`` how many are in flight at the same time. A higher limit takes effect when the
+        next target is completed. The iteration ends when all targets are completed, or when the crawler starts to
+        close.
 
         Raises:
             TargetsUnavailableError: the source failed. This is raised after its earlier targets are completed.
@@ -126,8 +126,8 @@ class TargetTracker:
         failure: TargetsUnavailableError | None = None
         while not self._closing:
             busy = self._in_flight or self._reporter.is_pending
-            limit = self._limit if (own := source.max_in_flight) is None else own
-            if self._busy >= limit or (exhausted and busy and not self._followups):
+            is_full = not source.has_room(self._busy, self._limit)
+            if is_full or (exhausted and busy and not self._followups):
                 self._changed.clear()
                 await self._changed.wait()
                 continue

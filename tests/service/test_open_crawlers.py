@@ -51,15 +51,15 @@ async def test_sp_2_an_open_crawler_counts_no_stats_that_nothing_reads() -> None
 
 async def test_the_limits_exclude_egresses_that_rest() -> None:
     crawler = open_crawler()
-    limits = [(crawler.source.max_in_flight, crawler.limit)]
+    limits = [(crawler.max_in_flight, crawler.limit)]
     first, second, third = crawler.lanes
     await first.count("listing", egress_failed("a", "it was unplugged"))
-    limits.append((crawler.source.max_in_flight, crawler.limit))
+    limits.append((crawler.max_in_flight, crawler.limit))
     await second.count("listing", UpstreamRateLimited("later", retry_after=60))
-    limits.append((crawler.source.max_in_flight, crawler.limit))
+    limits.append((crawler.max_in_flight, crawler.limit))
     await third.count("listing", egress_failed("c", "it was unplugged"))
     await second.count("listing", egress_failed("b", "it was unplugged"))
-    limits.append((crawler.source.max_in_flight, crawler.limit))
+    limits.append((crawler.max_in_flight, crawler.limit))
     assert limits == [(number, number + WAITING) for number in (30, 20, 10, MIN_IN_FLIGHT)]
 
 

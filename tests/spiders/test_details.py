@@ -94,7 +94,7 @@ def scrape(
         }
         request = (await fetch(spider.request(target), target)).request
         assert request is not None
-        data = await spider.scrape(target, First(spider, request, page=request.cb_kwargs["page"]))
+        data = await spider.scrape(target, First(spider, request, result=request.cb_kwargs["page"]))
         assert data is not None
         return data
 

@@ -165,9 +165,8 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
     class Limited(Source):
         limit: int = 4
 
-        @property
-        def max_in_flight(self) -> int:
-            return self.limit
+        def has_room(self, in_flight: int, usual: int) -> bool:
+            return in_flight < self.limit
 
     async def scenario() -> list[int]:
         tracker, source = make_tracker(limit=100), Limited([make_target(str(number)) for number in range(12)])
@@ -192,7 +191,7 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
 
 def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
     async def scenario() -> list[list[str]]:
-        tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda: 1)
+        tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda in_flight: in_flight < 1)
         released: dict[str, Target] = {}
         found: list[list[str]] = []
 

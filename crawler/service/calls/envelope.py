@@ -78,8 +78,6 @@ class Call:
     service_url: str = ""
     """The setting ``SERVICE_URL``, which precedes the path in links. "": links are paths."""
     started: float = field(default_factory=time.monotonic)
-    ended: float | None = None
-    """When the call ended, on the monotonic clock, as ``started``. None: the call is in progress."""
     wait: int | None = None
     """Seconds of the ``Prefer: wait`` header, limited to the valid range; None if the header is missing."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -90,7 +88,7 @@ class Call:
     @property
     def duration_ms(self) -> int:
         """Milliseconds since the call arrived."""
-        return round(((time.monotonic() if self.ended is None else self.ended) - self.started) * 1000)
+        return round((time.monotonic() - self.started) * 1000)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class OpenCrawler:
         self.max_waiting = settings.getint("SERVICE_MAX_WAITING")
         self.recycle_after = settings.getint("SERVICE_RECYCLE_TARGETS")
         self.recycle_minutes = settings.getfloat("SERVICE_RECYCLE_MINUTES")
-        self.source = QueueSource(self._completed, self.max_in_flight)
+        self.source = QueueSource(self._completed, self.has_room)
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._served = 0
         self._crashes = 0
@@ -102,8 +102,9 @@ class OpenCrawler:
         """The number of calls and other targets that wait for an outcome, whether queued or running."""
         return len(self._calls)
 
+    @property
     def max_in_flight(self) -> int:
-        """Return the maximum of targets in flight: twice the crawler's download slots, but at least ``MIN_IN_FLIGHT``.
+        """The maximum of targets in flight: twice the crawler's download slots, but at least ``MIN_IN_FLIGHT``.
 
         The slots of suspended egresses do not count.
 
@@ -112,10 +113,14 @@ class OpenCrawler:
         """
         return max(MIN_IN_FLIGHT, 2 * self.lanes.concurrency)
 
+    def has_room(self, in_flight: int) -> bool:
+        """Whether another target may start. ``in_flight``: the number of others."""
+        return in_flight < MIN_IN_FLIGHT or in_flight < self.max_in_flight
+
     @property
     def limit(self) -> int:
         """The maximum number of calls that are running or waiting."""
-        return self.max_in_flight() + self.max_waiting
+        return self.max_in_flight + self.max_waiting
 
     def free_in(self, started: int) -> float:
         """Return 0 if a target can start now without delaying a synchronous call, else the seconds to wait.
@@ -160,11 +165,11 @@ class OpenCrawler:
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
         self._check_capacity(target.deadline, loop.time(), patience)
-        self._calls[target.id] = loop.create_future()
+        self._calls[target.id] = outcome = loop.create_future()
         self.source.put(target)
         try:
             async with asyncio.timeout_at(target.deadline + DEADLINE_GRACE_SECONDS):
-                return await self._calls[target.id]
+                return await outcome
         except TimeoutError:
             if self.source.discard(target.id):
                 raise Overloaded(
@@ -172,9 +177,9 @@ class OpenCrawler:
                 ) from None
             raise UpstreamTimeout("The deadline passed before the platform responded.", reason=DEADLINE) from None
         finally:
-            # After the client has disconnected, too. A target that still waits is then not started.
             del self._calls[target.id]
-            self.source.discard(target.id)
+            if outcome.cancelled():  # the client has disconnected: a target that still waits is not started
+                self.source.discard(target.id)
 
     def _check_capacity(self, deadline: float, now: float, patience: float) -> None:
         if self._crashes and self.unhealthy:

@@ -183,7 +183,8 @@ class KeyRing:
                 await self._refresh()
             if self._reading is not None and hash_of(key) not in (self._valid or {}):
                 await asyncio.wait([self._reading])
-            self._known()
+            if self._valid is None:
+                raise _no_keys()
         return holder_of(key, self._valid or {})
 
     async def webhook(self, client: str) -> Webhook | None:
@@ -191,17 +192,9 @@ class KeyRing:
         if self._valid is None and self.store.version is None:
             return None
         await self._refresh()
-        return webhook_of(client, self._known())
-
-    def _known(self) -> dict[bytes, Holder]:
-        """Return the valid keys that were read last.
-
-        Raises:
-            StoreUnavailable: no keys could be read yet.
-        """
         if self._valid is None:
-            raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
-        return self._valid
+            raise _no_keys()
+        return webhook_of(client, self._valid)
 
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
@@ -240,6 +233,10 @@ class KeyRing:
         finally:
             self._retry_at = asyncio.get_running_loop().time() + (RETRY_SECONDS if self._is_failing else 0)
             self._reading = None
+
+
+def _no_keys() -> StoreUnavailable:
+    return StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
 
 
 def _rows(database: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
