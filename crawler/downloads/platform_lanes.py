@@ -147,8 +147,10 @@ class Lanes:
         """
         lanes = self.in_use
         if not lanes:
-            seconds = math.ceil(self.usable_in)
-            raise CircuitOpen("All egresses of the platform are suspended.", retry_after=seconds, reason="circuit_open")
+            retry_after = math.ceil(self.usable_in)
+            raise CircuitOpen(
+                "All egresses of the platform are suspended.", retry_after=retry_after, reason="circuit_open"
+            )
         seconds = start_in(lanes, ahead + self.waiting)
         for source in sources:
             own = [throttle.start_in(ahead) for lane in lanes if (throttle := lane.sources.get(source)) is not None]

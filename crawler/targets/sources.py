@@ -154,9 +154,9 @@ class QueueSource(TargetSource):
         finally:
             self.iterated = False
 
-    def has_room(self, in_flight: int, usual: int) -> bool:
-        return self.limit(in_flight) if self.limit else in_flight < usual
-
     def completed(self, outcome: Outcome) -> None:
         """Pass the outcome to ``on_outcome``."""
         self.on_outcome(outcome)
+
+    def has_room(self, in_flight: int, usual: int) -> bool:
+        return self.limit(in_flight) if self.limit else in_flight < usual

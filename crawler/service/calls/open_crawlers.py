@@ -165,7 +165,8 @@ class OpenCrawler:
         assert target.deadline is not None
         loop = asyncio.get_running_loop()
         self._check_capacity(target.deadline, loop.time(), patience)
-        self._calls[target.id] = outcome = loop.create_future()
+        outcome: asyncio.Future[Outcome] = loop.create_future()
+        self._calls[target.id] = outcome
         self.source.put(target)
         try:
             async with asyncio.timeout_at(target.deadline + DEADLINE_GRACE_SECONDS):
