@@ -27,11 +27,11 @@ from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.enrichment import Enrichment
-from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.recent import RecentChannels
 from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, without_about
+from crawler.platforms.videosite.requests import Ids
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target

@@ -23,7 +23,7 @@ from crawler.errors import (
     quoted,
 )
 from crawler.platforms.microblog.convert import Contradictions, merged, profile
-from crawler.platforms.microblog.payload_user import User
+from crawler.platforms.microblog.payload import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.reading.json import all_dicts, decode, dicts, dig, is_json

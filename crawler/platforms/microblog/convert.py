@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crawler.platforms.microblog import PLATFORM
-from crawler.platforms.microblog.payload import ApiPost, Article, Holder, Link, Media, Note, Post, Withheld
-from crawler.platforms.microblog.payload_user import User
+from crawler.platforms.microblog.payload import ApiPost, Article, Holder, Link, Media, Note, Post, User, Withheld
 from crawler.platforms.microblog.schema import Demographics
 from crawler.platforms.microblog.text import (
     caption,

@@ -17,8 +17,7 @@ from typing import ClassVar
 import attrs
 
 from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
-from crawler.platforms.microblog.payload import Link, Media, Post
-from crawler.platforms.microblog.payload_user import Number, User, lacking
+from crawler.platforms.microblog.payload import Link, Media, Number, Post, User, lacking
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import Contract, always, identity, sometimes

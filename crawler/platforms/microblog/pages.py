@@ -19,7 +19,7 @@ from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, 
 from crawler.platforms.microblog.embed import DATA_SCRIPT
 from crawler.platforms.microblog.ids import NamedQuery, named_queries
 from crawler.platforms.microblog.js_literals import Literals
-from crawler.platforms.microblog.payload_user import User
+from crawler.platforms.microblog.payload import User
 from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
 from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.text import date_text

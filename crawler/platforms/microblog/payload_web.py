@@ -10,8 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crawler.platforms.microblog.payload import Advert, AnyWithheld, Holder, Link, Media, Post, Withheld
-from crawler.platforms.microblog.payload_user import Number, UnavailableUser, User, lacking
+from crawler.platforms.microblog.payload import (
+    Advert,
+    AnyWithheld,
+    Holder,
+    Link,
+    Media,
+    Number,
+    Post,
+    UnavailableUser,
+    User,
+    Withheld,
+    lacking,
+)
 from crawler.reading.contract import Contract, always, identity, sometimes
 
 VIEWS_SINCE = 1_672_531_200_000

@@ -12,8 +12,22 @@ from urllib.parse import parse_qs, urlsplit
 from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
 from crawler.platforms.photoapp.link import code_of_id, id_of_code, shortcode_of
-from crawler.platforms.photoapp.payload import CAROUSEL, IMAGE, VIDEO, Embedded, Item, Post
-from crawler.platforms.photoapp.payload_parts import Id, Listed, Owner, Person, Place, RelayComment, Slide, Tag
+from crawler.platforms.photoapp.payload import (
+    CAROUSEL,
+    IMAGE,
+    VIDEO,
+    Embedded,
+    Id,
+    Item,
+    Listed,
+    Owner,
+    Person,
+    Place,
+    Post,
+    RelayComment,
+    Slide,
+    Tag,
+)
 from crawler.reading.contract import Count
 from crawler.reading.json import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text

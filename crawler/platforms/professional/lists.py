@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from crawler.platforms.model import Model, empty
-from crawler.platforms.professional import posts, schema_rows
+from crawler.platforms.professional import posts, schema
 from crawler.platforms.professional.document import Document
 from crawler.platforms.professional.markup import (
     EMPLOYER_PAGES,
@@ -46,18 +46,18 @@ def record_lists(document: Document, linked: LinkedData, activity: Iterable[Row]
     rows, person = document.sections.rows, linked.person
     found: dict[str, list[Any]] = {
         **{name: rows.get(name, []) for name in _AS_READ},
-        "activity": [_cells(schema_rows.Activity, card) for card in activity],
-        "articles": [_cells(schema_rows.Article, row) for row in article_cells(document, linked)],
+        "activity": [_cells(schema.Activity, card) for card in activity],
+        "articles": [_cells(schema.Article, row) for row in article_cells(document, linked)],
         "people_also_viewed": [_person(row, "summary") for row in rows.get("people_also_viewed", [])],
         "same_name": [_namesake(row) for row in rows.get("same_name", [])],
         "skills": [row["name"] for row in rows.get("skills", [])],
     }
     if person and "awards" not in rows:
         titles = filter(None, map(plain, person.awards))
-        found["awards"] = [{**empty(schema_rows.Award), "title": title} for title in titles]
+        found["awards"] = [{**empty(schema.Award), "title": title} for title in titles]
     if person and "languages" not in rows:
         names = filter(None, (plain(each.name) for each in person.languages))
-        found["languages"] = [{**empty(schema_rows.Language), "name": name} for name in names]
+        found["languages"] = [{**empty(schema.Language), "name": name} for name in names]
     return found | _history(document, person)
 
 
@@ -153,7 +153,7 @@ def _clear(row: Row, *, in_block: bool = False) -> Row:
 
 def _position(shown: Row, linked: Row | None = None) -> Row:
     """Build a position from its values in clear on the page and in the linked data."""
-    row = {**empty(schema_rows.Experience), **(linked or {}), **shown}
+    row = {**empty(schema.Experience), **(linked or {}), **shown}
     is_hidden = {name: name in row["masked"] and not row[name] for name in ("company_name", "job_title")}
     if is_hidden["company_name"]:
         row |= {"company_image": None, "company_name_source": "masked", "company_url": ""}
@@ -163,7 +163,7 @@ def _position(shown: Row, linked: Row | None = None) -> Row:
 
 def _school(shown: Row, linked: Row | None = None) -> Row:
     """Build a school from its values in clear on the page and in the linked data, which may have months, too."""
-    row = {**empty(schema_rows.Education), **(linked or {}), **shown}
+    row = {**empty(schema.Education), **(linked or {}), **shown}
     if "school_name" in row["masked"] and not row["school_name"]:
         row |= {"school_image": None, "school_url": ""}
     dates = (linked or {}).get("date_range") or row["date_range"]

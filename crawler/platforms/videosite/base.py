@@ -23,8 +23,7 @@ from crawler.errors import (
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
-from crawler.platforms.videosite.payload import Failure
-from crawler.platforms.videosite.payload_rows import Lockup, Placed, PlaylistVideo, Short
+from crawler.platforms.videosite.payload import Failure, Lockup, Placed, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.contract import C
 from crawler.reading.json import assigned_block, is_json

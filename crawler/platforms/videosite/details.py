@@ -16,8 +16,7 @@ from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
 from crawler.platforms.videosite.feed import ATOM, Entry, Feed, feed_root, plain_feed, unknown_parts
 from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
 from crawler.platforms.videosite.link import CHANNEL_ID
-from crawler.platforms.videosite.payload import Endpoint, Metadata, Player, Resolved
-from crawler.platforms.videosite.payload_rows import Panel, PanelHolder
+from crawler.platforms.videosite.payload import Endpoint, Metadata, Panel, PanelHolder, Player, Resolved
 from crawler.platforms.videosite.profile import about_of, blank, creation
 from crawler.reading.json import is_json
 from crawler.reading.unread import MAX_NAMES, Unread

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from crawler.platforms.details import Details
     from crawler.platforms.videosite.base import VideositePage
-    from crawler.platforms.videosite.ids import Ids
+    from crawler.platforms.videosite.requests import Ids
     from crawler.platforms.videosite.schema import Continuation
     from crawler.spiders.base import PlatformSpider
     from crawler.targets.target import Target

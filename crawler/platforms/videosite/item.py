@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from crawler.platforms.model import empty
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.link import VIDEO_ID
-from crawler.platforms.videosite.payload_rows import Lockup, Owner, PlaylistVideo, Short
+from crawler.platforms.videosite.payload import Lockup, Owner, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import ContentItem
 from crawler.reading.json import Step
 from crawler.reading.tags import hashtags, mentions

@@ -14,8 +14,7 @@ from crawler.platforms.page import mismatch_error, missing_error
 from crawler.platforms.videosite.base import CONTENTS, ListPage, alert_error
 from crawler.platforms.videosite.item import handle_in
 from crawler.platforms.videosite.link import CHANNEL_ID
-from crawler.platforms.videosite.payload import Continuation
-from crawler.platforms.videosite.payload_rows import Placed, flat
+from crawler.platforms.videosite.payload import Continuation, Placed, flat
 from crawler.platforms.videosite.profile import blank
 from crawler.reading.json import is_json
 from crawler.reading.unread import Unread

@@ -16,8 +16,7 @@ from crawler.platforms.videosite.base import CHANNEL_MARK, CONTENTS, DATA_MARK, 
 from crawler.platforms.videosite.item import Path
 from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.lists import ContinuationPage
-from crawler.platforms.videosite.payload import METADATA_PATH, Page, Tab
-from crawler.platforms.videosite.payload_rows import Placed, flat
+from crawler.platforms.videosite.payload import METADATA_PATH, Page, Placed, Tab, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_ids, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with

@@ -1,10 +1,378 @@
-"""Video site: the contracts of a channel's page, its next pages and playlists, and of single videos."""
+"""Video site: the contracts of a channel's page, its next pages and playlists, of single videos, of the about panel,
+and of the rows in a channel's lists in each format.
+"""
 
 from __future__ import annotations
 
-from crawler.platforms.videosite.payload_rows import Answer, LeftOut, PanelHolder, Row, Text
-from crawler.reading.contract import always, filled, sometimes
+import re
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes, values
 from crawler.reading.unread import Unread
+
+_PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
+_ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"
+_SHOWN = (
+    "showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content.sectionListRenderer"
+    f".contents[].itemSectionRenderer.contents[].{_PANEL}"
+)
+
+
+class Answer(Contract, nulls=False):
+    """An object in a JSON response. No object of the recorded responses contains null: an empty value has no key."""
+
+
+class Link(Answer):
+    """A link in the panel. Its URL usually contains the platform's redirect; its text is the URL without a scheme."""
+
+    url: str | None = often("commandRuns[0].onTap.innertubeCommand.urlEndpoint.url")
+    text: str | None = often("content")
+
+
+class Panel(Answer, one_of=True):
+    """A channel's about panel.
+
+    Only one recorded response contains a panel; to declare a key as ``always``, at least five are needed.
+    """
+
+    channel: str | None = sometimes("channelId")
+    channel_url: str | None = sometimes("canonicalChannelUrl")
+    description: str | None = sometimes("description")
+    country: str | None = sometimes("country")
+    joined: str | None = sometimes("joinedDateText.content")
+    subscribers: str | None = sometimes("subscriberCountText")
+    videos: str | None = sometimes("videoCountText")
+    views: str | None = sometimes("viewCountText")
+    links: list[Link] = sometimes("links[].channelExternalLinkViewModel.link")
+
+
+class PanelHolder(Answer):
+    """A response that may contain the about panel: from the panel's API call, or a channel's page with the panel open.
+
+    The panel is not read from the page's contents, because the shelves there contain the panels of other channels.
+    """
+
+    panels: list[Panel] = sometimes(
+        *(f"onResponseReceivedEndpoints[].{_ADDED}", f"onResponseReceivedEndpoints[].{_SHOWN}"),
+        f"onResponseReceivedActions[].{_ADDED}",
+    )
+
+
+_URL = "commandMetadata.webCommandMetadata.url"
+_TAP = "onTap.innertubeCommand"
+_ABOUT = "metadata.lockupMetadataViewModel"
+_LINES = f"{_ABOUT}.metadata.contentMetadataViewModel.metadataRows[]"
+_OVERLAYS = "contentImage.thumbnailViewModel.overlays[]"
+_BADGE = "thumbnailBottomOverlayViewModel.badges[].thumbnailBadgeViewModel.text"
+_NEXT = "continuationCommand.token"
+_DIGIT = re.compile(r"\d")
+
+
+class Text(Answer, one_of=True):
+    """A text as the older formats contain it: whole, or in parts (``runs``)."""
+
+    simple: str | None = sometimes("simpleText")
+    content: str | None = sometimes("content")
+    runs: list[str] = sometimes("runs[].text")
+
+    def __str__(self) -> str:
+        return self.simple or self.content or "".join(self.runs)
+
+
+class Owner(Answer):
+    """A channel that a row links to as the owner of its video."""
+
+    id: str | None = often("browseId")
+    url: str | None = often("canonicalBaseUrl")
+
+
+class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
+    """A video, or a live stream, in the format since 2026.
+
+    693 of 693 recorded rows of lists have a picture and a label on it: the length, or LIVE. The 3 of them that state no
+    number of views and are not live are for members or Premium users. According to the tests of other projects, rows
+    without ``metadataRows`` occur.
+    """
+
+    id_path: ClassVar = "lockupViewModel.contentId"
+    image_path: ClassVar = "lockupViewModel.contentImage.thumbnailViewModel.image.sources[-1].url"
+    length_path: ClassVar = f"lockupViewModel.{_OVERLAYS}.{_BADGE}"
+    views_path: ClassVar = f"lockupViewModel.{_LINES}.metadataParts[].text.content"
+    is_only_rounded: ClassVar = False
+
+    id: str = identity("contentId")
+    title: str | None = always(f"{_ABOUT}.title.content", often=True)
+    parts: list[str] = often(f"{_LINES}.metadataParts[].text.content")
+    """The texts below the title: in playlists the owner, then the number of views and the age. A line with badges has
+    no texts."""
+    channel: Owner | None = sometimes(
+        f"{_LINES[:-2]}[0].metadataParts[0].text.commandRuns[0].onTap.innertubeCommand.browseEndpoint"
+    )
+    """The channel to which the first text below the title links. Rows in a channel's own tab have no such link."""
+    marks: list[str] = sometimes(f"{_LINES}.badges[].badgeViewModel.badgeStyle")
+    image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url", often=True)
+    badges: list[str] = often(
+        f"{_OVERLAYS}.{_BADGE}",
+        f"{_OVERLAYS}.thumbnailOverlayBadgeViewModel.thumbnailBadges[].thumbnailBadgeViewModel.text",
+    )
+    """The texts on the picture: the length, or a mark that the item is live. The second path, used in 2025, is
+    documented by other projects."""
+    url: str | None = filled(f"rendererContext.commandContext.{_TAP}.{_URL}")
+    playlist: str | None = sometimes(f"rendererContext.commandContext.{_TAP}.watchEndpoint.playlistId")
+
+    @property
+    def lengths(self) -> list[str]:
+        """The texts that may be the length."""
+        return self.badges
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether the picture's label is a word, such as LIVE, instead of a length."""
+        return any(text and not _DIGIT.search(text) for text in self.badges)
+
+    @property
+    def hides_views(self) -> bool:
+        """Whether the row is of a kind that has no number of views."""
+        return self.is_untimed or bool({"BADGE_MEMBERS_ONLY", "BADGE_PREMIUM"}.intersection(self.marks))
+
+
+class Playlist(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PLAYLIST")):
+    """A row that shows a playlist. Such rows are left out of the record."""
+
+
+class Podcast(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_PODCAST")):
+    """A row that shows a podcast. Such rows are left out of the record."""
+
+
+class Album(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_ALBUM")):
+    """A row that shows an album. Such rows are left out of the record."""
+
+
+class Short(Answer):
+    """A short.
+
+    In playlists, a short's number of views is only in its text for screen readers. All 146 shorts recorded since 2026
+    have the ``always`` keys and a number of views. Until autumn 2025, the picture was at the second path (recorded in
+    60 shorts of 2024-10).
+    """
+
+    id_path: ClassVar = f"shortsLockupViewModel.{_TAP}.reelWatchEndpoint.videoId"
+    image_path: ClassVar = "shortsLockupViewModel.thumbnailViewModel.thumbnailViewModel.image.sources[0].url"
+    length_path: ClassVar = ""
+    views_path: ClassVar = "shortsLockupViewModel.overlayMetadata.secondaryText.content"
+    lengths: ClassVar[list[str]] = []
+    is_untimed: ClassVar = True
+    hides_views: ClassVar = False
+    is_only_rounded: ClassVar = False
+
+    id: str = identity(f"{_TAP}.reelWatchEndpoint.videoId")
+    title: str | None = always("overlayMetadata.primaryText.content", often=True)
+    views: str | None = sometimes("overlayMetadata.secondaryText.content")
+    accessible: str | None = filled("accessibilityText")
+    image: str | None = always(
+        "thumbnailViewModel.thumbnailViewModel.image.sources[0].url", "thumbnail.sources[0].url", often=True
+    )
+    playlist: str | None = sometimes(f"{_TAP}.reelWatchEndpoint.playlistId")
+
+
+class TimeStatus(Answer):
+    """The label on the picture of an item in the older format: its length, or a mark that it is live or a short."""
+
+    style: str | None = filled("style")
+    text: Text | None = filled("text")
+
+
+class Byline(Answer):
+    """The name of a video's owner, with a link to the channel. For several owners, there is no link to one channel."""
+
+    name: str | None = often("text")
+    channel: Owner | None = sometimes("navigationEndpoint.browseEndpoint")
+
+
+class PlaylistVideo(Answer):
+    """A video in a playlist, in the format before 2026-07.
+
+    All 100 recorded rows, on one page, have a picture, a length, and a number of views in ``videoInfo``.
+    """
+
+    id_path: ClassVar = "videoId"
+    image_path: ClassVar = "thumbnail.thumbnails[-1].url"
+    length_path: ClassVar = "thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer"
+    views_path: ClassVar = "viewCountText"
+
+    id: str = identity("videoId")
+    title: Text | None = often("title")
+    image: str | None = often("thumbnail.thumbnails[-1].url")
+    url: str | None = often(f"navigationEndpoint.{_URL}")
+    views: Text | None = sometimes("viewCountText")
+    short_views: Text | None = sometimes("shortViewCountText")
+    length: Text | None = sometimes("lengthText")
+    published: Text | None = sometimes("publishedTimeText")
+    info: Text | None = sometimes("videoInfo")
+    statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
+    marks: list[str] = sometimes("badges[].metadataBadgeRenderer.style")
+    bylines: list[Byline] = sometimes("shortBylineText.runs[]")
+    playlist: str | None = sometimes("playlistId")
+
+    @property
+    def lengths(self) -> list[str]:
+        """The texts that may be the length."""
+        return [str(text) for text in (self.length, *(each.text for each in self.statuses)) if text]
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether the row has a label such as LIVE, UPCOMING or SHORTS instead of a length."""
+        is_live = "BADGE_STYLE_TYPE_LIVE_NOW" in self.marks
+        return is_live or any(each.style != "DEFAULT" for each in self.statuses)
+
+    @property
+    def hides_views(self) -> bool:
+        """Whether the row is of a kind that may have no number of views: live, or with any badge (20 of 58 in 2022)."""
+        return self.is_untimed or bool(self.marks)
+
+    @property
+    def is_only_rounded(self) -> bool:
+        """Whether the row has lost its exact number of views: all recorded rows have both numbers or none."""
+        return self.short_views is not None and self.views is None
+
+
+class Video(PlaylistVideo):
+    """A video in the formats before 2026-05, which are still used for topic channels.
+
+    238 of 238 rows on whole pages of 2026 have the keys that are declared ``always``.
+    """
+
+    title: Text | None = filled("title")
+    image: str | None = filled("thumbnail.thumbnails[-1].url")
+    url: str | None = filled(f"navigationEndpoint.{_URL}")
+    views: Text | None = often("viewCountText")
+    statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
+
+
+class NextPage(Answer):
+    """The row with the token for the next page of a list. The format of this row changed in 2026."""
+
+    token: NonEmpty = identity(
+        f"continuationEndpoint.{_NEXT}",
+        f"continuationCommand.innertubeCommand.{_NEXT}",
+        f"continuationEndpoint.commandExecutorCommand.commands[-1].{_NEXT}",
+        f"button.buttonRenderer.command.{_NEXT}",
+    )
+
+
+class NextPageModel(Answer):
+    """The row with the token for the next page, in the newer format, which playlists use since 2026-06."""
+
+    token: NonEmpty = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
+
+
+class AgeGate(Answer):
+    """The age gate, which an age-restricted channel shows instead of its items."""
+
+    title: str | None = sometimes("channelTitle")
+    image: str | None = sometimes("avatar.thumbnails[-1].url")
+
+
+class LeftOut(Answer):
+    """A row that is known not to be an item, and is left out."""
+
+
+class Formats(Answer, one_of=True):
+    """A row of a list, with one attribute for each known format. A row of another format is left out and reported."""
+
+    lockup: Lockup | Playlist | Podcast | Album | None = sometimes("lockupViewModel")
+    short: Short | None = sometimes("shortsLockupViewModel")
+    video: Video | None = sometimes("videoRenderer")
+    grid_video: Video | None = sometimes("gridVideoRenderer")
+    playlist_video: PlaylistVideo | None = sometimes("playlistVideoRenderer")
+    next_page: NextPage | None = sometimes("continuationItemRenderer")
+    next_page_model: NextPageModel | None = sometimes("continuationItemViewModel")
+    age_gate: AgeGate | None = sometimes("channelAgeGateRenderer")
+    message: LeftOut | None = sometimes("messageRenderer")
+    """A message instead of items, which means that the list is empty."""
+    advert: LeftOut | None = sometimes("adSlotRenderer")
+    shelf: LeftOut | None = sometimes(
+        *("richSectionRenderer", "shelfRenderer", "reelShelfRenderer"),
+        *("horizontalCardListRenderer", "recognitionShelfRenderer", "channelVideoPlayerRenderer"),
+    )
+    """Shelves, which repeat items of the list or contain other items."""
+    list_of_videos: LeftOut | None = sometimes(
+        *("playlistRenderer", "gridPlaylistRenderer", "gridShowRenderer", "radioRenderer", "showRenderer"),
+    )
+    post: LeftOut | None = sometimes("backstagePostThreadRenderer", "postRenderer", "sharedPostRenderer")
+    channel: LeftOut | None = sometimes("channelRenderer", "gridChannelRenderer")
+
+    @property
+    def item(self) -> Lockup | Short | PlaylistVideo | None:
+        """The item, None if the row is not an item."""
+        if isinstance(self.lockup, Lockup):
+            return self.lockup
+        return self.short or self.video or self.grid_video or self.playlist_video
+
+    @property
+    def token(self) -> str:
+        """The token for the list's next page, "" if the row contains no token."""
+        link = self.next_page or self.next_page_model
+        return "" if link is None else link.token
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no attribute of the row is set. No recorded row is empty."""
+        return not any(getattr(self, each.name) for each in values(Formats))
+
+    @property
+    def is_empty_list(self) -> bool:
+        """Whether the row may occur in a list without items: a message, an age gate, or the row for the next page."""
+        return bool(self.message or self.next_page or self.next_page_model or self.age_gate)
+
+
+class Row(Formats):
+    """A row of a list, or of a part of the page that contains lists."""
+
+    wrapped: Formats | None = sometimes("richItemRenderer.content")
+    rows: Rows | None = sometimes("richGridRenderer", "itemSectionRenderer")
+    sections: Sections | None = sometimes("sectionListRenderer")
+    playlist: Rows | None = sometimes("playlistVideoListRenderer")
+    grid: Grid | None = sometimes("gridRenderer")
+
+
+class Rows(Answer):
+    """A list, or a part of a page that contains lists."""
+
+    rows: list[Row] = filled("contents[]")
+
+
+class Sections(Answer):
+    """The sections of a tab. The tab of a generated channel has sections without content beside its list."""
+
+    rows: list[Row] = sometimes("contents[]")
+
+
+class Grid(Answer):
+    """A list in the oldest format."""
+
+    rows: list[Row] = always("items[]")
+
+
+class Placed(NamedTuple):
+    """A row, and the list that directly contains it."""
+
+    row: Formats
+    parent: object
+
+
+def flat(row: Row) -> Iterator[Placed]:
+    """Yield the innermost rows inside a row, in the platform's order."""
+    waiting: list[tuple[Row, object]] = [(row, None)]
+    while waiting:
+        each, parent = waiting.pop()
+        inner = each.rows or each.playlist or each.grid or each.sections
+        if inner is not None:
+            waiting += [(one, inner) for one in reversed(inner.rows)]
+        elif parent is not None:
+            yield Placed(each.wrapped or each, parent)
+
 
 _PANEL_REQUEST = (
     "onTap.innertubeCommand.showEngagementPanelEndpoint.engagementPanel.engagementPanelSectionListRenderer.content"

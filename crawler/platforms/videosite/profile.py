@@ -10,8 +10,18 @@ from urllib.parse import parse_qs, quote, urlsplit
 from crawler.platforms.model import empty
 from crawler.platforms.videosite.item import ORIGIN, VIEWS, handle_in
 from crawler.platforms.videosite.link import CHANNEL_ID
-from crawler.platforms.videosite.payload import ChannelHeader, ChannelMetadata, Game, Header, Page, Topic
-from crawler.platforms.videosite.payload_rows import AgeGate, Link, Panel, flat
+from crawler.platforms.videosite.payload import (
+    AgeGate,
+    ChannelHeader,
+    ChannelMetadata,
+    Game,
+    Header,
+    Link,
+    Page,
+    Panel,
+    Topic,
+    flat,
+)
 from crawler.platforms.videosite.schema import Profile
 from crawler.reading.contract import EMPTY
 from crawler.reading.json import dig

@@ -1,20 +1,39 @@
-"""Video site: builds the requests for a channel's page, further items, about panel and feed, and for single videos.
+"""Video site: the values in API requests that the platform changes, and the requests: for a channel's page, further
+items, about panel and feed, and for single videos.
 
 A visitor's browser loads the channel's page, and the page sends the same API requests, without a key or a login.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import orjson
+from pydantic import Field
 from scrapy import Request
 
-from crawler.platforms.ids import shipped_ids
+from crawler.platforms.ids import IdsModel, shipped_ids
 from crawler.platforms.videosite import PLATFORM
-from crawler.platforms.videosite.ids import Ids
 from crawler.platforms.videosite.link import CHANNEL_ID
+
+
+class Ids(IdsModel):
+    """The platform's data file."""
+
+    note: str = ""
+    """Where and when the values were copied."""
+    client_version: str = Field(pattern=r"^[0-9.]{5,40}$")
+    """Version of the web client in API requests, until the channel's page has shown the current version."""
+    tab_params: dict[str, str]
+    """The param that selects a channel's tab, by the tab's name: videos, shorts, streams."""
+    playlist_params: str
+    """The param that selects the complete list of a playlist's items."""
+
+    def with_version(self, version: str) -> Self:
+        """Return the ids with the client version that a page shows, or the unchanged ids if ``version`` is ""."""
+        return self.model_copy(update={"client_version": version}) if version else self
+
 
 SHIPPED = shipped_ids(Ids)
 """The ids in the platform's own data file."""

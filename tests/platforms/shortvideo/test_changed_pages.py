@@ -37,9 +37,7 @@ def test_sv_5_another_page_is_not_a_timeout(scope: str) -> None:
 
 
 def web_rows() -> list[dict[str, Any]]:
-    return list(
-        next(each for each in fixtures("shortvideo") if each.case.name == "results").item["search_item_list"]
-    )
+    return list(next(each for each in fixtures("shortvideo") if each.case.name == "results").item["search_item_list"])
 
 
 def test_sv_6_values_that_are_not_stated_are_null_or_empty() -> None:

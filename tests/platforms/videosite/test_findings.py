@@ -18,7 +18,7 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, VideoPage
 from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.payload_rows import Short
+from crawler.platforms.videosite.payload import Short
 from crawler.platforms.videosite.record import joined_record
 from crawler.reading.careful import read_plain
 from crawler.reading.unread import Unread

@@ -16,7 +16,7 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
 from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.payload_rows import Lockup, Row, Text, flat
+from crawler.platforms.videosite.payload import Lockup, Row, Text, flat
 from crawler.platforms.videosite.profile import unwrapped
 from crawler.platforms.videosite.record import joined_record
 from crawler.reading.careful import read_plain

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.platforms.videosite.item import item_of
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.payload_rows import Short
+from crawler.platforms.videosite.payload import Short
 from crawler.reading.careful import read_plain
 from tests.platforms.videosite.test_findings import CHANNEL, Change, header, lockups, page_of, read, rows_of
 
