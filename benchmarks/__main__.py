@@ -1,9 +1,9 @@
 """Run benchmarks, and write the report of several runs.
 
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
-their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and ``docs/benchmarks.svg``,
-and quotes its goals in ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room, and
-``python -m benchmarks calls [--top]`` how many functions of the project a call and a crawl target run.
+their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and ``docs/benchmarks.svg``.
+``python -m benchmarks lines`` prints the code lines of each room, and ``python -m benchmarks calls [--top]`` how many
+functions of the project a call and a crawl target run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import calls, lines
 from benchmarks.plot import plot
-from benchmarks.report import goals, results, with_goals
+from benchmarks.report import goals, results
 from benchmarks.runs import Run, machine
 from benchmarks.stack import ROOT
 from benchmarks.tables import markdown
@@ -49,10 +49,8 @@ def measure(names: list[str], rounds: int, file: Path | None) -> None:
 
 
 def report(files: list[Path]) -> None:
-    """Write the report of runs and its plot, and quote its goals in ``docs/speed.md``."""
+    """Write the report of runs and its plot."""
     runs = [Run.read(file) for file in files]
-    page = ROOT / "docs/speed.md"
-    page.write_text(with_goals(page.read_text(), goals(runs)))
     notes = (ROOT / "benchmarks/notes.md").read_text()
     (ROOT / "benchmarks/RESULTS.md").write_text(results(runs, notes))
     (ROOT / "docs/benchmarks.svg").write_text(plot(goals(runs)))

@@ -9,9 +9,6 @@ from benchmarks.figures import Figure, Ratio, Table
 from benchmarks.runs import Run
 from benchmarks.tables import goal, grid, reached, spread, value, wrapped
 
-QUOTE = ("<!-- Quoted from benchmarks/RESULTS.md by python -m benchmarks report -->", "<!-- End of the quotation -->")
-"""The lines of ``docs/speed.md`` between which the report puts the goals."""
-
 F = TypeVar("F", bound=Figure)
 
 INTRODUCTION = """\
@@ -74,14 +71,6 @@ def goals_grid(found: list[tuple[str, Ratio]]) -> str:
         ("benchmark", "ratio", "goal", "median of the runs", "reached"),
         [(title, each.name, goal(each), value(each.median), reached(each)) for title, each in found],
     )
-
-
-def with_goals(page: str, found: list[tuple[str, Ratio]]) -> str:
-    """Return ``docs/speed.md`` with the goals, instead of those of the last report."""
-    start, end = QUOTE
-    before, _, rest = page.partition(start)
-    after = rest.partition(end)[2]
-    return f"{before}{start}\n\n{goals_grid(found)}\n\n{end}{after}"
 
 
 def section(runs: list[Run], title: str) -> str:

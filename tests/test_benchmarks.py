@@ -18,9 +18,8 @@ from benchmarks.figures import Figure, Ratio, Table, ratio
 from benchmarks.opponents.http import Messages, get, ok, post
 from benchmarks.opponents.listing import requests
 from benchmarks.opponents.pages import LIMIT, category_pages
-from benchmarks.report import QUOTE, goals, results, with_goals
+from benchmarks.report import goals, goals_grid, results
 from benchmarks.runs import Run
-from benchmarks.stack import ROOT
 from benchmarks.workers import shares
 
 ENDPOINT = Figure("endpoint", "calls/s", [600.0, 300.0, 500.0])
@@ -99,37 +98,22 @@ def test_the_command_writes_the_file_and_the_report(tmp_path: Path, monkeypatch:
     for folder in ("benchmarks", "docs"):
         (tmp_path / folder).mkdir()
     (tmp_path / "benchmarks/notes.md").write_text("## Notes\n")
-    (tmp_path / "docs/speed.md").write_text("\n".join(QUOTE))
     command.main(["endpoint", "--rounds", "2", "--json", str(tmp_path / "run.json")])
     command.main(["report", *[str(tmp_path / "run.json")] * 3])
     assert ["a / b", "≥ 1", "1.00", "1.00", "1.00", "1.00 to 1.00", "yes"] in rows(
         (tmp_path / "benchmarks/RESULTS.md").read_text()
     )
-    assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "docs/speed.md").read_text()
+    assert "| A call | a / b | ≥ 1 | 1.00 | yes |" in (tmp_path / "benchmarks/RESULTS.md").read_text()
     assert "1.00 × (goal 1)" in (tmp_path / "docs/benchmarks.svg").read_text()
 
 
-def test_sp_4_the_page_about_speed_quotes_only_lines_of_the_results() -> None:
-    start, end = QUOTE
-    quote = (ROOT / "docs/speed.md").read_text().partition(start)[2].partition(end)[0]
-    quoted = [line for line in quote.splitlines() if line[:1] == "|"]
-    results = (ROOT / "benchmarks/RESULTS.md").read_text().splitlines()
-    assert [line for line in quoted if line not in results] == []
-
-
-def test_the_report_replaces_the_lines_in_the_page() -> None:
-    page = f"# Title\n\n{QUOTE[0]}\n\nold\n\n{QUOTE[1]}\n\nEnd\n"
-    found = with_goals(page, goals(three_runs()))
-    assert rows(found) == [
+def test_the_goals_have_the_medians_of_the_runs() -> None:
+    assert rows(goals_grid(goals(three_runs()))) == [
         ["benchmark", "ratio", "goal", "median of the runs", "reached"],
         ["---"] * 5,
         ["A call", "endpoint / scrapyrt", "≥ 6", "5.00", "no"],
         ["Reading", "page", "≤ 2", "1.00", "yes"],
     ]
-    assert found.startswith("# Title\n\n<!--")
-    assert found.endswith("-->\n\nEnd\n")
-    assert "old" not in found
-    assert with_goals(found, goals(three_runs())) == found
 
 
 @pytest.mark.parametrize(("share", "expected"), [(50, 2.0), (75, 3.0), (76, 4.0), (95, 4.0), (99, 4.0)])
