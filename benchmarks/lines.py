@@ -47,7 +47,7 @@ def code_lines(source: str) -> int:
 def room(module: PurePath) -> str:
     """Return the room of a module: the folder below the package; each platform is a room.
 
-    >>> [room(PurePath(each)) for each in ("crawler/items.py", "crawler/service/http/site.py", "tests/spiders/a.py")]
+    >>> [room(PurePath(each)) for each in ("crawler/items.py", "crawler/service/docs/site.py", "tests/spiders/a.py")]
     ['crawler', 'crawler/service', 'tests']
     >>> room(PurePath("crawler/platforms/retail/pages.py")), room(PurePath("crawler/platforms/page.py"))
     ('crawler/platforms/retail', 'crawler/platforms')

@@ -19,7 +19,7 @@ from benchmarks.stack import ROOT
 from crawler.jobs.store import Store
 from crawler.jobs.tables import SCHEMA
 from crawler.outputs.sql_feed import open_database, split_password
-from crawler.service.clients.usage import Usage
+from crawler.service.usage import Usage
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from crawler.monitoring.fields import fields_of, values_of
 from crawler.registry import find_scraper, scraper_names
-from crawler.service.schemas import markdown
+from crawler.service.route import markdown
 from scripts.captures import CAPTURES, ROOT
 from scripts.golden.crawls import TARGETS, Checkout, Crawl, lines_of, listed
 from scripts.golden.extracts import Extractor, every_capture

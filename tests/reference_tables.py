@@ -13,10 +13,10 @@ from crawler.configuration.descriptions import description
 from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS
 from crawler.registry import spiders
-from crawler.service.calls.routes import Scrape
+from crawler.service.calls import Scrape
 from crawler.service.route import SCRAPERS
+from crawler.service.route import markdown as in_markdown
 from crawler.service.routes import ROUTES
-from crawler.service.schemas import markdown as in_markdown
 from tests.crawls import ROOT
 from tests.platform_pages import table
 

@@ -31,7 +31,7 @@ def test_each_room_is_counted_once(tmp_path: Path) -> None:
         "crawler/platforms/page.py": 2,
         "crawler/platforms/retail/pages.py": 3,
         "crawler/sandbox/retail/site.py": 4,
-        "crawler/service/http/site.py": 5,
+        "crawler/service/docs/site.py": 5,
         "crawler/service/site.py": 6,
         "tests/spiders/test_retail.py": 7,
     }

@@ -14,7 +14,7 @@ from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.retail.trees import world_id
 from crawler.sandbox.videosite.site import Site as VideoSite
-from crawler.service.calls.envelope import partial_header, partial_message
+from crawler.service.envelope import partial_header, partial_message
 from crawler.targets.coverage import Coverage
 from crawler.targets.warning import OutcomeWarning, add_warning
 from tests.crawls import crawl

@@ -30,7 +30,7 @@ REASONS = {
     ("crawler.downloads.handlers", "_pool"): "Scrapy's handler has no public way to set its pool",
     ("crawler.downloads.handlers", "_contextFactory"): "the setting of its TLS settings' class is deprecated",
     (
-        "crawler.service.http.edge",
+        "crawler.service.edge",
         "_respondToBadRequestAndDisconnect",
     ): "Twisted responds to a malformed request without a body",
 }

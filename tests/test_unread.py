@@ -15,7 +15,7 @@ import pytest
 from crawler.reading.unread import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from crawler.service.calls.envelope import MAX_UNREAD, Call, partial_header, success
+from crawler.service.envelope import MAX_UNREAD, Call, partial_header, success
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.changed_shop import BEFORE, CHANGED, RATING, RENAMED, TILES, UNKNOWN, changed

@@ -20,7 +20,7 @@ from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.shortvideo.site import Site as ShortVideo
 from crawler.sandbox.videosite.site import Site as VideoSite
-from crawler.service.calls.envelope import partial_header
+from crawler.service.envelope import partial_header
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.crawls import ROOT, comparable, crawl

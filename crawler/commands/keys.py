@@ -19,8 +19,8 @@ from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.platforms.model import first_problem
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import Holder, Webhook, export, monthly_quota, new_secret, quota_text
+from crawler.service.key_store import KeyStore
+from crawler.service.keys import Holder, Webhook, export, monthly_quota, new_secret, quota_text
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store
@@ -109,7 +109,7 @@ class Command(CheckedCommand):
 
     def _quota(self, store: KeyStore, client: str, text: str | None = None) -> None:
         """Set or remove (``none``) the quota of a client. Without a text, print the quota and its use in this month."""
-        from crawler.service.clients import quotas  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.service import usage  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         if text is not None:
             try:
@@ -125,7 +125,7 @@ class Command(CheckedCommand):
         if found.quota is None:
             print("none")
         else:
-            work = partial(quotas.report, client=client, quota=found.quota)
+            work = partial(usage.quota_report, client=client, quota=found.quota)
             state = self._store().transact_sync(work, write=False)
             print(f"{quota_text(found.quota)}  used {state['used']}  resets at {state['resets_at']}")
 
@@ -162,7 +162,7 @@ class Command(CheckedCommand):
 
     def _print_usage(self, clients: list[str]) -> None:
         """Print one line per client, day and scraper, the newest day first."""
-        from crawler.service.clients import usage  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+        from crawler.service import usage  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         store = self._store()
         print(f"{'client':20}  {'day':10}  {'scraper':30}  {'calls':>8}  {'billable':>8}  {'partial':>8}  outcomes")

@@ -32,14 +32,14 @@ from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime.event_loop import installed_reactor
 from crawler.runtime.garbage_collection import tune_garbage_collector
-from crawler.service.clients.key_store import KeyRing, KeyStore
-from crawler.service.clients.keys import FixedKeys, Keys, SandboxKeys, configured_keys
+from crawler.service.key_store import KeyRing, KeyStore
+from crawler.service.keys import FixedKeys, Keys, SandboxKeys, configured_keys
 from crawler.storage.data_files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
 
-    from crawler.service.http.static import StaticContent
+    from crawler.service.responses import StaticContent
 
 
 CONSOLE = "crawler.service.console"
@@ -173,7 +173,7 @@ class Command(CheckedCommand):
             os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", folder)
             from prometheus_client.multiprocess import mark_process_dead  # noqa: PLC0415
 
-            from crawler.service.http.workers import Supervisor  # noqa: PLC0415  # most commands do not need the service
+            from crawler.service.workers import Supervisor  # noqa: PLC0415  # most commands do not need the service
 
             load_before_fork(self.settings)
             work = partial(self._work, keys, opts, listeners)
@@ -193,7 +193,7 @@ class Command(CheckedCommand):
         """
         reactor = installed_reactor()
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # needs the reactor
-        from crawler.service.http.workers import receive_connections  # noqa: PLC0415  # needs the reactor
+        from crawler.service.workers import receive_connections  # noqa: PLC0415  # needs the reactor
         from crawler.storage.temporary import own_temporary_files  # noqa: PLC0415  # not on Windows
 
         if self._is_sandbox(opts):

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from crawler.configuration.command import CheckedCommand
-from crawler.service.clients.keys import check_secret
+from crawler.service.keys import check_secret
 
 DEFAULT_PORT = 8790
 MAX_BODY_BYTES = 1_000_000

@@ -56,7 +56,7 @@ def crawl_jobs(command: CheckedCommand, is_wanted: Callable[[Job], bool], **how:
     from twisted.internet import reactor  # noqa: PLC0415  # Scrapy installs the reactor when it makes the process
 
     from crawler.jobs.crawls import JobCrawls  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-    from crawler.service.jobs.billing import account_settings  # noqa: PLC0415  # imports SQLAlchemy, too
+    from crawler.service.usage import account_settings  # noqa: PLC0415  # imports SQLAlchemy, too
 
     process, jobs = command.crawler_process, open_jobs(command.settings)
     assert isinstance(process, AsyncCrawlerProcess)  # the class for the asyncio reactor

@@ -33,8 +33,8 @@ from crawler.jobs.options import CategoryOptions
 from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
-from crawler.service.clients.keys import key_in
-from crawler.service.schemas import params_schema
+from crawler.service.keys import key_in
+from crawler.service.route import params_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable

@@ -25,21 +25,21 @@ from crawler.errors import (
     ScraperNotFound,
 )
 from crawler.logs import one_line
-from crawler.service import llms, metrics, openapi, viewer
-from crawler.service.calls.envelope import Answer, Call, failure, raw_response, unexpected
-from crawler.service.clients.keys import key_in
-from crawler.service.http.edge import UPLOAD_SECONDS, BodyLimits
-from crawler.service.http.response_writer import ResponseWriter
+from crawler.service import documents, metrics, openapi
+from crawler.service.edge import UPLOAD_SECONDS, BodyLimits
+from crawler.service.envelope import Answer, Call, failure, raw_response, unexpected
 from crawler.service.jobs.routes import PATH as JOBS
 from crawler.service.jobs.routes import CreateJob
+from crawler.service.keys import key_in
+from crawler.service.responses import ResponseWriter
 from crawler.service.route import headers_of
 from crawler.service.routes import ROUTES
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
-    from crawler.service.clients.keys import Holder
-    from crawler.service.http.edge import CappedRequest
+    from crawler.service.edge import CappedRequest
+    from crawler.service.keys import Holder
     from crawler.service.parts import Parts
     from crawler.service.route import Route
 
@@ -66,14 +66,14 @@ class Api(Resource):
         self.parts = parts
         self._writer = ResponseWriter()
         self._tasks: set[asyncio.Task[None]] = set()
-        documents = {
+        pages = {
             "/openapi.json": openapi.as_json(parts.service_url),
-            "/llms.txt": llms.as_text(parts.service_url),
-            "/docs": viewer.page(),
-            **{f"/docs/{name}": content for name, content in viewer.bundled_files().items()},
+            "/llms.txt": documents.llms(parts.service_url),
+            "/docs": documents.docs(),
+            **{f"/docs/{name}": content for name, content in documents.bundled_files().items()},
             **parts.pages,
         }
-        self._pages = {path: content for path, content in documents.items() if not _is_hidden(path, hidden)}
+        self._pages = {path: content for path, content in pages.items() if not _is_hidden(path, hidden)}
         self._routes, self._templates = table(each for each in ROUTES if not _is_hidden(each.path, hidden))
 
     def render(self, request: Request) -> int:

@@ -12,22 +12,20 @@ import structlog
 
 from crawler.registry import scrapers
 from crawler.runtime.memory import TRIM_SECONDS, trim_heap
-from crawler.service import llms, metrics, openapi, viewer, webhooks
+from crawler.service import documents, metrics, openapi, usage, webhooks
 from crawler.service.app import Api
-from crawler.service.clients import usage
-from crawler.service.http.edge import EdgeSite
-from crawler.service.jobs.upkeep import UPKEEP_SECONDS, tend
+from crawler.service.edge import EdgeSite
 from crawler.service.parts import Parts
-from crawler.service.periodic import Periodic, logged, repeat
 from crawler.service.status import catalogue
+from crawler.service.upkeep import UPKEEP_SECONDS, Periodic, logged, repeat, tend
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from scrapy.settings import Settings
 
-    from crawler.service.clients.keys import Keys
-    from crawler.service.http.static import StaticContent
+    from crawler.service.keys import Keys
+    from crawler.service.responses import StaticContent
 
 logger = structlog.get_logger(__name__)
 
@@ -135,8 +133,8 @@ def prepare_documents(service_url: str) -> None:
     for scraper in scrapers().values():
         scraper.data.model_rebuild()
     catalogue()
-    documents = (viewer.page(), openapi.as_json(service_url), llms.as_text(service_url))
-    for document in (*documents, *viewer.bundled_files().values()):
+    built = (documents.docs(), openapi.as_json(service_url), documents.llms(service_url))
+    for document in (*built, *documents.bundled_files().values()):
         assert document.digest
         assert document.gzipped
 

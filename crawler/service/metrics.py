@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from crawler.downloads.lane import Lane
     from crawler.jobs.store import Store
-    from crawler.service.calls.envelope import Answer, Call
-    from crawler.service.calls.open_crawlers import OpenCrawlers
-    from crawler.service.clients.keys import Keys
-    from crawler.service.clients.usage import Usage
+    from crawler.service.envelope import Answer, Call
+    from crawler.service.keys import Keys
+    from crawler.service.open_crawlers import OpenCrawlers
+    from crawler.service.usage import Usage
 
 disable_created_metrics()  # the ``_created`` series would double the number of series
 

@@ -18,13 +18,41 @@ from pydantic import TypeAdapter
 
 from crawler.errors import AuthError, ScrapeError
 from crawler.registry import scrapers, spider
-from crawler.service.calls.models import Failure
-from crawler.service.headers import HEADERS
-from crawler.service.http.static import StaticContent
+from crawler.service.envelope import Failure
 from crawler.service.jobs.models import JobEvent
-from crawler.service.route import JSON, In, Reply, Route
+from crawler.service.responses import StaticContent
+from crawler.service.route import JSON, In, Json, Reply, Route, for_callers, markdown
 from crawler.service.routes import ROUTES
-from crawler.service.schemas import Json, for_callers, markdown
+
+TEXT = {"type": "string"}
+
+HEADERS: dict[str, Any] = {
+    "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
+    "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
+    "Location": {"description": "The URL of the job.", "schema": TEXT},
+    "X-Next-Cursor": {"description": "The value of `after` that selects later outcomes.", "schema": TEXT},
+    "ETag": {"description": "Identifies the response. Sent only for jobs that have ended.", "schema": TEXT},
+    "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
+    "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
+    "RateLimit": {
+        "description": "The remaining calls, and the seconds until the key may make all calls of a period again; after"
+        " a refused call, until the next call is allowed. `X-RateLimit-Limit`, `X-RateLimit-Remaining` and"
+        " `X-RateLimit-Reset` have the same numbers, one each.",
+        "schema": TEXT,
+    },
+    "X-Partial": {
+        "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"
+        " `reason` and `code`. An optional source failed; or, with the reason `unread`, a part of its payload could not"
+        " be read: `path`, `cause`, `rows`, `of`, and `loses_rows` if these rows are not in the record. Or, with the"
+        " reason `incomplete`, the listing lacks rows at its end: `expected`, `collected` and `why`.",
+        "schema": TEXT,
+        "example": "timeline; reason=stale_query_id; code=EXTRACTION_FAILED",
+    },
+    "Idempotent-Replayed": {
+        "description": "`true`: an earlier upload with this `Idempotency-Key` made the job.",
+        "schema": {"type": "string", "const": "true"},
+    },
+}
 
 VERSION = "0.3.0"
 """The project's version, as in ``pyproject.toml``. Scrapers have their own versions, in their names."""

@@ -13,12 +13,11 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.service import metrics
-from crawler.service.calls.open_crawlers import OVERLAY, OpenCrawlers
-from crawler.service.clients.limits import KeyLimits
-from crawler.service.clients.usage import Usage
-from crawler.service.jobs.billing import account_settings
 from crawler.service.jobs.client_jobs import ClientJobs
 from crawler.service.jobs.runs import Runs
+from crawler.service.limits import KeyLimits
+from crawler.service.open_crawlers import OVERLAY, OpenCrawlers
+from crawler.service.usage import Usage, account_settings
 from crawler.service.webhooks import Webhooks
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawler.jobs.job import Job
-    from crawler.service.clients.keys import Keys
-    from crawler.service.http.static import StaticContent
+    from crawler.service.keys import Keys
+    from crawler.service.responses import StaticContent
 
 
 def listings(jobs: Jobs, settings: Settings, shared: SharedState) -> JobCrawls:

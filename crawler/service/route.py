@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from urllib.parse import parse_qs
 
-from pydantic import BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 
 from crawler.configuration.descriptions import Described, description
 from crawler.configuration.suggestions import hint
@@ -34,7 +34,7 @@ from crawler.reading.json import refuse_constant, unique_keys
 if TYPE_CHECKING:
     from twisted.web.server import Request
 
-    from crawler.service.calls.envelope import Answer, Call
+    from crawler.service.envelope import Answer, Call
     from crawler.service.parts import Parts
 
 JSON = "application/json"
@@ -252,3 +252,38 @@ def _number(text: str) -> float:
     """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+Json = dict[str, Any]
+
+
+def params_schema(model: type[BaseModel]) -> Json:
+    """Return the schema of a model of params, with all schemas that it needs."""
+    schema: Json = for_callers(model.model_json_schema(), {})
+    return schema
+
+
+def markdown(text: str) -> str:
+    """Convert a docstring to Markdown: the literals of reStructuredText become code spans.
+
+    >>> markdown("Same as ``cat_id``.")
+    'Same as `cat_id`.'
+    """
+    return re.sub(r"``(.+?)``", r"`\1`", text)
+
+
+def for_callers(part: Any, titles: Mapping[str, str]) -> Any:
+    """Return a schema with Markdown descriptions, with references by title, and without titles of fields."""
+    if isinstance(part, list):
+        return [for_callers(each, titles) for each in part]
+    if not isinstance(part, dict):
+        return part
+    converted = {key: for_callers(value, titles) for key, value in part.items()}
+    for each in converted.get("properties", {}).values():
+        each.pop("title", None)  # pydantic makes it from the key: "Cat Id"
+        each.pop("group", None)  # the place of an argument in Scrapy Cloud's form
+    if isinstance(part.get("description"), str):
+        converted["description"] = markdown(part["description"])
+    if isinstance(part.get("$ref"), str):
+        converted["$ref"] = titles.get(part["$ref"], part["$ref"])
+    return converted

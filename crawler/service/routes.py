@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawler.service.calls.routes import scrape_routes
+from crawler.service.calls import scrape_routes
 from crawler.service.jobs.routes import (
     CreateJob,
     DeleteJob,

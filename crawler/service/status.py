@@ -12,10 +12,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from crawler.errors import InvalidRequest
 from crawler.platforms.model import Model
 from crawler.registry import scrapers
-from crawler.service.calls.envelope import Answer, Call, json_response, raw_response
-from crawler.service.calls.models import Time
-from crawler.service.route import SCRAPERS, In, Reply, Route
-from crawler.service.schemas import params_schema
+from crawler.service.envelope import Answer, Call, Time, json_response, raw_response
+from crawler.service.route import SCRAPERS, In, Reply, Route, params_schema
 
 if TYPE_CHECKING:
     from crawler.service.parts import Parts

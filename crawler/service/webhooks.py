@@ -32,7 +32,7 @@ from crawler.jobs import events
 from crawler.jobs.changes import Comparison
 from crawler.jobs.clock import store_time
 from crawler.service import metrics
-from crawler.service.periodic import logged
+from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crawler.jobs.events import Event
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Store
-    from crawler.service.clients.keys import Keys, Webhook
+    from crawler.service.keys import Keys, Webhook
 
 logger = structlog.get_logger(__name__)
 

@@ -24,7 +24,7 @@ from typing import Any
 SETTINGS = "crawler.settings"
 NOT_IMPORTED = (SETTINGS, "crawler.service")
 """Modules that read environment variables when they are imported, or import modules that do (the metrics)."""
-DOCUMENTS = tuple(f"crawler.service.{name}" for name in ("llms", "openapi", "status", "viewer"))
+DOCUMENTS = tuple(f"crawler.service.{name}" for name in ("documents", "openapi", "status"))
 """Modules of the service that do not depend on environment variables."""
 
 
@@ -61,11 +61,11 @@ def import_installed(name: str) -> None:
 def build() -> None:
     """Build the simulated shop with seed 1, and the documents of the service, such as OpenAPI and ``llms.txt``."""
     from crawler.sandbox.retail.shop import orders  # noqa: PLC0415
-    from crawler.service import llms, openapi, status, viewer  # noqa: PLC0415
+    from crawler.service import documents, openapi, status  # noqa: PLC0415
 
     orders(1)
-    documents = (viewer.page(), openapi.as_json(""), llms.as_text(""), *viewer.bundled_files().values())
-    assert all(document.digest and document.gzipped for document in documents)
+    built = (documents.docs(), openapi.as_json(""), documents.llms(""), *documents.bundled_files().values())
+    assert all(document.digest and document.gzipped for document in built)
     status.catalogue()
 
 

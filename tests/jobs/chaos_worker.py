@@ -25,7 +25,7 @@ from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Session, Store
 from crawler.jobs.worker import Worker, WorkerStoppedError
-from crawler.service.jobs.billing import store_bills
+from crawler.service.usage import store_bills
 from crawler.targets.target import followup_key
 from tests.jobs.workers import SCRAPER
 

@@ -17,8 +17,8 @@ from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
-from crawler.service.clients import usage
-from crawler.service.jobs import billing, records, upkeep
+from crawler.service import upkeep, usage
+from crawler.service.jobs import records
 from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, lines
 
@@ -54,7 +54,7 @@ def end(claim: Claim) -> Finished:
 
 
 async def work(jobs: Jobs, n: int = 32) -> None:
-    process = Process(jobs, end, {"also_store": billing.store_bills})
+    process = Process(jobs, end, {"also_store": usage.store_bills})
     async with process.worker:
         await process.claim(n)
 
@@ -69,7 +69,7 @@ async def test_each_record_is_billed_once(jobs: Jobs, owner: str) -> None:
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 1)
-    holder = Holder("exited", lease=-1, exits=0, owned_only=True, also_store=billing.store_bills)
+    holder = Holder("exited", lease=-1, exits=0, owned_only=True, also_store=usage.store_bills)
     await jobs.writes.transact(lambda s: leases.claim(s, holder, "retail", 1, Skipped()))
     await jobs.writes.transact(lambda s: leases.expire(s, holder, lambda _: True))
     assert (await current(jobs, job)).counts["dead"] == 1

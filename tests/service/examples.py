@@ -20,7 +20,7 @@ from typing import Any
 
 from crawler.errors import documented
 from crawler.registry import scrapers
-from crawler.service.clients.key_store import KeyStore
+from crawler.service.key_store import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, wait_for_draining
 from tests.service.conftest import ROOT, VERY_SLOW, Service, running
 from tests.service.metrics_of import value

@@ -18,8 +18,8 @@ import pytest
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.usage import FLUSH_SECONDS
+from crawler.service.key_store import KeyStore
+from crawler.service.usage import FLUSH_SECONDS
 from crawler.targets.target import target_key
 from tests import forks
 from tests.hanging_platform import HangingPlatform, hanging_platform

@@ -12,7 +12,7 @@ from twisted.web.resource import Resource
 
 from crawler.errors import documented
 from crawler.registry import scrapers
-from crawler.service.http.edge import EdgeSite
+from crawler.service.edge import EdgeSite
 from crawler.service.openapi import RATE_LIMIT_HEADERS, describe_error
 from crawler.service.status import entries
 from tests.openapi import DOCUMENT, resolved

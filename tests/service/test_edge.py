@@ -13,8 +13,7 @@ from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.service.calls.envelope import Answer
-from crawler.service.http.edge import (
+from crawler.service.edge import (
     ARRIVAL_SECONDS,
     LINGER_SECONDS,
     UNREAD_SECONDS,
@@ -23,6 +22,7 @@ from crawler.service.http.edge import (
     Channel,
     EdgeSite,
 )
+from crawler.service.envelope import Answer
 from crawler.service.route import MAX_BODY_BYTES
 from tests.service.conftest import Service, running
 from tests.soak.attacks import SLOW, Victim, slow_connections
@@ -401,7 +401,7 @@ def test_connections_above_the_limit_are_refused_and_closed_ones_are_not_counted
 
 @pytest.fixture(scope="module")
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    short = "from crawler.service.http import edge; edge.ARRIVAL_SECONDS = edge.UNREAD_SECONDS = 1.0"
+    short = "from crawler.service import edge; edge.ARRIVAL_SECONDS = edge.UNREAD_SECONDS = 1.0"
     with running(tmp_path_factory.mktemp("hurried") / "log", before=short) as service:
         yield service
 

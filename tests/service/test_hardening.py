@@ -26,7 +26,7 @@ from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from crawler.registry import spiders
-from crawler.service.clients.key_store import KeyStore
+from crawler.service.key_store import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import becomes, value

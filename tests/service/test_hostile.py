@@ -18,7 +18,7 @@ import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import scrapers
-from crawler.service.clients.key_store import KeyStore
+from crawler.service.key_store import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 from tests.service.hostile_platform import Served, canary, harmful_platform

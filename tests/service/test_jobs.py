@@ -31,12 +31,12 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import Holder
-from crawler.service.http.response_writer import send_pieces
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
+from crawler.service.key_store import KeyStore
+from crawler.service.keys import Holder
+from crawler.service.responses import send_pieces
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 

@@ -15,7 +15,7 @@ import pytest
 
 from crawler.commands.keys import printable
 from crawler.sandbox.retail.site import FAULTS, Site
-from crawler.service.clients.key_store import KeyRing, KeyStore
+from crawler.service.key_store import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, VERY_SLOW, running

@@ -14,8 +14,8 @@ from scrapy.settings import Settings
 from crawler.configuration.setting_types import rate
 from crawler.downloads.shared_state import SharedState, platform_facts
 from crawler.errors import ConcurrencyLimited, RateLimited
-from crawler.service.clients.keys import Holder
-from crawler.service.clients.limits import KeyLimits, Rate
+from crawler.service.keys import Holder
+from crawler.service.limits import KeyLimits, Rate
 from tests.downloads.processes import UNREACHABLE
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import VERY_SLOW, running

@@ -19,7 +19,7 @@ from crawler.downloads.lane import egress_failed
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import CircuitOpen, Overloaded, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
-from crawler.service.calls.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
+from crawler.service.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 from tests.service.client import HEADERS, call

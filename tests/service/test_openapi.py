@@ -18,7 +18,7 @@ from openapi_spec_validator import validate
 from crawler.errors import documented
 from crawler.platforms.model import schema_name
 from crawler.registry import scrapers
-from crawler.service.calls.routes import NOT_FROM_SCRAPERS
+from crawler.service.calls import NOT_FROM_SCRAPERS
 from crawler.service.openapi import describe_error
 from tests.openapi import DOCUMENT, resolved
 from tests.service.client import call

@@ -19,10 +19,10 @@ from scrapy.settings import Settings
 from crawler.commands.keys import Command, monthly
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Store
-from crawler.service.clients import quotas, usage
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import Holder, configured_keys, export, monthly_quota
-from crawler.service.clients.usage import Usage
+from crawler.service import usage
+from crawler.service.key_store import KeyStore
+from crawler.service.keys import Holder, configured_keys, export, monthly_quota
+from crawler.service.usage import Usage
 from tests.crawls import sandbox
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service, running
@@ -47,8 +47,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 async def test_the_records_of_the_month_count_and_nothing_else(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [NOVEMBER]
-    for module in (quotas, usage):
-        monkeypatch.setattr(module, "store_time", lambda: now[0])
+    monkeypatch.setattr(usage, "store_time", lambda: now[0])
     store = Store(location)
     counts = Usage(store)
     holder = Holder("acme", "key", quota=2)
@@ -56,24 +55,24 @@ async def test_the_records_of_the_month_count_and_nothing_else(location: str, mo
     counts.count("acme", "a", "UPSTREAM_ERROR", billable=False)
     counts.count("other", "a", "OK", billable=True)
     await counts.flush()
-    await quotas.check(store, holder)
+    await usage.check_quota(store, holder)
     counts.count("acme", "b", "OK", billable=True)
     await counts.flush()
     with pytest.raises(QuotaExceeded, match=r"all 2 records of this month are used.* 2026-12-01T00:00:00Z") as refused:
-        await quotas.check(store, holder)
+        await usage.check_quota(store, holder)
     assert refused.value.retry_after == 10
-    await quotas.check(store, Holder("acme", "key", quota=3))
-    await quotas.check(store, Holder("acme", "key"))
+    await usage.check_quota(store, Holder("acme", "key", quota=3))
+    await usage.check_quota(store, Holder("acme", "key"))
     now[0] += 10
-    await quotas.check(store, holder)
+    await usage.check_quota(store, holder)
     await store.close()
 
 
 async def test_without_the_store_a_quota_cannot_be_checked(tmp_path: Path) -> None:
     store = Store(str(tmp_path))  # a folder
     with pytest.raises(StoreUnavailable):
-        await quotas.check(store, Holder("acme", "key", quota=5))
-    await quotas.check(store, Holder("acme", "key"))
+        await usage.check_quota(store, Holder("acme", "key", quota=5))
+    await usage.check_quota(store, Holder("acme", "key"))
     await store.close()
 
 
@@ -157,7 +156,7 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     assert "  quota 500/month" in run("list")[1]
     assert run("quota", "acme") == (
         0,
-        f"500/month  used 0  resets at {quotas._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
+        f"500/month  used 0  resets at {usage._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
         "",
     )
     assert run("quota", "acme", "700/month") == (0, "", "")

@@ -15,8 +15,8 @@ from crawler.jobs.options import Int
 from crawler.registry import scrapers
 from crawler.service import openapi
 from crawler.service.app import table
-from crawler.service.calls.envelope import Answer, json_response
-from crawler.service.calls.envelope import Call as Envelope
+from crawler.service.envelope import Answer, json_response
+from crawler.service.envelope import Call as Envelope
 from crawler.service.parts import Parts
 from crawler.service.route import Reply as Response
 from crawler.service.route import Route

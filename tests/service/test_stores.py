@@ -18,11 +18,11 @@ from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
-from crawler.service.clients import quotas, usage
-from crawler.service.clients.key_store import KeyRing, KeyStore
-from crawler.service.clients.keys import Holder, Key
-from crawler.service.clients.limits import KeyLimits
-from crawler.service.clients.usage import Usage
+from crawler.service import usage
+from crawler.service.key_store import KeyRing, KeyStore
+from crawler.service.keys import Holder, Key
+from crawler.service.limits import KeyLimits
+from crawler.service.usage import Usage
 
 
 @contextmanager
@@ -37,8 +37,8 @@ def locked(path: Path) -> Iterator[None]:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read the file of keys again at each use, also directly after a failure."""
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.clients.key_store.READ_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.clients.key_store.RETRY_SECONDS", 0)
+    monkeypatch.setattr("crawler.service.key_store.READ_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.key_store.RETRY_SECONDS", 0)
 
 
 # Keys
@@ -122,7 +122,7 @@ async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, m
     assert await valid(ring, key)
     new = store.create("new")
     may_read = threading.Event()
-    monkeypatch.setattr("crawler.service.clients.key_store.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.key_store.WAIT_SECONDS", 0.0)
     monkeypatch.setattr(store, "read", lambda: may_read.wait(60) and KeyStore.read(store))
     try:
         assert (await ring.holder(key)).client == "acme", "a known key does not wait"
@@ -382,10 +382,10 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     holding = asyncio.ensure_future(other.transact(hold))
     await asyncio.to_thread(held.wait)
     with pytest.raises(StoreUnavailable):
-        await quotas.check(store, Holder("acme", "k", quota=1))
+        await usage.check_quota(store, Holder("acme", "k", quota=1))
     release.set()
     await holding
-    await quotas.check(store, Holder("acme", "k", quota=1))
+    await usage.check_quota(store, Holder("acme", "k", quota=1))
     await store.close()
     await other.close()
 

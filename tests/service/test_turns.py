@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.turns import Turns
+from crawler.service.key_store import KeyStore
+from crawler.service.limits import Turns
 from crawler.storage.temporary import PREFIX, own_temporary_files
 from tests.service.client import call
 from tests.service.conftest import ROOT, running

@@ -24,10 +24,10 @@ from scrapy.settings import Settings
 from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
-from crawler.service.clients.keys import FixedKeys, Holder, SandboxKeys
-from crawler.service.clients.usage import Usage
 from crawler.service.endpoint import Endpoint
-from crawler.service.periodic import repeat
+from crawler.service.keys import FixedKeys, Holder, SandboxKeys
+from crawler.service.upkeep import repeat
+from crawler.service.usage import Usage
 from tests import forks
 from tests.jobs.lossy_postgresql import lossy
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many

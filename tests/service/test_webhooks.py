@@ -22,8 +22,8 @@ from standardwebhooks import Webhook as Verifier
 
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
-from crawler.service.clients.key_store import KeyStore
-from crawler.service.clients.keys import Webhook, new_secret
+from crawler.service.key_store import KeyStore
+from crawler.service.keys import Webhook, new_secret
 from tests.conftest import empty_database
 from tests.crawls import ROOT
 from tests.jobs.test_changes import SEARCH, page, run

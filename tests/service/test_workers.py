@@ -23,7 +23,7 @@ import pytest
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
-from crawler.service.http.workers import receive_connections
+from crawler.service.workers import receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from crawler.service.clients.key_store import KeyStore
+from crawler.service.key_store import KeyStore
 from tests.crawls import sandbox
 from tests.service import client, test_hostile
 from tests.service.conftest import running

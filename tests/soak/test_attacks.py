@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.clients.key_store import KeyStore
+from crawler.service.key_store import KeyStore
 from tests.crawls import sandbox
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value

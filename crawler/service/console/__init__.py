@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from crawler.platforms import platforms
-from crawler.service.http.static import MEDIA_TYPES, StaticContent
+from crawler.service.responses import MEDIA_TYPES, StaticContent
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src {images}; base-uri 'none';"

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from crawler.jobs.changes import Kind
 from crawler.jobs.options import CategoryOptions
 from crawler.platforms.model import Model
-from crawler.service.calls.models import Detail, Time, Upstream
+from crawler.service.envelope import Detail, Time, Upstream
 
 
 class JobTarget(Model):

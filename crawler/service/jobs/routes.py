@@ -31,10 +31,9 @@ from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.options import CategoryOptions, Flag, Int, JobOptions, KeepOption
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
-from crawler.service.calls.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
-from crawler.service.clients import quotas
-from crawler.service.http.static import has_copy
-from crawler.service.jobs import records, reports
+from crawler.service import usage
+from crawler.service.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
+from crawler.service.jobs import client_jobs, records
 from crawler.service.jobs.client_jobs import JOB_ID
 from crawler.service.jobs.models import (
     ChangeLine,
@@ -50,6 +49,7 @@ from crawler.service.jobs.models import (
 )
 from crawler.service.jobs.records import Selected
 from crawler.service.jobs.uploads import KEY, SUFFIXES, Upload
+from crawler.service.responses import has_copy
 from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.rows import Shape
     from crawler.outputs.formats import Format
-    from crawler.service.calls.envelope import Call
+    from crawler.service.envelope import Call
     from crawler.service.parts import Parts
 
 PATH = "/v1/jobs"
@@ -128,7 +128,7 @@ class CreateJob(CategoryOptions, KeepOption, Route):
         if self.dry_run:
             contents = await of_client.uploads.check(call.holder, upload)
             return json_response(200, {"job": None, "previous": None, **contents.as_json()}, call)
-        await quotas.check(parts.store, call.holder)
+        await usage.check_quota(parts.store, call.holder)
         job, made = await of_client.uploads.make(call.holder, upload, call.request_id)
         if made is None:
             call.headers["Idempotent-Replayed"] = "true"
@@ -175,7 +175,7 @@ class ListJobs(Route):
     async def answer(self, call: Call, parts: Parts) -> Answer:
         client, keep_days = call.holder.client, parts.jobs.keep_days
         page = await parts.jobs.jobs.newest(client, self.limit + 1, int(self.after or MAX_ID), self.name)
-        listed = [reports.describe(each, keep_days) for each in page[: self.limit]]
+        listed = [client_jobs.describe(each, keep_days) for each in page[: self.limit]]
         following = str(page[self.limit - 1].id) if len(page) > self.limit else None
         return json_response(200, {"client_id": client, "jobs": listed, "next_after": following}, call)
 
@@ -205,7 +205,7 @@ class ReadJob(OfJob):
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job = await _ended(await parts.jobs.find(call.holder, self.job_id), self.wait, call, parts)
-        return json_response(200, await reports.detail(parts.jobs.jobs, job, parts.jobs.keep_days), call)
+        return json_response(200, await client_jobs.detail(parts.jobs.jobs, job, parts.jobs.keep_days), call)
 
 
 class DeleteJob(OfJob):
@@ -245,11 +245,11 @@ class RetryJob(OfJob):
         job = await of_client.find(call.holder, self.job_id)
         if job.state == "cancelled":
             raise InvalidRequest.of("job_id", "the job is cancelled: make a new one")
-        await quotas.check(parts.store, call.holder)
+        await usage.check_quota(parts.store, call.holder)
         retried = await of_client.change(of_client.jobs.retry(job, every=self.all))
         of_client.runs.added()
         found = await of_client.find(call.holder, self.job_id)
-        return json_response(202, {"retried": retried, "job": reports.describe(found, of_client.keep_days)}, call)
+        return json_response(202, {"retried": retried, "job": client_jobs.describe(found, of_client.keep_days)}, call)
 
 
 class RepeatJob(OfJob):
@@ -271,7 +271,7 @@ class RepeatJob(OfJob):
         of_client = parts.jobs
         job = await of_client.find(call.holder, self.job_id)
         of_client.check_open()
-        await quotas.check(parts.store, call.holder)
+        await usage.check_quota(parts.store, call.holder)
         run = await of_client.change(of_client.uploads.repeat(job, self.key))
         of_client.runs.added()
         call.headers["Location"] = f"{call.service_url}{PATH}/{run.id}"
@@ -406,7 +406,7 @@ class ReadChanges(Paged, FailuresFormat):
 async def _begun(job: Job, parts: Parts) -> dict[str, Any]:
     """Return the part of a response about a run that has begun."""
     earlier = await parts.jobs.jobs.earlier(job)
-    return {"job": reports.describe(job, parts.jobs.keep_days), "previous": reports.previous(earlier)}
+    return {"job": client_jobs.describe(job, parts.jobs.keep_days), "previous": client_jobs.previous(earlier)}
 
 
 async def _ended(job: Job, wait: int | None, call: Call, parts: Parts) -> Job:

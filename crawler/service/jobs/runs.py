@@ -29,14 +29,14 @@ from crawler.jobs.job import Finished
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
 from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
-from crawler.service.jobs.billing import store_bills
 from crawler.service.jobs.uploads import all_targets
+from crawler.service.usage import store_bills
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Claim, Key
     from crawler.jobs.lifecycle import Jobs
-    from crawler.service.calls.open_crawlers import OpenCrawler, OpenCrawlers
+    from crawler.service.open_crawlers import OpenCrawler, OpenCrawlers
 
 logger = structlog.get_logger(__name__)
 

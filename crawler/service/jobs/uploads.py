@@ -29,7 +29,7 @@ from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
-from crawler.service.clients.turns import Turns
+from crawler.service.limits import Turns
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
 from crawler.targets.files.workbook import has_limits
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.service.clients.keys import Holder
+    from crawler.service.keys import Holder
 
 SUFFIXES = {
     "application/json": ".json",

@@ -18,7 +18,7 @@ from twisted.web.server import Request, Site
 
 from crawler.errors import ExpectationFailed, InvalidRequest, Overloaded, PayloadTooLarge, ScrapeError
 from crawler.registry import scrapers
-from crawler.service.calls.envelope import Answer, Call, failure, raw_bytes
+from crawler.service.envelope import Answer, Call, failure, raw_bytes
 from crawler.service.route import MAX_BODY_BYTES, SCRAPERS
 
 if TYPE_CHECKING:

@@ -21,15 +21,14 @@ from crawler.errors import (
 from crawler.outputs.columns import column_type_of_models
 from crawler.outputs.selection import Selection
 from crawler.registry import find_scraper, scrapers
-from crawler.service.calls.envelope import success
-from crawler.service.calls.models import Success
-from crawler.service.clients import quotas
+from crawler.service import usage
+from crawler.service.envelope import Success, success
 from crawler.service.route import JSON, SCRAPERS, Reply, Route, Wait, read_object
 from crawler.targets.parser import check_params, note_of
 from crawler.targets.target import Target
 
 if TYPE_CHECKING:
-    from crawler.service.calls.envelope import Answer, Call
+    from crawler.service.envelope import Answer, Call
     from crawler.service.parts import Parts
     from crawler.targets.target import Scraper
 
@@ -69,7 +68,7 @@ class Scrape(Route):
         target = Target(call.request_id, self.of, params, deadline=deadline)
         call.target = target.label
         async with parts.limits.in_flight(call.holder):
-            await quotas.check(parts.store, call.holder)
+            await usage.check_quota(parts.store, call.holder)
             crawler = parts.crawlers.for_call(target)
             outcome = await crawler.scrape(target, seconds if self.wait else SLOT_SECONDS)
         if outcome.error:

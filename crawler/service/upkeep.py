@@ -1,15 +1,52 @@
-"""Deletes expired jobs, and completes interrupted changes."""
+"""Work that the endpoint repeats until it shuts down, such as the deletion of expired jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+import structlog
+
+from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
-from crawler.service.periodic import logged
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+
+logger = structlog.get_logger(__name__)
+
+Periodic = tuple[Callable[[], Awaitable[object]], float, str]
+"""The arguments of ``repeat()``: the work, the interval in seconds, and the event to log for an exception."""
+
+
+@contextmanager
+def logged(failed: str, **facts: Any) -> Iterator[None]:
+    """Log an exception of the ``with`` block, and continue after the block.
+
+    ``failed``: the event to log, with ``facts``. ``StoreUnavailable`` is not logged here, because the store itself logs
+    that it is unavailable.
+    """
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except Exception:
+        logger.exception(failed, **facts)
+
+
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+    """Repeat work, with pauses of ``seconds``, until cancelled. An exception of the work does not end this.
+
+    ``failed``: the event to log for an exception.
+    """
+    while True:
+        with logged(failed):
+            await work()
+        await asyncio.sleep(seconds)
+
 
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.service.clients.keys import Holder, Key, Webhook, check_client, hash_of, holder_of, webhook_of
+from crawler.service.keys import Holder, Key, Webhook, check_client, hash_of, holder_of, webhook_of
 from crawler.storage.sqlite import SqliteFile
 
 logger = structlog.get_logger(__name__)

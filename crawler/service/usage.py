@@ -1,29 +1,35 @@
 """Counts of calls, billable calls and partial records by client, scraper, day and code.
 
 Calls are counted in memory, and the counts are stored regularly. If the process is killed, it loses the counts of less
-than one second.
+than one second. The targets of jobs are counted in the transaction that stores their outcomes.
+
+A quota is the records per month (UTC) of a client, with all of its keys together. It counts what is stored as usage:
+there are no reservations. If it is used up, calls and new jobs are refused, and accepted jobs are finished. So a client
+may exceed its quota by the calls in progress and by the rest of its jobs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from crawler.errors import StoreUnavailable
+from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs import tables
-from crawler.jobs.clock import store_time
+from crawler.jobs.clock import store_time, utc_text
+from crawler.jobs.job import ACCOUNT, Account
 from crawler.jobs.store import Session, Store
 from crawler.jobs.tables import insert_into
-from crawler.service.clients import quotas
 
 if TYPE_CHECKING:
-    from crawler.service.clients.keys import Holder
+    from crawler.jobs.job import Stored
+    from crawler.service.keys import Holder
 
 FLUSH_SECONDS = 0.75
 """Interval in seconds at which the counts are stored. Interval and write together take less than a second."""
@@ -104,7 +110,7 @@ class Usage:
         """
 
         def read(session: Session) -> tuple[dict[str, Any], dict[str, Any] | None]:
-            quota = None if holder.quota is None else quotas.report(session, holder.client, holder.quota)
+            quota = None if holder.quota is None else quota_report(session, holder.client, holder.quota)
             return report(session, holder.client, since, until), quota
 
         await self.flush(REPORT_SECONDS)
@@ -172,3 +178,72 @@ def report(session: Session, client: str, since: date | None = None, until: date
 def clients(session: Session) -> list[str]:
     """Return the names of all clients with stored calls."""
     return [client for (client,) in session.rows("SELECT DISTINCT client FROM usage ORDER BY client")]
+
+
+USED = "SELECT COALESCE(SUM(billable), 0) FROM usage WHERE client = :client AND day >= :since"
+STORE_SECONDS = 5.0
+"""Maximum seconds for which a call waits for the number of used records."""
+
+
+async def check_quota(store: Store, holder: Holder) -> None:
+    """Check that a client has records left in this month. A client without a quota always has.
+
+    Raises:
+        QuotaExceeded: the quota is used up.
+        StoreUnavailable: the usage cannot be read.
+    """
+    if holder.quota is None:
+        return
+    used = await store.transact(lambda session: _used(session, holder.client), seconds=STORE_SECONDS, write=False)
+    if used >= holder.quota:
+        reset = _next_month()
+        raise QuotaExceeded(
+            f"Quota exceeded: all {holder.quota} records of this month are used. The next month begins at"
+            f" {utc_text(reset.timestamp())}.",
+            retry_after=max(1, math.ceil(reset.timestamp() - store_time())),
+        )
+
+
+def quota_report(session: Session, client: str, quota: int) -> dict[str, Any]:
+    """Return the state of a client's quota in this month."""
+    return {"limit": quota, "used": _used(session, client), "resets_at": utc_text(_next_month().timestamp())}
+
+
+def _used(session: Session, client: str) -> int:
+    return int(session.rows(USED, client=client, since=_this_month().date().isoformat())[0][0])
+
+
+def _next_month() -> datetime:
+    """Return the beginning of the next month."""
+    return (_this_month() + timedelta(days=31)).replace(day=1)
+
+
+def _this_month() -> datetime:
+    """Return the beginning of the current month."""
+    return datetime.fromtimestamp(store_time(), UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def store_bills(session: Session, batch: Sequence[Stored]) -> None:
+    """Count the outcomes of a batch in their owners'  The ``also_store`` of workers.
+
+    A record is billable. A failure, or a target without new data, counts as a call that is not billable. Targets
+    without an owner and invalid lines are not counted.
+    """
+    counts: dict[Key, Count] = defaultdict(lambda: [0, 0, 0])
+    day = today()
+    for finished in (each.finished for each in batch):
+        claim = finished.claim
+        is_target = bool(claim.platform)  # invalid lines of a file have no platform
+        if not claim.owner or not is_target:
+            continue
+        has_record = finished.state == "done" and finished.record is not None
+        count = counts[claim.owner, claim.work["scraper"], day, finished.code]
+        count[0] += 1
+        count[1] += has_record
+        count[2] += has_record and bool(finished.outcome.get("warnings"))
+    add(session, counts)
+
+
+def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:
+    """Return the settings of a crawl that is a worker of a client's job. ``waits``: as in ``Account``."""
+    return {ACCOUNT: Account(owner, store_bills, waits)}

@@ -1,1 +1,0 @@
-"""Calls: scrape a target with valid params, and wrap its record or error in an envelope."""

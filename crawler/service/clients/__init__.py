@@ -1,1 +1,0 @@
-"""Clients: their API keys, their limits, and the counts of their calls."""

@@ -1,1 +1,0 @@
-"""HTTP: accepts connections, checks requests, finds the route, and sends responses."""
