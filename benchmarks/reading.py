@@ -153,7 +153,7 @@ CASES = (
     Case("professional-profile-v4", "ContentPage", parsed_html, 1.5, capture="cfa3fe63800c"),
     Case("microblog-profile", "ProfilePage", parsed_literals, 25),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3),
-    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, "transcribed-user-tweets-shapec-2026-08"),
+    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, "relay-station"),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="e992000b9ff4"),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="d3ee9f8bd024"),
     Case("microblog-profile", "EmbedPage", parsed_block("__NEXT_DATA__")),

@@ -58,7 +58,9 @@ def _embed_in_html(site: Site) -> Case:
     owner = truth["owner"] | {"is_verified": None, "profile_pic_url": post.owner.picture}
     expected = truth | {"owner": owner, "dimensions": {"height": None, "width": None}, "taken_at_timestamp": None}
     page = embed.simple(post)
-    return Case(EmbedPage, "embed-html", f"{ORIGIN}/p/{EXAMPLE}/embed/captioned/", 200, page, {"shortcode": EXAMPLE}, expected)
+    return Case(
+        EmbedPage, "embed-html", f"{ORIGIN}/p/{EXAMPLE}/embed/captioned/", 200, page, {"shortcode": EXAMPLE}, expected
+    )
 
 
 def _page(site: Site, name: str, post: Post) -> Case:

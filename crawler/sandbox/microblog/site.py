@@ -281,7 +281,8 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record for a page of an account; pages are counted from 1.
 
-        ``nextCursor`` is "" here, because only the spider can build its value.
+        ``nextCursor`` is "" here, because only the spider can build its value. ``source`` (page, embed, user or
+        timeline): return the record of a single response.
 
         Raises:
             KeyError: the account does not exist.
@@ -292,13 +293,14 @@ class Site:
         if number < 1:
             raise ValueError(number)
         account = self.account(handle)
+        sources = {params["source"]} if "source" in params else {"page", "embed", "user", "timeline"}
         failing = microblog_faults.failing_sources(self._fault_of(handle))
         served = [] if account.plan.protected else self._slice(account, number)
         last = account.plan.terminated and not self._slice(account, number + 1)
         return record(
             Exposed(
                 account=account,
-                sources=frozenset({"page", "embed", "user", "timeline"} - failing),
+                sources=frozenset(sources - failing),
                 served=served,
                 first_served=self._slice(account, 1),
                 number=number,
