@@ -38,7 +38,8 @@ def cases() -> Iterator[Case]:
     """Yield the cases of the professional network."""
     site = Site(light=True)
     for name, slug in MEMBERS.items():
-        yield _case(name, slug, site.page(FakeRequest(f"/in/{slug}")))
+        truth = site.expected_record({"url": f"{ORIGIN}/in/{slug}"})
+        yield _case(name, slug, site.page(FakeRequest(f"/in/{slug}")), truth)
     for name, (path, failure) in REDIRECTED.items():
         status, _, body = site.page(FakeRequest(path.partition("?")[0]))
         yield Case(ProfilePage, name, ORIGIN + path, status, body, {"slug": name}, failure)
@@ -62,7 +63,7 @@ def _case(
     name: str,
     slug: str,
     response: FakeResponse,
-    expected: Failure | dict[str, Any] | None = None,
+    expected: Failure | dict[str, Any],
     page: type[PlatformPage] = ProfilePage,
 ) -> Case:
     status, _, body = response

@@ -58,9 +58,9 @@ def section(name: str, title: str, content: str, *, kind: str = "") -> str:
     return content and fill("section", name=name, title=title, content=content, kind=kind or name)
 
 
-def show_more(rows: str, shown: int) -> str:
+def show_more(rows: str, shown: int, label: str = "Show more") -> str:
     """Build a list that initially shows only its first ``shown`` rows. All rows are in the HTML."""
-    return fill("show more", rows=rows, shown=shown)
+    return fill("show more", rows=rows, shown=shown, label=label)
 
 
 def heading(title: str, href: str = "") -> str:

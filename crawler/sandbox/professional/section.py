@@ -187,7 +187,9 @@ def _recommendations(markup: Markup, member: Member) -> str:
 
 def _skills(member: Member) -> str:
     rows = "".join(fill("skill", skill=skill) for skill in member.skills)
-    return section("skills", "Skills", rows and show_more(rows, 12))
+    hidden = len(member.skills) - 12
+    label = f"Show {hidden} more skills" if hidden > 0 else "Show more"
+    return section("skills", "Skills", rows and show_more(rows, 12, label))
 
 
 def _time(text: str) -> str:
