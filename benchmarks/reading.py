@@ -30,7 +30,6 @@ from scripts.captures import body_of, captures
 
 REPETITIONS = 15
 """How often each function is run per round, in turn with the others. The fastest run is the round's value."""
-FIXTURES = ROOT / "tests" / "fixtures"
 PHOTOAPP_DATA = '"xig_polaris_media"'
 """A text that only the block with the data of the photo app's page contains."""
 
@@ -41,8 +40,7 @@ HTML, `orjson.loads` for JSON. For JSON inside an HTML page, the floor is `orjso
 cut out beforehand: it does not include finding the block in the page, which the page object must do. For script
 literals, it is `orjson.loads` on the same data, written as JSON beforehand. For the photo app, whose data is a small
 part of a large page, a second floor includes `bytes.find` for the block, given a text that only this block has. The
-pages are those of the sandbox's examples, the largest fixtures with the structure of a real page ("transcribed"), and
-captures where they are available ("recorded").
+pages are those of the sandbox's examples, and captures where they are available.
 Floors and page object run in turn in one process, {REPETITIONS} times per round; the value of a round is the fastest
 run."""
 
@@ -123,11 +121,10 @@ class Case:
     floor: Floor
     goal: float | None = None
     """The goal for the ratio to ``floor``."""
-    fixture: str = ""
-    """The name of the fixture with the page. Empty: the page of the scraper's example in the sandbox."""
     second_floor: Floor | None = None
     capture: str = ""
-    """The name of the capture with the page. Without the captures, the fixture is read, or the case is left out."""
+    """The name of the capture with the page. Without the captures, the case is left out. Empty: the page of the
+    scraper's example in the sandbox."""
     renamed: bytes = b""
     """A key of the capture that gets another name, so that the careful pass reads the page."""
     second_goal: float | None = None
@@ -137,23 +134,18 @@ class Case:
     def name(self) -> str:
         """How the table names the page."""
         recorded = f", capture {self.capture}" if self.capture in captures() else ""
-        kind = recorded or (", transcribed" if self.fixture else "")
-        return f"{self.scraper.partition('-')[0]} {self.page}{kind}{', a key renamed' if self.renamed else ''}"
+        return f"{self.scraper.partition('-')[0]} {self.page}{recorded}{', a key renamed' if self.renamed else ''}"
 
-
-GROUPED, TABS = "transcribed-profile-grouped-positions-20260727", "transcribed-profile-20260727"
-"""Fixtures of the professional network: a page with groups of positions, and one with activity in tabs."""
 
 CASES = (
     Case("professional-profile", "ProfilePage", parsed_html, 1.5),
-    Case("professional-profile", "ProfilePage", parsed_html, 1.5, GROUPED, capture="a48a929f0136"),
-    Case("professional-profile", "ProfilePage", parsed_html, 1.5, TABS, capture="cfa3fe63800c"),
+    Case("professional-profile", "ProfilePage", parsed_html, 1.5, capture="a48a929f0136"),
+    Case("professional-profile", "ProfilePage", parsed_html, 1.5, capture="cfa3fe63800c"),
     Case("professional-profile-v4", "ContentPage", parsed_html, 1.5),
     Case("professional-profile-v4", "ContentPage", parsed_html, 1.5, capture="a48a929f0136"),
     Case("professional-profile-v4", "ContentPage", parsed_html, 1.5, capture="cfa3fe63800c"),
     Case("microblog-profile", "ProfilePage", parsed_literals, 25),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3),
-    Case("microblog-profile", "TimelinePage", parsed_json, 1.3, "relay-station"),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="e992000b9ff4"),
     Case("microblog-profile", "TimelinePage", parsed_json, 1.3, capture="d3ee9f8bd024"),
     Case("microblog-profile", "EmbedPage", parsed_block("__NEXT_DATA__")),
@@ -213,11 +205,8 @@ def page_of(fixture: Path) -> PlatformPage:
 
 
 def page_for(case: Case, examples: list[PlatformPage]) -> PlatformPage:
-    """Return the page of a case: one of the examples, a fixture, or a capture."""
-    platform = scrapers()[case.scraper].platform
-    folders = FIXTURES.glob(f"crawler.platforms.{platform}.*.{case.page}/{case.fixture}") if case.fixture else ()
-    saved = [page_of(each) for each in folders]
-    page = next(each for each in (*saved, *examples) if type(each).__qualname__ == case.page)
+    """Return the page of a case: one of the examples, or a capture."""
+    page = next(each for each in examples if type(each).__qualname__ == case.page)
     kind = type(page)
     if case.capture in captures():
         body = body_of(case.capture)
@@ -294,7 +283,7 @@ def run(rounds: int = 5) -> Table:
         with tempfile.TemporaryDirectory() as folder:
             examples = saved_pages(scraper, Path(folder))
         for case in CASES:
-            if case.scraper == scraper and (case.fixture or case.capture in {"", *captures()}):
+            if case.scraper == scraper and case.capture in {"", *captures()}:
                 figures, ratios = measure(case, page_for(case, examples), rounds)
                 table.figures.extend(figures)
                 table.ratios.extend(ratios)

@@ -3,9 +3,9 @@
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
 plugin replays fixtures, with one test per field. No expectation is written by the page object: the cases of
 ``fixture_sources`` state the errors by hand, and their data is the sandbox's truth, with a few values set by hand.
-Recorded pages are other people's data: they become fixtures only with invented content (``tests.transcribe``). This
-program does not change those fixtures. Run it after a change of the sandbox's pages or of the cases, and review the
-difference.
+Recorded pages are other people's data: recorded refusals become fixtures with invented content (``tests.transcribe``).
+This program does not change those fixtures. Run it after a change of the sandbox's pages or of the cases, and review
+the difference.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Case:
     body: bytes
     page_params: dict[str, Any]
     expected: Failure | dict[str, Any] | None = None
-    """An error, or an item. None: any item, but no error. Such a case is not saved as a fixture: transcribed fixtures
-    have its format, and the tests of the platform compare its data with the sandbox's truth for many seeds."""
+    """An error, or an item. None: any item, but no error. Such a case is not saved as a fixture, but the tests of
+    changed pages read its response."""
     headers: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -1,11 +1,10 @@
 """Writes the transcribed fixtures: ``python -m tests.transcribe``. Requires the recorded responses in ``../shared``.
 
-A transcribed fixture has the structure of a real response (keys, nesting, types, order, null and missing parts, markup,
-script wrappers) with made-up content. ``tests/transcription/captures.json`` lists the recorded responses ("captures")
-by the names that ``scripts/captures.py`` gives them. A capture is a JSON value, markup, or a JSON list of responses.
-
-Only the inputs are written. The expected results (``output.json``, ``exception.json``) are written by ``tests.expect``
-from the platforms' field maps or by hand, and are never overwritten.
+A transcribed fixture has the structure of a recorded refusal (keys, nesting, types, order, null and missing parts,
+markup, script wrappers) with made-up content. ``tests/transcription/captures.json`` lists the recorded responses
+("captures") by the names that ``scripts/captures.py`` gives them. A capture is a JSON value, markup, or a JSON list of
+responses. The errors are listed by hand, in ``FAILURES``. Pages with data are not transcribed: the sandbox's pages have
+their structure, and the sandbox's expected records were written by hand.
 """
 
 from __future__ import annotations
@@ -33,6 +32,41 @@ TESTS = Path(__file__).parent
 PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
 """Platform -> path of its fixtures' URL, for the platforms whose page objects take the path ``/`` for a block."""
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+FAILURES = {
+    ("microblog", "graphql-error-144-not-found-2024-09"): ("TargetNotFound", "not_found"),
+    ("microblog", "graphql-error-214-bad-request"): ("ExtractionFailed", "bad_request"),
+    # The capture is cut at both ends. A page without a readable script is an error, never an empty profile.
+    ("microblog", "ssr-profile-page-excerpt-logged-out-2026-09-12"): ("ExtractionFailed", ""),
+    ("microblog", "user-by-screen-name-suspended"): ("TargetRestricted", "suspended"),
+    ("microblog", "tweet-result-unavailable-suspended"): ("ExtractionFailed", "unknown_form"),
+    ("photoapp", "xig-page-throttled-shell-20261004"): ("UpstreamRateLimited", "throttled_shell"),
+    ("photoapp", "xig-page-not-found-error-route-20261004"): ("TargetNotFound", "not_found"),
+    ("photoapp", "xig-page-login-route-20261004"): ("UpstreamBlocked", "login_wall"),
+    ("photoapp", "xig-gql-missing-20260922"): ("ExtractionFailed", "null_post"),
+    ("photoapp", "xig-gql-gated-age-202608"): ("TargetRestricted", "age_gate"),
+    ("photoapp", "og-meta-only-photo-20260805"): ("UpstreamRateLimited", "throttled_shell"),
+    ("photoapp", "xig-fragment-carousel-image-child-20261004"): ("ExtractionFailed", "unknown_form"),
+    ("professional", "profile-not-found-202406"): ("TargetNotFound", "not_found"),
+    ("professional", "challenge-js-stub-202406"): ("UpstreamBlocked", "challenge"),
+    ("professional", "guest-homepage-instead-of-profile-202406"): ("UpstreamBlocked", "guest_home"),
+    ("professional", "http999-authwall-redirect-stub-2018copy"): ("UpstreamBlocked", "refused_with_script"),
+    ("retail", "challenge-robot-or-human-2025-06"): ("UpstreamBlocked", "challenge"),
+    ("retail", "product-page-not-a-listing-2024-12"): ("TargetNotFound", "wrong_page_kind"),
+    ("retail", "product-out-of-stock-2026"): ("TargetNotFound", "wrong_page_kind"),
+    ("videosite", "error-429-sorry-201912"): ("UpstreamRateLimited", "captcha"),
+    ("videosite", "page-results-empty-html-ytcfg-202605"): ("ExtractionFailed", "no_channel"),
+    ("videosite", "feed-rss-404-terminated-202601"): ("TargetNotFound", "not_found"),
+    ("videosite", "removed-community-guidelines"): ("TargetNotFound", "removed"),
+    ("videosite", "terminated-tos"): ("TargetNotFound", "terminated"),
+    ("videosite", "does-not-exist"): ("TargetNotFound", "not_found"),
+    ("videosite", "terminated-copyright"): ("TargetNotFound", "terminated"),
+    ("videosite", "browseid-malformed-http-400"): ("ExtractionFailed", "bad_request"),
+    ("videosite", "resolve-url-of-an-unknown-handle-http-404"): ("TargetNotFound", "not_found"),
+}
+"""(Platform, name of the fixture) -> class and reason of the expected error. With the reason "", only the fixture must
+raise the error: its capture is not tested."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +142,7 @@ def _code(number: int) -> str:
 
 
 def write(entry: Entry, body: str) -> None:
-    """Write the inputs of a fixture, but not its expected result."""
+    """Write a fixture: its inputs, and the error that is expected."""
     inputs = entry.folder / "inputs"
     shutil.rmtree(inputs, ignore_errors=True)
     inputs.mkdir(parents=True)
@@ -116,6 +150,9 @@ def write(entry: Entry, body: str) -> None:
     headers = {"Content-Type": "text/html; charset=utf-8"}
     response = HttpResponse(url, body.encode(), status=entry.status, headers=headers)
     SerializedDataFileStorage(inputs).write(serialize([response, PageParams({})]))
+    error, _ = FAILURES[entry.platform, entry.name]
+    expected = {"import_path": f"crawler.errors.{error}", "msg": ""}
+    (entry.folder / "exception.json").write_text(json.dumps(expected, sort_keys=True, indent=2), encoding="utf-8")
 
 
 def structure(body: str) -> set[str]:
@@ -143,7 +180,7 @@ def fixture_body(entry: Entry) -> str:
 
 
 def main() -> None:
-    """Write the inputs of all transcribed fixtures, and print how much of the structure of the captures they cover."""
+    """Write all transcribed fixtures, and print how much of the structure of the captures they cover."""
     seen: dict[str, set[str]] = {}
     for entry in entries():
         write(entry, transcribe(entry, seen.setdefault(entry.platform, set())))

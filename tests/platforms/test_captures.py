@@ -1,15 +1,10 @@
-"""Each transcribed capture gives the record that the platform's field map reads from it, or the error of the notes.
-
-The field maps (``tests/field_maps``) follow the notes on the platforms and share no code with the page objects.
-"""
+"""Each transcribed capture gives the error that its entry names."""
 
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 
 import pytest
-from web_poet import HttpResponse, PageParams
 
 import crawler.errors
 from crawler.commands.extract import extract
@@ -17,13 +12,11 @@ from crawler.platforms import platforms
 from crawler.registry import scrapers
 from scripts.captures import CAPTURES
 from scripts.golden.extracts import SCRAPERS
-from tests.expect import FAILURES, expected
-from tests.transcribe import PATHS, Entry, body_of, entries
+from tests.transcribe import FAILURES, PATHS, Entry, body_of, entries
 
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are missing")
 
-FAILED = [entry for entry in entries() if FAILURES.get((entry.platform, entry.name), ("", ""))[1]]
-READ = [entry for entry in entries() if (entry.platform, entry.name) not in FAILURES]
+FAILED = [entry for entry in entries() if FAILURES[entry.platform, entry.name][1]]
 
 
 def id_of(entry: Entry) -> str:
@@ -32,16 +25,6 @@ def id_of(entry: Entry) -> str:
 
 def url_of(entry: Entry) -> str:
     return platforms()[entry.platform].origin + PATHS.get(entry.platform, "/")
-
-
-@pytest.mark.parametrize("entry", READ, ids=id_of)
-def test_a_capture_gives_the_record_of_the_field_map(entry: Entry) -> None:
-    body = body_of(entry)
-    module, _, name = entry.page.rpartition(".")
-    page_class = getattr(import_module(module), name)
-    page = page_class(HttpResponse(url_of(entry), body.encode(), encoding="utf-8"), PageParams({}))
-    assert page_class.recognise(body)
-    assert dict(asyncio.run(page.to_item())) == expected(entry, body)
 
 
 @pytest.mark.parametrize("entry", FAILED, ids=id_of)

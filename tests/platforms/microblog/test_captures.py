@@ -1,4 +1,4 @@
-"""Recorded responses of the microblog for which ``../test_captures.py`` has no field map: a page, joined sources."""
+"""Recorded responses of the microblog: whole posts, a page, joined sources."""
 
 from __future__ import annotations
 
