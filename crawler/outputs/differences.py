@@ -8,16 +8,18 @@ The data models declare how a value is compared, one mark beside each field that
 ``Mark.NEVER``       is not compared: a signed URL, a cursor, what a page shows by chance
 ``Mark.ADVERTISED``  is not compared, and neither is an entry for which it is true
 ``Mark.NULL``        null is a statement of the platform, such as "no price"
+``Mark.PARTIAL``     is not compared if one value may be only a part of the other, such as a shortened text
 ``Mark.WITHHELD``    names the fields of the record that the platform withheld: they are not compared
 ===================  ===================================================================================
 
-A value *was read* if it is neither null (without ``Mark.NULL``), nor empty in a record with a warning. All other lists
-and objects are compared as a whole, without the values in them that are never compared.
+A value *was read* if it is neither null (without ``Mark.NULL``), nor empty in a record with a warning, nor a part of
+the other record's value (``Mark.PARTIAL``). All other lists and objects are compared as a whole, without the values in
+them that are never compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from crawler.outputs.columns import ColumnType, ListOf, Struct, value_at, without_lists
@@ -29,6 +31,10 @@ SHARE = 0.1
 so that an exact 10,999 and a rounded 10,000 may be the same."""
 ALLOWANCE = 2
 """A count is unchanged if it moves by at most this number: the servers of a platform differ by a few."""
+LONG = 200
+"""Minimum number of characters of a text that may be the beginning of a longer one although it has no "…" at its end.
+The microblog shortens long posts in this way."""
+ELLIPSES = ("…", "...")
 NOT_COMPARED = frozenset({Mark.NEVER, Mark.ADVERTISED})
 _UNSTABLE = NOT_COMPARED | {Mark.COUNT}
 """The marks of values that do not make lists different."""
@@ -44,9 +50,12 @@ class Difference(NamedTuple):
 
     def was_read(self, old_is_whole: bool, new_is_whole: bool) -> bool:  # noqa: FBT001  # as the values
         """Whether both values were read. A record is whole if it has no warning about a missing part."""
+        values = self.old, self.new
+        if self.mark is Mark.PARTIAL and None not in values and is_part(*values):
+            return False
         return all(
             self.mark is Mark.NULL and is_whole if value is None else is_whole or value not in ("", [])
-            for value, is_whole in ((self.old, old_is_whole), (self.new, new_is_whole))
+            for value, is_whole in zip(values, (old_is_whole, new_is_whole), strict=True)
         )
 
 
@@ -78,6 +87,26 @@ def same(mark: Mark | None, old: Any, new: Any) -> bool:
         if one is not None and other is not None:
             return bool(abs(one - other) <= max(ALLOWANCE, SHARE * max(one, other)))
     return bool(old == new)
+
+
+def is_part(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether one of two texts or lists may be a part of the other: its beginning, or the only one that is shortened.
+
+    >>> is_part("Boats…", "Boats and lakes"), is_part("Trains…", "Boats"), is_part("", "Boats"), is_part([], ["a"])
+    (True, True, True, True)
+    >>> is_part("Boats…", "Trains…"), is_part("Boats", "Boats and lakes"), is_part(["b"], ["a", "b"])
+    (False, False, False)
+    >>> is_part("Boats. " * 30, "Boats. " * 31), is_part("Boats. " * 31, "Boats. " * 30 + "Trains.")
+    (True, False)
+    """
+    shorter, longer = sorted((one, other), key=len)
+    if not (isinstance(shorter, str) and isinstance(longer, str)):
+        return longer[: len(shorter)] == shorter
+    is_cut = shorter.endswith(ELLIPSES)
+    if is_cut != longer.endswith(ELLIPSES):
+        return True
+    begins = longer.startswith(shorter.rstrip("….") if is_cut else shorter)
+    return begins and (is_cut or not shorter or len(shorter) >= LONG)
 
 
 def withheld(fields: Struct, record: dict[str, Any]) -> set[str]:

@@ -54,6 +54,9 @@ class Mark(Enum):
     """Runs are not compared: the value differs although nothing has changed, such as a signed URL, or a position."""
     NULL = "null"
     """Null is a statement of the platform, such as "no price", and not a value that the page does not have."""
+    PARTIAL = "partial"
+    """Some forms of the page have only a part of the value: the beginning of a text, the first entries of a list, or
+    nothing. A part and another value are not compared, because they were read from different forms."""
     WITHHELD = "withheld"
     """A list of the names of the record's fields that the platform withheld. Runs are not compared in these fields."""
 

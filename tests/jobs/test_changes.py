@@ -99,12 +99,13 @@ async def test_changes_of_a_month(jobs: Jobs, seed: int) -> None:
     assert counts.keys() >= KINDS | {"compared", "unread", "gone_unknown", "appeared_unknown"}
 
 
-TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER = (
+TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER, CONTENT = (
     "microblog-profile",
     "retail-search-v4",
     "retail-category-v4",
     "videosite-profile-v3",
     "professional-profile",
+    "professional-profile-v4",
 )
 UNREAD_ROWS: dict[str, Any] = RENAMED | {"path": "items[].…unknown", "cause": "unknown", "loses_rows": True}
 CEILING: dict[str, Any] = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "incomplete"}
@@ -115,6 +116,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     CATEGORY: Shop(light=True).expected_record({"cat_id": "976759"}),
     CHANNEL: VideoSite().expected_record({"username": "@harborlights"}),
     MEMBER: Professional().expected_record({"url": "https://www.linkedin.com/in/mara-lindqvist"}),
+    CONTENT: Professional().expected_record({"username": "mara-lindqvist"}),
 }
 LISTS = {TIMELINE: "data.main", CHANNEL: "posts", CATEGORY: "products", SEARCH: "products"}
 
@@ -304,6 +306,16 @@ async def test_a_masked_variant_of_a_profile_is_not_a_change(jobs: Jobs) -> None
     found, unknown = await found_in(jobs, job)
     assert found == [("changed", "location")]
     assert unknown["unread"] >= 4
+
+
+async def test_a_text_that_a_masked_page_shortens_is_another_reading(jobs: Jobs) -> None:
+    found: list[Any] = []
+    for text in ("Boats and lakes", "Boats and…", "Boats and trains", "Planes", "Boats…", "Trains…"):
+        job = await run(jobs, CONTENT, page(CONTENT, profile__biography=text))
+        found.append(await found_in(jobs, job))
+    changed: Any = [("changed", "profile.biography")], {}
+    unread: Any = [], {"unread": 1}
+    assert found == [([], {}), unread, unread, changed, unread, changed]
 
 
 async def test_a_run_with_new_entries_only_has_no_other_changes(jobs: Jobs) -> None:

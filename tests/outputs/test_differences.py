@@ -11,6 +11,7 @@ from crawler.outputs.columns import column_type_of_models
 from crawler.outputs.differences import differences
 from crawler.platforms.microblog.schema import Post
 from crawler.platforms.photoapp.schema import Post as PhotoPost
+from crawler.platforms.professional.schema import MemberContent
 from crawler.platforms.professional.schema import Profile as Member
 from crawler.platforms.retail.schema import Listing, Product
 from crawler.platforms.videosite.schema import ChannelRecord
@@ -33,6 +34,7 @@ RECORDS: dict[Any, dict[str, Any]] = {
     PhotoPost: PhotoApp().expected_record({"url": "https://www.instagram.com/p/DaSandbox01/"})["data"][
         "xdt_shortcode_media"
     ],
+    MemberContent: Professional().expected_record({"username": "mara-lindqvist"}),
     Member: Professional().expected_record({"url": "https://www.linkedin.com/in/mara-lindqvist"}),
     ChannelRecord: VideoSite().expected_record({"username": "@harborlights"}),
 }
@@ -98,6 +100,44 @@ def test_empty_values_of_records_with_warnings_were_not_read(
     put(after, path, new)
     (found,) = differences(column_type_of_models([Product]), before, after)
     assert found.was_read(*whole) == was_read
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "old", "new", "was_read"),
+    [
+        (MemberContent, "profile.biography", "Boats and lakes…", "Boats and lakes, all year", False),
+        (MemberContent, "profile.biography", "Boats and lakes, all year", "Boats...", False),
+        (MemberContent, "profile.biography", "Trains…", "Boats and lakes", False),
+        (MemberContent, "profile.biography", "", "Boats and lakes", False),
+        (MemberContent, "profile.biography", "Trains…", "Boats…", True),
+        (MemberContent, "profile.biography", "Boats", "Boats and lakes", True),
+        (Member, "about", "Boats…", "Boats and lakes", False),
+        (Post, "caption", "word " * 55, "word " * 90, False),  # not every shortened text ends with "…"
+        (Post, "caption", "word " * 55, "other " * 90, True),
+        (Post, "quoted_post.caption", "word " * 55, "word " * 90, False),
+        (Post, "hashtags", ["boats"], ["boats", "lakes"], False),
+        (Post, "hashtags", ["boats"], ["lakes"], True),
+    ],
+)
+def test_a_part_of_a_value_is_another_reading(model: Any, path: str, old: Any, new: Any, *, was_read: bool) -> None:
+    before, after = deepcopy(RECORDS[model]), deepcopy(RECORDS[model])
+    put(before, path, old)
+    put(after, path, new)
+    (found,) = differences(column_type_of_models([model]), before, after)
+    assert found.was_read(WHOLE, WHOLE) == was_read
+
+
+def test_the_formats_of_a_post_are_no_changes() -> None:
+    site = PhotoApp(light=True)
+    for code in site.listed:
+        url = f"https://www.instagram.com/p/{code}/"
+        page, item, embed = (
+            site.expected_record({"url": url, "form": form})["data"]["xdt_shortcode_media"]
+            for form in ("page", "item", "embed")
+        )
+        for other, is_whole in ((item, WHOLE), (embed, LACKING)):  # an embed page is read with a warning
+            found = differences(column_type_of_models([PhotoPost]), page, other)
+            assert [each.path for each in found if each.was_read(WHOLE, is_whole)] == []
 
 
 def test_an_optional_key_that_is_absent_is_empty() -> None:

@@ -131,7 +131,7 @@ class VideoQualities(Model):
 class InnerPost(Model):
     """A quoted or reposted post, inside the post that quotes or reposts it."""
 
-    caption: str
+    caption: Annotated[str, Mark.PARTIAL]
     """The whole text, with links expanded as in ``caption`` of the outer post."""
     comment_count: Annotated[int | None, Mark.COUNT]
     """Number of replies to the post; null if no source exposes it."""
@@ -156,7 +156,7 @@ class InnerPost(Model):
 class Post(Model):
     """A post or repost in the profile's timeline."""
 
-    caption: str
+    caption: Annotated[str, Mark.PARTIAL]
     """The whole text, even of a long post. For a repost, it is the text of the reposted post; for a post that is only
     the link to an article, the article's title and text. Shortened links are expanded. A link to the post's own media
     at the end is removed. Mentions at the start are kept."""
@@ -173,7 +173,7 @@ class Post(Model):
     repost, it is the repost's own."""
     creator_handle: str = Field(min_length=1)
     """Handle of the post's author, without @. The author is not always the profile. Never empty."""
-    hashtags: list[str]
+    hashtags: Annotated[list[str], Mark.PARTIAL]
     """Hashtags without #, in the order and spelling of the text."""
     in_reply_to_handle: str | None
     """Handle of the account to which the post is addressed; null if the platform states none. A post that only begins

@@ -247,8 +247,8 @@ class Timeline(Model):
 class Owner(Model):
     """The owner of the post."""
 
-    typename: str = Field(alias="__typename")
-    """The platform's type name for accounts, or ""."""
+    typename: Annotated[str, Mark.NEVER] = Field(alias="__typename")
+    """The platform's type name for accounts, or "". Each format has another name."""
     full_name: str
     """Displayed name, or ""."""
     id: str = Field(min_length=1)

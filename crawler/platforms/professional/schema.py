@@ -346,7 +346,7 @@ class DataAvailability(Model):
 class Profile(Model):
     """A member's profile, as a visitor without an account sees it."""
 
-    about: str
+    about: Annotated[str, Mark.PARTIAL]
     """The member's own text, with line breaks; "" if the page has none."""
     about_truncated: bool
     """Whether the platform shortened the text in ``about``."""
@@ -494,7 +494,7 @@ class MemberProfile(Model):
     """ISO 3166 codes of the countries in which the profile is available; empty if unknown."""
     banner_image: Annotated[str, Mark.NEVER]
     """URL of the cover image, "" for the platform's default."""
-    biography: str
+    biography: Annotated[str, Mark.PARTIAL]
     """The member's own text, with line breaks. May be shortened in the masked variant of the page. "" if absent."""
     content_count: Annotated[int | None, Mark.COUNT]
     """Number of content items, null if unknown."""
