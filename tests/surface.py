@@ -1,7 +1,7 @@
 """What users meet by name: commands with their options, settings, routes, output formats and metrics.
 
 ``surface_0_2.json`` has the names of version 0.2. ``test_upgrade.py`` compares them with today's names and with the
-rows of ``docs/upgrade.md``, so that each name that went is documented.
+rows of the changelog, so that each name that went is documented.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``docs/upgrade.md`` has a row for each name of version 0.2 that went, and for no other name."""
+"""The changelog has a row for each name of version 0.2 that went, and for no other name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from tests.crawls import ROOT
 from tests.surface import Surface, surface, version_0_2
 
-PAGE = ROOT / "docs/upgrade.md"
+PAGE = ROOT / "CHANGELOG.md"
 HEADINGS = {
-    "commands": "## Commands",
-    "settings": "## Settings",
-    "routes": "## Routes",
-    "formats": "## Formats",
-    "metrics": "## Metrics",
+    "commands": "#### Commands",
+    "settings": "#### Settings",
+    "routes": "#### Routes",
+    "formats": "#### Formats",
+    "metrics": "#### Metrics",
 }
 
 
@@ -27,7 +27,7 @@ def gone(before: list[str], after: list[str]) -> set[str]:
 
 def documented(kind: str) -> set[str]:
     """Return the names in the first column of a section's table."""
-    section = PAGE.read_text(encoding="utf-8").partition(f"\n{HEADINGS[kind]}\n")[2].partition("\n## ")[0]
+    section = PAGE.read_text(encoding="utf-8").partition(f"\n{HEADINGS[kind]}\n")[2].partition("\n#")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
 

@@ -70,5 +70,5 @@ def refuse_version_0_2(connection: sa.Connection) -> None:
     if sa.inspect(connection).has_table("usage"):
         raise StoreVersionError(
             "The store is of version 0.2, which this version cannot read: print its usage with version 0.2 (scrapy keys"
-            " usage), then remove it, or set STORE to a new file or database (docs/upgrade.md)."
+            " usage), then remove it, or set STORE to a new file or database (CHANGELOG.md)."
         )
