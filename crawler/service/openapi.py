@@ -7,6 +7,7 @@ part that several operations have is written once, among the components.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -27,19 +28,11 @@ from crawler.service.routes import ROUTES
 TEXT = {"type": "string"}
 
 HEADERS: dict[str, Any] = {
-    "Preference-Applied": {"description": "The preferences of `Prefer` that were applied.", "schema": TEXT},
     "Retry-After": {"description": "Seconds to wait before a retry.", "schema": TEXT},
     "Location": {"description": "The URL of the job.", "schema": TEXT},
     "X-Next-Cursor": {"description": "The value of `after` that selects later outcomes.", "schema": TEXT},
     "ETag": {"description": "Identifies the response. Sent only for jobs that have ended.", "schema": TEXT},
     "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": TEXT},
-    "RateLimit-Policy": {"description": "The key's rate limit, in the format of the IETF's draft.", "schema": TEXT},
-    "RateLimit": {
-        "description": "The remaining calls, and the seconds until the key may make all calls of a period again; after"
-        " a refused call, until the next call is allowed. `X-RateLimit-Limit`, `X-RateLimit-Remaining` and"
-        " `X-RateLimit-Reset` have the same numbers, one each.",
-        "schema": TEXT,
-    },
     "X-Partial": {
         "description": "What the record lacks, if anything: an RFC 9651 list of sources, each with the parameters"
         " `reason` and `code`. An optional source failed; or, with the reason `unread`, a part of its payload could not"
@@ -65,7 +58,10 @@ error. Both have the same envelope.
 
 * Every call carries an API key in the header `X-API-Key`, or as `Authorization: Bearer KEY`.
 * Every response has the header `X-Request-Id`: the `request_id` of its envelope.
-* A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120.
+* If the key has a rate limit, responses to POST have `RateLimit` and `RateLimit-Policy` as in the IETF's draft: the
+  remaining calls (`r`), and the seconds until all calls of a period are allowed again, or after a refused call the next
+  one (`t`). `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` have the same numbers.
+* A call times out after 60 seconds; `Prefer: wait=N` sets another limit, from 1 to 120 (`Preference-Applied`).
 * What takes longer, or has many targets, is a job: `POST /v1/jobs`.
 * A record that lacks the data of an optional source, or a value that could not be read, has the header `X-Partial`.
 * Values that the platform does not show are `null`, `""` or `[]`, never 0 and never a guess.
@@ -76,10 +72,11 @@ SECURITY = {
 }
 """The ways to send an API key, of which a request needs one."""
 SCHEMAS = "#/components/schemas/"
+SENTENCE = re.compile(r"[^.\n]*\.")
+"""Matches a description of one sentence."""
 
 
 HEADER = "#/components/headers/"
-RATE_LIMIT_HEADERS = ("RateLimit-Policy", "RateLimit")
 
 
 class JobDone(Route):
@@ -117,7 +114,7 @@ def document(service_url: str = "", routes: Iterable[type[Route]] = ROUTES) -> J
     paths: Json = {}
     for each in described:
         paths.setdefault(each.path, {})[each.method.lower()] = parts.operation(each)
-    return {
+    made: Json = {
         "openapi": "3.1.0",
         "info": {
             "title": TITLE,
@@ -144,6 +141,8 @@ def document(service_url: str = "", routes: Iterable[type[Route]] = ROUTES) -> J
             **parts.components,
         },
     }
+    _describe_once(made)
+    return made
 
 
 class _Parts:
@@ -180,7 +179,6 @@ class _Parts:
         for route in self.routes:
             if route.calls:  # the operation has the description of the params
                 named[self._types[route.takes[JSON]]["$ref"].removeprefix(SCHEMAS)].pop("description", None)
-        _describe_once(named)
         return named
 
     def operation(self, route: type[Route]) -> Json:
@@ -241,9 +239,7 @@ class _Parts:
         return content
 
     def _reply(self, route: type[Route], reply: Reply) -> Json:
-        limited = RATE_LIMIT_HEADERS if route.method == "POST" and not route.is_public else ()
-        waiting = ("Preference-Applied",) if "Prefer" in route.inputs["header"] else ()
-        found = _response(reply.description, (*waiting, *limited, *reply.headers))
+        found = _response(reply.description, reply.headers)
         types = reply.media or ({JSON: reply.model} if reply.model is not None else {})
         example = _examples()["successes"].get(route.calls) if reply.model is not None else None
         return found | {"content": self._content(types, example)} if types else found
@@ -298,14 +294,36 @@ def _compact(part: Any) -> Any:
     return shorter
 
 
-def _describe_once(schemas: Json) -> None:
-    """Remove the description of a field that a field of the same name of an earlier model has, too."""
-    known: set[tuple[str, str]] = set()
-    for schema in schemas.values():
+def _describe_once(document: Json) -> None:
+    """Remove repeated descriptions.
+
+    They are those of fields that a parameter, or a field of an earlier model, has with the same name; and the only
+    sentence about a model if all fields that have this model are described.
+    """
+    parts = document["components"]
+    known = {(each["name"], each["description"]) for each in parts["parameters"].values()}
+    described: Counter[str] = Counter()
+    for schema in parts["schemas"].values():
         for name, field in schema.get("properties", {}).items():
-            if (described := (name, field.get("description", ""))) in known:
+            if (text := (name, field.get("description", ""))) in known:
                 field.pop("description", None)
-            known.add(described)
+            known.add(text)
+            described.update(_references(field) if "description" in field else ())
+    everywhere = Counter(_references(document))
+    for reference, number in described.items():
+        schema = parts["schemas"][reference.removeprefix(SCHEMAS)]
+        if everywhere[reference] == number and SENTENCE.fullmatch(schema.get("description", "")):
+            del schema["description"]
+
+
+def _references(part: Any) -> Iterator[str]:
+    """Yield the references in a part of the document."""
+    if isinstance(part, dict):
+        yield from (part["$ref"],) if isinstance(part.get("$ref"), str) else ()
+        part = [*part.values()]
+    if isinstance(part, list):
+        for each in part:
+            yield from _references(each)
 
 
 def _without_null(schema: Json) -> Json:
