@@ -21,6 +21,7 @@ from scrapy.utils.project import get_project_settings
 from benchmarks.figures import Figure, Table, ratio
 from benchmarks.stack import ROOT, Stack, processes, stack
 from crawler.browser.chromium import executable
+from crawler.downloads.local_origins import moved
 from crawler.errors import ServiceError
 from crawler.platforms.shortvideo.requests import RESULTS_PATH, search_request
 
@@ -143,7 +144,7 @@ def run(rounds: int = 5) -> Table:
         port, pid = running.endpoint()
         call = Loader("call", pid, calling(running, port))
         again = Loader("call again", pid, call.load)
-        with chromium(path, search_request(origin, keywords=KEYWORDS).url) as bare:
+        with chromium(path, moved(search_request(keywords=KEYWORDS).url, origin)) as bare:
             for _ in range(rounds + 1):
                 for wait in WAITS:
                     for loader in (call, bare, again):

@@ -12,7 +12,7 @@ from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # th
 from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # the package has no __all__
 
 from crawler import settings as project
-from crawler.components import install
+from crawler.components import install, stay_local
 from crawler.downloads import zyte
 from crawler.settings import Settings
 from crawler.spiders.base import PlatformSpider
@@ -54,9 +54,17 @@ class Addon:
                 settings.set(name, value, priority="addon")
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Set the spider's settings and components, if it is a spider of this project or a subclass of one."""
-        if not issubclass(self.spider, PlatformSpider):
-            return
+        """Set the spider's settings and components, if it is a spider of this project or a subclass of one.
+
+        With ``SANDBOX`` or ``PLATFORM_ORIGINS``, set the download handlers of any spider.
+        """
+        if issubclass(self.spider, PlatformSpider):
+            self._update_own(settings)
+        if settings.getbool("SANDBOX") or settings.getdict("PLATFORM_ORIGINS"):
+            stay_local(settings)
+
+    @staticmethod
+    def _update_own(settings: BaseSettings) -> None:
         for_spiders = {name: Settings.model_fields[name].default for name in Settings.only_for_spiders}
         settings.setdict(_settings() | for_spiders, priority="addon")
         install(settings)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
+HANDLER = "crawler.downloads.handlers.HttpHandler"
+BROWSER_HANDLER = "crawler.browser.handler.BrowserHandler"
+
 COMPONENTS: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": {
-        **dict.fromkeys(
-            ("http", "https"), "crawler.downloads.handlers.HttpHandler"
-        ),  # ends downloads CLOSE_GRACE seconds after the close begins
+        **dict.fromkeys(("http", "https"), HANDLER),
         **dict.fromkeys(("file", "data", "s3", "ftp")),  # disabled, because URLs are user input
     },
     "DOWNLOADER_MIDDLEWARES": {
@@ -65,14 +66,12 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.monitoring.progress.Progress": 600,
         "crawler.monitoring.summary.Summary": 600,
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
-        "crawler.sandbox.extension.SandboxExtension": 100,
     },
     "FEED_EXPORTERS": {name: each.exporter for name, each in NAMES.items()},
     "FEED_STORAGES": dict.fromkeys(FORMATS["sql"].schemes, "crawler.outputs.sql_feed.SqlStorage"),
 }
 """Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""
 
-SANDBOX = "crawler.sandbox.extension.SandboxExtension"
 ESSENTIAL: dict[str, dict[str, str]] = {
     "DOWNLOADER_MIDDLEWARES": {
         "crawler.middlewares.AllowedOrigins": "requests could be sent to hosts other than the platform's",
@@ -82,7 +81,6 @@ ESSENTIAL: dict[str, dict[str, str]] = {
     "ITEM_PIPELINES": {"crawler.pipelines.ValidationPipeline": "records would not be validated"},
     "EXTENSIONS": {
         "crawler.outputs.feeds.Feeds": "records would not be written to the feeds",
-        SANDBOX: "requests would be sent to the real platforms, although SANDBOX is set",
     },
 }
 """Setting -> its essential components, each with the effect of disabling it. Without them, the spiders do not start."""
@@ -105,6 +103,19 @@ def install(settings: BaseSettings) -> None:
         for component, value in components.items():
             base.pop(component, None)  # its priority may be higher than "default"
             base.set(component, value, priority="default")
+
+
+def stay_local(settings: BaseSettings) -> None:
+    """Change any spider's settings so that the handlers of this project download its requests, and no other handlers.
+
+    With ``SANDBOX``, also disable the handlers of other schemes that leave this machine.
+    """
+    handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
+    handler = BROWSER_HANDLER if handlers.get("https") == BROWSER_HANDLER else HANDLER
+    local: dict[str, str | None] = {"http": handler, "https": handler}
+    if settings.getbool("SANDBOX"):
+        local |= dict.fromkeys(("s3", "ftp"))
+    settings.set("DOWNLOAD_HANDLERS", {**settings.getdict("DOWNLOAD_HANDLERS"), **local}, priority=ABOVE_COMMAND_LINE)
 
 
 def load_components(settings: BaseSettings) -> None:
@@ -136,7 +147,7 @@ def require(settings: BaseSettings) -> None:
             f'ADDONS lacks {ADDON}, which the spiders of social-retail-crawler need: add "{ADDON}": 500 to ADDONS'
         )
     for name in ESSENTIAL:
-        _require(settings, name, COMPONENTS[name], settings[name])
+        _require(name, COMPONENTS[name], settings[name])
     load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy calls it only when it makes a runner
     # The value is replaced, with a priority of its own, because Scrapy may set the process's settings once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
@@ -155,10 +166,10 @@ class Check:
             UsageError: the settings disable an essential component.
         """
         for name in ESSENTIAL:
-            _require(settings, name, settings[f"{name}_BASE"], settings[name])
+            _require(name, settings[f"{name}_BASE"], settings[name])
 
 
-def _require(settings: BaseSettings, name: str, *parts: Mapping[Any, Any]) -> None:
+def _require(name: str, *parts: Mapping[Any, Any]) -> None:
     """Check the essential components of a setting. ``parts``: component -> order; later parts override earlier ones.
 
     Raises:
@@ -166,8 +177,7 @@ def _require(settings: BaseSettings, name: str, *parts: Mapping[Any, Any]) -> No
     """
     enabled = _enabled(*parts)
     for path, consequence in ESSENTIAL[name].items():
-        needless = path == SANDBOX and not settings.getbool("SANDBOX")
-        if path not in enabled and not needless and not _has_subclass(path, enabled):
+        if path not in enabled and not _has_subclass(path, enabled):
             raise UsageError(
                 f"{name} disables {path}: {consequence}. Remove the entry, or also enable a subclass of this component"
             )

@@ -7,7 +7,6 @@ import math
 import random
 import weakref
 from typing import TYPE_CHECKING, Self, cast
-from urllib.parse import urlsplit
 
 import structlog
 from scrapy import Request, signals
@@ -19,8 +18,9 @@ from scrapy.utils.response import response_status_message
 from structlog.contextvars import bind_contextvars
 
 from crawler.downloads.admission import Admission, time_left
+from crawler.downloads.local_origins import origin_of
 from crawler.downloads.shared_state import platform_lanes
-from crawler.errors import UpstreamBlocked, UpstreamError, UpstreamTimeout
+from crawler.errors import BlockedByPolicy, UpstreamBlocked, UpstreamError, UpstreamTimeout
 from crawler.reading.values import retry_after_seconds
 from crawler.targets.shutdown import Closing
 
@@ -66,11 +66,14 @@ class AllowedOrigins:
         """Check the origin of a request.
 
         Raises:
-            UpstreamBlocked: the URL is outside the platform's origins. Only a redirect leads to such a URL.
+            UpstreamBlocked: the platform redirected to another origin.
+            BlockedByPolicy: the URL of a request that no redirect led to has another origin.
         """
-        url = urlsplit(request.url)
-        if f"{url.scheme}://{url.netloc}" not in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
+        if origin_of(request.url) in self.crawler.spider.allowed_origins:  # type: ignore[union-attr]
+            return
+        if "redirect_urls" in request.meta:
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
+        raise BlockedByPolicy(f"{origin_of(request.url)} is not an origin of {self.crawler.spider.platform}.")  # type: ignore[union-attr]
 
 
 class Decompression(HttpCompressionMiddleware):

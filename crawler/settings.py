@@ -50,9 +50,9 @@ class Settings(Described):
     # The platforms: origins, rate limits, circuit breakers
 
     PLATFORM_ORIGINS: setting_types.Object[Any] = {}
-    """Platform -> origin, or platform -> role -> origin. The setting replaces the real origins in
-    ``crawler/platforms/<platform>/``, which have the role ``page`` and, for ``microblog``, also ``embed`` and ``api``.
-    A role without an origin here has the origin of ``page``."""
+    """Platform, or public origin -> the origin of a local server that gets its requests, such as
+    ``http://127.0.0.1:8903`` of ``scrapy sandbox``. Records and logs keep the public URLs. The environment's proxies
+    are not used for these requests, but proxies in ``EGRESSES`` are."""
     PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
     """Platform -> ``concurrency`` (downloads at once), ``delay`` (seconds per download in the long run), ``burst``
     (downloads at once after a rest), ``gap`` (seconds between two starts) and ``sources`` (budgets of sources): see
@@ -74,7 +74,8 @@ class Settings(Described):
     kept in any case."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
-    process, and requests to them are not delayed."""
+    process, and requests to them are not delayed. No request of any spider or command leaves this machine. The local
+    servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms."""
     SANDBOX_RENAMES: setting_types.Object[dict[str, str]] = {}
     """Simulated platform -> key -> the name that replaces the key in its payloads after the first ten pages, to test
     how a platform's change is handled (docs/repair.md). A name with a leading dot is a CSS class, such as

@@ -19,9 +19,8 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
 import crawler.settings
-from crawler.browser.sessions import HANDLER
 from crawler.commands.crawl import check_arguments
-from crawler.components import COMPONENTS, ESSENTIAL, SANDBOX
+from crawler.components import BROWSER_HANDLER, COMPONENTS, ESSENTIAL
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
 from crawler.service.key_store import KeyStore
@@ -209,7 +208,7 @@ def test_ct_13_a_spider_that_needs_the_browser_has_its_handler(handlers: dict[st
     crawler_ = Crawler(spider("shortvideo"), settings_with(DOWNLOAD_HANDLERS=handlers))
     crawler_.addons.load_settings(crawler_.settings)
     merged = dict(crawler_.settings.getwithbase("DOWNLOAD_HANDLERS"))
-    assert merged == {**COMPONENTS["DOWNLOAD_HANDLERS"], "http": HANDLER, "https": HANDLER, **handlers}
+    assert merged == {**COMPONENTS["DOWNLOAD_HANDLERS"], "http": BROWSER_HANDLER, "https": BROWSER_HANDLER, **handlers}
 
 
 # None
@@ -224,10 +223,6 @@ def test_ct_13_ct_14_ct_15_essential_components_cannot_be_disabled(name: str, pa
     with pytest.raises(UsageError, match=f"^{name} disables {path}: [^.]+. Remove the entry, or ") as raised:
         check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(SANDBOX=True, **{name: value}))
     assert "\n" not in str(raised.value)
-
-
-def test_ct_13_the_sandbox_is_essential_only_if_it_is_wanted() -> None:
-    check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(EXTENSIONS={SANDBOX: None}))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +285,7 @@ def test_components_that_only_report_can_be_disabled(project: Project) -> None:
 
 REFUSED = {
     "ITEM_PIPELINES": ({"crawler.pipelines.ValidationPipeline": None}, "records would not be validated"),
-    "EXTENSIONS": ({SANDBOX: None}, "requests would be sent to the real platforms, although SANDBOX is set"),
+    "EXTENSIONS": ({"crawler.outputs.feeds.Feeds": None}, "records would not be written to the feeds"),
     "ADDONS": ({f"{OWN}.Addon": 1}, 'add "crawler.Addon": 500 to ADDONS'),
 }
 

@@ -60,7 +60,7 @@ LAYERS = {
     "commands": 14,
 }
 SANDBOX = "sandbox"
-MAY_IMPORT_SANDBOX = {"commands", "service"}
+MAY_IMPORT_SANDBOX = {"commands", "downloads", "service"}
 
 
 def component_of(module: str) -> str | None:

@@ -24,7 +24,6 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.components import SANDBOX
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox
@@ -283,10 +282,11 @@ def test_ct_13_ct_14_ct_15_settings_of_a_job_only_add(installed: Scrapyd) -> Non
     ), installed.log("retail", job)
     ran = (installed.folder / "own.log").read_text().splitlines()
     assert ran == ["downloader middleware", "pipeline", "extension finished"]
+    feeds = "crawler.outputs.feeds.Feeds"
     refused = installed.run(
-        "retail", {"SANDBOX": "1", "EXTENSIONS": json.dumps({f"{own}.Webhook": 1, SANDBOX: None})}, cat_id="976759"
+        "retail", {"SANDBOX": "1", "EXTENSIONS": json.dumps({f"{own}.Webhook": 1, feeds: None})}, cat_id="976759"
     )
-    assert installed.log("retail", refused).startswith(f"EXTENSIONS disables {SANDBOX}: requests would be sent to the ")
+    assert installed.log("retail", refused).startswith(f"EXTENSIONS disables {feeds}: records would not be ")
     assert installed.log("retail", refused).count("\n") == 1
     assert installed.data("retail", refused) == []
 

@@ -11,6 +11,7 @@ import orjson
 from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
+from crawler.downloads.local_origins import moved
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.requests import listing_request
@@ -25,7 +26,8 @@ def requests(targets: str, origin: str) -> Iterator[Request]:
     with Path(targets).open() as lines:
         for line in lines:
             target = json.loads(line)
-            yield listing_request(origin, cat_id=target["cat_id"], page=target["page"], max_price=target["max_price"])
+            request = listing_request(cat_id=target["cat_id"], page=target["page"], max_price=target["max_price"])
+            yield request.replace(url=moved(request.url, origin))
 
 
 async def read(url: str, status: int, body: bytes, page_params: dict[str, Any]) -> dict[str, Any]:

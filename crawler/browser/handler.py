@@ -27,10 +27,10 @@ from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import HttpHandler
 from crawler.downloads.lane import egress_failed
+from crawler.downloads.local_origins import moved, origin_of
 from crawler.downloads.throttle import Throttle
 from crawler.downloads.tunnel import through
 from crawler.errors import BrowserFailed, Detail, UpstreamBlocked, UpstreamTimeout
-from crawler.platforms import platforms
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -100,6 +100,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         Raises:
             UpstreamTimeout: the page was not loaded before the download timeout or the target's deadline.
             Overloaded: it is certain that ``BROWSER_PAGES`` delays the page beyond the target's deadline.
+            BlockedByPolicy: as for ``LocalOrigins.request``.
             UpstreamBlocked: the page navigated to an origin that does not belong to the platform.
             BrowserFailed: the browser or the page crashed, or reported an error of an unknown kind.
             EgressFailed: the egress failed before the platform responded.
@@ -115,9 +116,15 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
     async def _download_in_browser(self, request: Request) -> Response:
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
-        egress = self.egresses[request.meta["egress"]] if "egress" in request.meta else None
-        connect = through(egress or DIRECT)
-        proxy = FilteringProxy(self._configured_origins(), connect, self.connect_seconds)
+        sent = self.local_origins.request(request)
+        session.public_url = partial(_restored, sent=sent.url, public=request.url)
+        egress = self.egresses[sent.meta["egress"]] if "egress" in sent.meta else None
+        proxy = FilteringProxy(
+            self._local(),
+            through(egress or DIRECT),
+            self.connect_seconds,
+            is_closed=self.local_origins.is_sandbox,
+        )
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()
         try:
@@ -132,9 +139,9 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
                 session.attach(page, self.is_unwanted)
                 # Not as a header of the first request: a page that reloads itself must send them again.
                 await page.context.add_cookies(
-                    [{"name": n, "value": v, "url": request.url} for n, v in request.meta["page_cookies"].items()]
+                    [{"name": n, "value": v, "url": sent.url} for n, v in sent.meta["page_cookies"].items()]
                 )
-                return await self._run_session(request, session, page, cast("float", limit.when()))
+                return await self._run_session(sent, session, page, cast("float", limit.when()))
         except (TimeoutError, PageTimeoutError) as error:
             raise UpstreamTimeout("The page was not loaded before the timeout.", reason="timeout") from error
         except (Error, DownloadFailedError) as error:
@@ -147,12 +154,9 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         finally:
             self._log(request, session, proxy, asyncio.get_running_loop().time() - started)
 
-    def _configured_origins(self) -> frozenset[str]:
-        """Return the spider's origins that are not public origins of its platform, such as those of the sandbox.
-
-        The page may connect to these origins even if their addresses are not public.
-        """
-        return self.spider.allowed_origins - set(platforms()[self.spider.platform].origins.values())
+    def _local(self) -> frozenset[str]:
+        """Return the local origins of the platform. The page may connect to them although they are not public."""
+        return self.local_origins.of(self.spider.allowed_origins)
 
     async def _run_session(self, request: Request, session: PageSession, page: Page, end: float) -> Response:
         request.meta.update(
@@ -201,18 +205,17 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         headers = {**headers, "content-type": "text/html; charset=utf-8"}
         headers.pop("content-encoding", None)
         return HtmlResponse(
-            page.url,
+            session.public_url(page.url),
             status=session.document.status,
             headers=headers,
             body=b"" if html == EMPTY_DOCUMENT else html.encode(errors="replace"),
             encoding="utf-8",
-            request=request,
             flags=["browser"],
         )
 
     def _raise_for_other_host(self, session: PageSession) -> None:
-        url = urlsplit(session.navigation.url if session.navigation else "")
-        if f"{url.scheme}://{url.netloc}" not in self.spider.allowed_origins:
+        url = session.navigation.url if session.navigation else ""
+        if origin_of(url) not in self.spider.allowed_origins | self._local():
             raise UpstreamBlocked("The platform redirected to another host.", reason="foreign_redirect")
 
     def _typed_error(self, session: PageSession, error: Error) -> Exception:
@@ -245,6 +248,11 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             seconds=round(seconds, 2),
             open_contexts=self.chromium.open_contexts,
         )
+
+
+def _restored(url: str, *, sent: str, public: str) -> str:
+    """Return a URL with its public origin if it is on the server to which a page's request for ``public`` was sent."""
+    return moved(url, origin_of(public)) if origin_of(url) == origin_of(sent) else url
 
 
 def browser_failed(message: str, *, has_crashed: bool) -> BrowserFailed:

@@ -37,11 +37,17 @@ class FilteringProxy:
     """The proxy of one page, on a free port of loopback. ``async with`` starts it, and closes it with its connections.
 
     The proxy connects to public addresses, and to ``origins``, which may also have private addresses. ``connect`` opens
-    each connection, such as through an egress. ``seconds``: see ``CONNECT_SECONDS``.
+    each connection, such as through an egress. ``seconds``: see ``CONNECT_SECONDS``. With ``is_closed``, the proxy
+    connects to ``origins`` only, and resolves no other names.
     """
 
     def __init__(
-        self, origins: Collection[str], connect: Connect = asyncio.open_connection, seconds: float = CONNECT_SECONDS
+        self,
+        origins: Collection[str],
+        connect: Connect = asyncio.open_connection,
+        seconds: float = CONNECT_SECONDS,
+        *,
+        is_closed: bool = False,
     ) -> None:
         self.refused: Counter[str] = Counter()
         """Host and port -> number of connections that were refused, because none of the host's addresses is allowed."""
@@ -50,6 +56,7 @@ class FilteringProxy:
         self.url = ""
         """URL of the proxy."""
         self._origins = {_host_and_port(origin) for origin in origins}
+        self._is_closed = is_closed
         self._connect = connect
         self._seconds = seconds
         self._connections: set[asyncio.Task[None]] = set()
@@ -100,6 +107,8 @@ class FilteringProxy:
             OSError: the name cannot be resolved, or none of the allowed addresses accepts the connection.
             UnicodeError: the host name is not valid.
         """
+        if self._is_closed and host != "localhost" and (host, port) not in self._origins:
+            raise AddressRefusedError("not one of the allowed origins")
         try:
             found = await connect_checked(
                 host, port, lambda address: self._allows(host, address, port), self._connect, self._seconds
@@ -113,7 +122,9 @@ class FilteringProxy:
 
     def _allows(self, host: str, address: str, port: int) -> bool:
         # An origin's address may be reached under any host name: the sandbox's pages load scripts from ``localhost``.
-        return not self._origins.isdisjoint({(host, port), (address, port)}) or is_public(address)
+        if not self._origins.isdisjoint({(host, port), (address, port)}):
+            return True
+        return not self._is_closed and is_public(address)
 
 
 def _host_and_port(origin: str) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import structlog
 from scrapy import Request
 
-from crawler.components import ABOVE_COMMAND_LINE
+from crawler.components import ABOVE_COMMAND_LINE, BROWSER_HANDLER
 from crawler.platforms.page import BLOCK_STATUSES
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 logger = structlog.get_logger(__name__)
-
-HANDLER = "crawler.browser.handler.BrowserHandler"
 
 # Returns the name of an end marker that is visible. If none is visible, returns "", after it has scrolled the page and
 # its main parts to their start (``toStart``) or to their end. An element counts as visible if it, or an element in it,
@@ -74,7 +72,7 @@ TIMEOUT_SHARE = 0.8
 
 def carry_browser(settings: BaseSettings) -> None:
     """Change a spider's settings so that its crawler has the download handler that can use the browser."""
-    handlers = {"http": HANDLER, "https": HANDLER, **settings.getdict("DOWNLOAD_HANDLERS")}
+    handlers = {"http": BROWSER_HANDLER, "https": BROWSER_HANDLER, **settings.getdict("DOWNLOAD_HANDLERS")}
     settings.set("DOWNLOAD_HANDLERS", handlers, priority=ABOVE_COMMAND_LINE)
 
 
@@ -111,6 +109,8 @@ class PageSession:
         """Resource type -> number of requests that the page has sent."""
         self.aborted: Counter[str] = Counter()
         """Resource type -> number of requests of the page that were aborted."""
+        self.public_url: Callable[[str], str] = str
+        """Returns a URL of the page with its public origin, if a local server serves the page."""
         self.navigation: PageRequest | None = None
         """The page's last request for a document."""
         self.has_navigated = False
@@ -401,7 +401,9 @@ class ResponseListener(PageSession):
 
     async def _capture(self, page: Page, response: PageResponse, body: asyncio.Task[bytes]) -> CapturedResponse | None:
         with self.ignoring_errors(page, "response_lost", url=response.url):
-            return CapturedResponse(response.url, response.status, await response.all_headers(), await body)
+            return CapturedResponse(
+                self.public_url(response.url), response.status, await response.all_headers(), await body
+            )
         return None
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import orjson
 from scrapy.exceptions import UsageError
@@ -26,9 +26,6 @@ from crawler.registry import find_scraper, spider_for
 from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import Scraper
-
-if TYPE_CHECKING:
-    from crawler.spiders.base import PlatformSpider
 
 
 class Command(CheckedCommand):
@@ -89,9 +86,7 @@ class Command(CheckedCommand):
                 self.exitcode = SOME_FAILED
 
     def _save(self, recorder: Recorder, opts: argparse.Namespace) -> None:
-        origins = cast("PlatformSpider", recorder.crawler.spider).allowed_origins
-        public = platforms()[recorder.scraper.platform].origin
-        for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep, origins=dict.fromkeys(origins, public))):
+        for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep)):
             print(f"saved      {path}{f' ({note})' if note else ''}")
         print("Review the fixtures before you share them: they still contain names and texts of people.")
 

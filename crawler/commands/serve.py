@@ -302,7 +302,10 @@ def use_sandbox(settings: Settings) -> None:
     """
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
-    settings.set("PLATFORM_ORIGINS", Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start(), priority="cmdline")
+    origins = Sandbox(renames=settings.getdict("SANDBOX_RENAMES")).start() | settings.getdict("PLATFORM_ORIGINS")
+    if missing := platforms().keys() - origins.keys():
+        raise UsageError(f"--sandbox simulates no {min(missing)}: add a local server for it to PLATFORM_ORIGINS.")
+    settings.set("PLATFORM_ORIGINS", origins, priority="cmdline")
     settings.set("STORE", sandbox_store(settings), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")

@@ -19,8 +19,6 @@ from crawler.registry import spider
 from crawler.settings import Settings
 
 ORIGIN = re.compile(r"https?://[^/?#\s]+")
-PAGE = "page"
-"""The role whose origin in ``PLATFORM_ORIGINS`` is also used for roles that have no entry there, such as ``api``."""
 PREFIX = "CRAWLER_"
 """The prefix of the environment variables that override settings."""
 SERVICE_LINK = re.compile(
@@ -89,9 +87,11 @@ def _check_launch_options(settings: BaseSettings) -> None:
 
 def _check_names(settings: BaseSettings) -> None:
     """Check the names of platforms in settings, and that platforms in ``BROWSER_FALLBACK`` allow it."""
-    for name in ("PLATFORM_ORIGINS", "PLATFORM_BUDGETS"):
-        if settings[name].keys() - platforms().keys():
-            _check_known(name, "platform", settings[name], [*platforms(), *get_spider_loader(settings).list()])
+    if settings["PLATFORM_BUDGETS"].keys() - platforms().keys():
+        known = [*platforms(), *get_spider_loader(settings).list()]
+        _check_known("PLATFORM_BUDGETS", "platform", settings["PLATFORM_BUDGETS"], known)
+    named = [key for key in settings["PLATFORM_ORIGINS"] if not ORIGIN.fullmatch(key)]
+    _check_known("PLATFORM_ORIGINS", "platform", named, platforms())
     _check_known("BROWSER_FALLBACK", "platform", settings["BROWSER_FALLBACK"], platforms())
     for name in settings["BROWSER_FALLBACK"]:
         if not spider(name).can_use_browser:
@@ -105,12 +105,10 @@ def _check_known(setting: str, kind: str, names: Iterable[str], known: Iterable[
 
 
 def _check_origins(settings: BaseSettings) -> None:
-    for platform, value in settings["PLATFORM_ORIGINS"].items():
-        roles = value if isinstance(value, Mapping) else {PAGE: value}
-        if PAGE not in roles or not all(isinstance(each, str) and ORIGIN.fullmatch(each) for each in roles.values()):
+    for name, value in settings["PLATFORM_ORIGINS"].items():
+        if not (isinstance(value, str) and ORIGIN.fullmatch(value)):
             raise ValueError(
-                f'PLATFORM_ORIGINS: {platform}: expected an origin such as "http://127.0.0.1:8000", or an object of '
-                f'role to origin with "{PAGE}", not {value!r}.'
+                f'PLATFORM_ORIGINS: {name}: expected an origin such as "http://127.0.0.1:8000", not {value!r}.'
             )
 
 

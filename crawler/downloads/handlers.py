@@ -11,7 +11,6 @@ import re
 from collections.abc import Hashable
 from functools import cache
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 import structlog
 from scrapy import Request
@@ -30,6 +29,7 @@ from twisted.internet.interfaces import IStreamClientEndpoint
 from crawler.downloads.connection_limits import LimitedEndpoint
 from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
+from crawler.downloads.local_origins import LocalOrigins, origin_of
 from crawler.downloads.tunnel import ProxyError, problem_of
 from crawler.errors import EgressFailed
 from crawler.targets.shutdown import Closing
@@ -65,6 +65,7 @@ class HttpHandler(HTTP11DownloadHandler):
         super().__init__(crawler)
         settings = crawler.settings
         self.closing = Closing(crawler, settings.getfloat("CLOSE_GRACE"))
+        self.local_origins = LocalOrigins(settings)
         self.egresses = {egress.name: egress for egress in egresses(settings)}
         self.connect_seconds = settings.getfloat("CONNECT_TIMEOUT")
         self.verify_certificates = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
@@ -78,27 +79,39 @@ class HttpHandler(HTTP11DownloadHandler):
         self._pool.getConnection = limited  # type: ignore[method-assign]
 
     async def download_request(self, request: Request) -> Response:
-        """Download a request through the egress that ``meta["egress"]`` names, or else directly.
+        """Download a request from a local server (``LocalOrigins``), or else from the platform.
 
         Exceptions of Scrapy's handler are raised, too.
 
         Raises:
+            BlockedByPolicy: as for ``LocalOrigins.request``.
             EgressFailed: the egress failed before the platform responded.
             ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
         async with self.closing.limit():
-            if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
-                return await super().download_request(request)
-            egress = self.egresses[request.meta["egress"]]
-            try:
-                return await super().download_request(_through(egress, request))
-            except UNCLEAR as error:
-                failure = await self._failure(egress, request, error) if egress.proxy else None
-                if failure is None:
-                    raise
-                logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
-                await self.count(request, failure)
-                raise failure from None  # the message of a library's error might contain the proxy's URL
+            sent = self.local_origins.request(request)
+            response = await self._download(sent)
+            return response if sent is request else response.replace(url=request.url)
+
+    async def _download(self, request: Request) -> Response:
+        """Download a request through the egress that ``meta["egress"]`` names, or else directly."""
+        if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
+            return await super().download_request(request)
+        egress = self.egresses[request.meta["egress"]]
+        try:
+            return await super().download_request(_through(egress, request))
+        except UNCLEAR as error:
+            failure = await self._failure(egress, request, error) if egress.proxy else None
+            if failure is None:
+                raise
+            logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
+            await self.count(request, failure)
+            raise failure from None  # the message of a library's error might contain the proxy's URL
+
+    async def close(self) -> None:
+        """Close the connections, and stop the simulated platforms."""
+        await super().close()
+        await self.local_origins.close()
 
     async def count(self, request: Request, failure: EgressFailed) -> None:
         """Count a failure of an egress, before the request's slot is released and another request uses the egress."""
@@ -113,8 +126,7 @@ class HttpHandler(HTTP11DownloadHandler):
             status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
             why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"
             return egress_failed(egress.name, str(error) if isinstance(error, ProxyError) else why)
-        url = urlsplit(request.url)
-        origin = f"{url.scheme}://{url.netloc}"
+        origin = origin_of(request.url)
         problem = await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
         return egress_failed(egress.name, problem) if problem else None
 

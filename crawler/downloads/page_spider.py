@@ -48,31 +48,20 @@ class PageSpider(Spider):
     """The name of the platform that the spider's scrapers belong to."""
     can_use_browser: ClassVar[bool] = True
     """Whether ``BROWSER_FALLBACK`` may name the platform: blocked pages can be loaded in the browser instead."""
+    allowed_origins: frozenset[str] = frozenset()
+    """The public origins to which the spider may send requests."""
     shared: SharedState
     """State that all crawlers in this process share, such as throttles."""
     closing: Closing
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.origins: dict[str, str] = {}
-        self.allowed_origins: frozenset[str] = frozenset()
-        """The origins to which the spider may send requests."""
+        if known := platforms().get(self.platform):  # None: a platform of the user's own project
+            self.allowed_origins = known.origins
 
     def page_callback(self, kind: type[PlatformPage]) -> Callable[..., Any]:
         """Return the callback that continues a target with a page object of the class ``kind``."""
         raise NotImplementedError
-
-    def use_origins(self, origins: str | dict[str, str]) -> None:
-        """Set the platform's origins: one for all requests, or one for each role, such as ``page`` or ``api``."""
-        self.origins = {"page": origins} if isinstance(origins, str) else origins
-        self.allowed_origins = frozenset(self.origins.values())
-
-    def origin(self, role: str = "page") -> str:
-        """The platform's origin for a role, such as ``api``.
-
-        Roles without an origin use the origin of the role ``page``.
-        """
-        return self.origins.get(role) or self.origins["page"]
 
     @cached_property
     def tracker(self) -> TargetTracker:
@@ -213,7 +202,7 @@ class PageSpider(Spider):
         unread = page.problems(error)
         if not self.keeper.keep or not unread:
             return
-        response, known = page.response, platforms().get(self.platform)  # None: a platform of the user's own project
+        response = page.response
         head = Head(
             platform=self.platform,
             scraper=request.meta["target"].scraper.name,
@@ -225,10 +214,7 @@ class PageSpider(Spider):
             unread=unread,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        public = dict.fromkeys(self.allowed_origins, known.origin) if known else {}
-        self.keeper.unread(
-            KeptResponse(head, response.body, partial(_headers, request.headers, response.headers), public)
-        )
+        self.keeper.unread(KeptResponse(head, response.body, partial(_headers, request.headers, response.headers)))
 
     def _repetition(self, request: Request, error: ScrapeError) -> Request | None:
         """Return a request that may succeed after this request's page failed with ``error``, or None."""

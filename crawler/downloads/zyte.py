@@ -20,13 +20,15 @@ class Addon:
     """Scrapy add-on that enables scrapy-zyte-api if ``ZYTE_API_KEY`` is set."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Change the settings so that requests are sent to Zyte API.
+        """Change the settings so that requests are sent to Zyte API. With ``SANDBOX``, none are.
 
         Raises:
-            UsageError: the key is set, but the extra ``zyte`` is not installed.
+            UsageError: the key is set, but the extra ``zyte`` is not installed, or ``PLATFORM_ORIGINS`` is set, too.
         """
-        if not settings.get("ZYTE_API_KEY"):
+        if not settings.get("ZYTE_API_KEY") or settings.getbool("SANDBOX"):
             return
+        if settings.getdict("PLATFORM_ORIGINS"):
+            raise UsageError("ZYTE_API_KEY and PLATFORM_ORIGINS exclude each other: Zyte API reaches no local servers")
         try:
             from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # slow, needs the extra "zyte"
 

@@ -29,18 +29,6 @@ def platforms() -> dict[str, Platform]:
     return {name: import_module(f"{__name__}.{name}").PLATFORM for name in names}
 
 
-def origins(name: str, settings: BaseSettings) -> str | dict[str, str]:
-    """Return a platform's origins from the setting ``PLATFORM_ORIGINS``, or else its public origins.
-
-    The result is a dict of origins by role, or one origin for all roles.
-
-    Raises:
-        ValueError: the setting names an unknown platform.
-    """
-    configured: str | dict[str, str] | None = value_for("PLATFORM_ORIGINS", name, settings)
-    return configured or dict(platforms()[name].origins)
-
-
 def budget(name: str, settings: BaseSettings) -> dict[str, Any]:
     """Return a platform's budget: its defaults, overridden by ``PLATFORM_BUDGETS``.
 

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Platform:
-    """A platform's origins, the budget for its requests from one IP address, and the names of its scrapers."""
+    """A platform's public origins, the budget for its requests from one IP address, and the names of its scrapers."""
 
     name: str
-    origins: Mapping[str, str]
-    """Public origins by role, such as ``page``, ``api`` and ``embed``. The role ``page`` is always present."""
+    origin: str
+    """The public origin of the platform's pages."""
     concurrency: int
     """Maximum number of concurrent downloads from one IP address."""
     delay: float
@@ -25,6 +25,8 @@ class Platform:
     """Maximum number of downloads from one IP address that start at once after a rest."""
     gap: float = 0.0
     """Minimum number of seconds between the starts of two downloads from one IP address."""
+    other_origins: frozenset[str] = frozenset()
+    """Further public origins of the platform: those of an API, and those that the site may redirect to."""
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Maps a source to the limits of its own budget, which applies in addition to the platform's."""
 
@@ -36,9 +38,9 @@ class Platform:
     """Hosts of the images in recorded pages; ``*.`` means all subdomains. The console loads images of no other host."""
 
     @property
-    def origin(self) -> str:
-        """The public origin of the platform's pages."""
-        return self.origins["page"]
+    def origins(self) -> frozenset[str]:
+        """All public origins of the platform."""
+        return self.other_origins | {self.origin}
 
     @property
     def domain(self) -> str:

@@ -19,7 +19,6 @@ from scrapy.settings import BaseSettings
 from scrapy_spider_metadata import Args  # type: ignore[attr-defined]  # the package has no __all__
 from twisted.python.failure import Failure
 
-from crawler import platforms
 from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.page_spider import PageSpider
@@ -141,7 +140,6 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
             crawler.settings.set("SHARED_LIMITS", value=True, priority="spider")
         if kwargs.get("shared") is None:
             crawler.signals.connect(spider.shared.close, signals.engine_stopped)
-        spider.use_origins(platforms.origins(cls.platform, crawler.settings))
         spider.closing = Closing(crawler)
         crawler.signals.connect(spider.target_completed, target_completed)
         crawler.signals.connect(spider.lanes.stored, signals.spider_closed)
@@ -153,6 +151,11 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         elif spider.args.since:
             spider.since = SinceDate(date.fromisoformat(spider.args.since))
         return spider
+
+    def parse(self, response: Response, **_arguments: Any) -> None:
+        """Scrapy's default callback, which only ``scrapy parse`` calls."""
+        url, spider = response.url, self.name
+        logger.error("parse_refused", reason=f"scrapy parse cannot run a target; use scrapy crawl {spider} -a url={url}")
 
     def check(self, settings: BaseSettings) -> None:
         """Check the targets, and the store if the arguments or ``SHARED_LIMITS`` need it. The platform gets no request.

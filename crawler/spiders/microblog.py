@@ -110,7 +110,7 @@ class MicroblogSpider(PlatformSpider):
     def request(self, target: Target) -> Request:
         params = cast("ProfileParams", target.params)
         if params.cursor is None:
-            page = profile_request(self.origin(), params.handle)
+            page = profile_request(params.handle)
             first = self.for_page(ProfilePage, page, fallbacks=FALLBACKS)
         else:
             first = self._further_request(params.handle, params.continuation)
@@ -339,7 +339,7 @@ class MicroblogSpider(PlatformSpider):
         return await self._read_page(await first.page(ProfilePage))
 
     async def _page(self, target: Target) -> Part:
-        request = self._api.limited(profile_request(self.origin(), handle_of(target)))
+        request = self._api.limited(profile_request(handle_of(target)))
         return await self._read_page(await self.get(ProfilePage, request, target, optional=True))
 
     async def _read_page(self, page: ProfilePage) -> Part:
@@ -348,7 +348,7 @@ class MicroblogSpider(PlatformSpider):
         return await page.to_item()
 
     async def _embed(self, target: Target) -> Part:
-        request = self._api.limited(embed_request(self.origin("embed"), handle_of(target)))
+        request = self._api.limited(embed_request(handle_of(target)))
         return await (await self.get(EmbedPage, request, target, optional=True)).to_item()
 
 

@@ -58,7 +58,7 @@ class PhotoappSpider(PlatformSpider):
     def request(self, target: Target) -> Request:
         link = cast("PostParams", target.params).link
         if link.shortcode is None:
-            return self.for_page(SharePage, share_request(self.origin(), link.share or ""))
+            return self.for_page(SharePage, share_request(link.share or ""))
         return self._post_request(link.shortcode)
 
     @classmethod
@@ -94,7 +94,7 @@ class PhotoappSpider(PlatformSpider):
         if post["is_video"] and post["video_duration"] is None and not isinstance(page, EmbedPage):
             post = await self._with_details(target, post)
         if post["is_video"] and post["video_play_count"] is None and self._wants_plays(target):
-            request = reels_request(self.origin(), post["owner"]["username"])
+            request = reels_request(post["owner"]["username"])
             reels = await self.get_optional(ReelsPage, request, target)
             post = _with_plays(post, await reels.to_item() if reels else {})
         return _shell(post)
@@ -106,7 +106,7 @@ class PhotoappSpider(PlatformSpider):
             if max_details(details):
                 self.left_out(target, EmbedPage.source, DURATION_PATH, (1, 1), BlockedByPolicy)
             return post
-        embed = await self.get_optional(EmbedPage, embed_request(self.origin(), post["shortcode"]), target)
+        embed = await self.get_optional(EmbedPage, embed_request(post["shortcode"]), target)
         return _with_duration(post, await embed.to_item() if embed else {})
 
     def _wants_plays(self, target: Target) -> bool:
@@ -141,7 +141,7 @@ class PhotoappSpider(PlatformSpider):
 
     def _post_request(self, shortcode: str) -> Request:
         """Return the request for a post's page. The embed page replaces it while the page's circuit breaker is open."""
-        return self.for_page(PostPage, post_request(self.origin(), shortcode), fallbacks=((EmbedPage.source,),))
+        return self.for_page(PostPage, post_request(shortcode), fallbacks=((EmbedPage.source,),))
 
     async def _embed_page(self, target: Target, shortcode: str, first: ScrapeError) -> EmbedPage:
         """Return a post's embed page, because the post's page failed with ``first``, and add a warning to the outcome.
@@ -153,7 +153,7 @@ class PhotoappSpider(PlatformSpider):
                 breaker, and the embed page failed with an ``UpstreamError``, this error is raised.
         """
         try:
-            page = await self.get(EmbedPage, embed_request(self.origin(), shortcode), target, retry=False)
+            page = await self.get(EmbedPage, embed_request(shortcode), target, retry=False)
         except ScrapeError as error:
             logger.info("fallback_failed", source=EmbedPage.source, reason=error.reason, first=first.reason)
             if isinstance(error, EMBED_AFTER[first.reason]):

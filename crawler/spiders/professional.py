@@ -10,7 +10,7 @@ from crawler.items import ProfessionalProfileItem, ProfessionalProfileV4Item
 from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.link import slug_of_username
 from crawler.platforms.professional.pages import ProfilePage
-from crawler.platforms.professional.requests import edition_origins, profile_request
+from crawler.platforms.professional.requests import profile_request
 from crawler.platforms.professional.schema import MemberContent, MemberParams, Profile, ProfileParams
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
@@ -47,14 +47,10 @@ class ProfessionalSpider(PlatformSpider):
         ),
     )
 
-    def use_origins(self, origins: str | dict[str, str]) -> None:
-        super().use_origins(origins)
-        self.allowed_origins |= edition_origins(self.origin())  # the site may redirect to its country editions
-
     def request(self, target: Target) -> Request:
         assert isinstance(target.params, ProfileParams | MemberParams)
         (page,) = target.scraper.pages
-        return self.for_page(page, profile_request(self.origin(), slug=target.params.slug))
+        return self.for_page(page, profile_request(target.params.slug))
 
     @classmethod
     def page_params(cls, scraper: Scraper, arguments: dict[str, str]) -> dict[str, Any]:

@@ -102,11 +102,11 @@ class RetailSpider(PlatformSpider):
         if not isinstance(params, CategoryParams):
             assert isinstance(params, SearchParams)
             arguments = {**params.model_dump(exclude={"url"}), "query": params.words}
-            return self.for_page(SearchPage, listing_request(self.origin(), **arguments))
+            return self.for_page(SearchPage, listing_request(**arguments))
         if self.args.exhaustive:
             params = self._begin(target, params)
         arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
-        request = listing_request(self.origin(), **arguments)
+        request = listing_request(**arguments)
         if self.args.exhaustive:  # the plan itself compares the prices with the slice, over all of its pages
             for name in ("min_price", "max_price"):
                 del request.meta["page_params"][name]

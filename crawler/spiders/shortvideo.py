@@ -176,7 +176,7 @@ class ShortvideoSpider(PlatformSpider):
         params = cast("PhotoSearchParams", target.params)
         pause = 0 if self.settings.getbool("SANDBOX") else self.settings.getfloat("BROWSER_SCROLL_PAUSE")
         quiet = self.settings.getfloat("BROWSER_QUIET")
-        search = search_request(self.origin(), keywords=params.words, cursor=params.cursor, count=params.count)
+        search = search_request(keywords=params.words, cursor=params.cursor, count=params.count)
         request = self.for_page(SearchPage, search)
         return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 

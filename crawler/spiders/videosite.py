@@ -128,7 +128,6 @@ class ChannelReader:
         self.recent = recent
         assert isinstance(target.params, ChannelParams)
         self.params = target.params
-        self.origin = spider.origin()
         self.ids = platform_ids(Ids, spider.platform, spider.settings)
         self.continuation = continuation = self.params.continuation
         self.address = f"channel/{continuation.channel}" if continuation else upstream.addresses(self.params.channel)[0]
@@ -151,7 +150,7 @@ class ChannelReader:
             self.ids = self.ids.with_version(known["client_version"])
             request = self._continuation_request(continuation.channel, self.tab, continuation.token)
             return self.spider.for_page(ContinuationPage, request.replace(meta={**request.meta, "channel": known}))
-        request = upstream.channel_request(self.origin, self.address, self.tab)
+        request = upstream.channel_request(self.address, self.tab)
         return self.spider.for_page(ChannelPage, request, fallbacks=((ResolvePage.source, upstream.BROWSE),))
 
     async def record(self, first: First) -> Item:
@@ -187,7 +186,7 @@ class ChannelReader:
             raise not_found
         for address in upstream.addresses(self.params.channel)[1:]:
             try:
-                page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+                page = await self.item(ChannelPage, upstream.channel_request(address, self.tab))
             except TargetNotFound as error:
                 if error.reason != "not_found":
                     raise
@@ -200,7 +199,7 @@ class ChannelReader:
         for _ in range(MAX_REDIRECTS):
             if page["moved_to"]:
                 address = f"channel/{page['moved_to']}"
-                page = await self.item(ChannelPage, upstream.channel_request(self.origin, address, self.tab))
+                page = await self.item(ChannelPage, upstream.channel_request(address, self.tab))
         if not page["moved_to"]:
             return page
         raise self._moved_in_circles("onResponseReceivedActions")
@@ -234,7 +233,7 @@ class ChannelReader:
         Raises:
             ScrapeError: a call failed.
         """
-        browse = partial(upstream.browse_request, self.origin, channel, ids=self.ids)
+        browse = partial(upstream.browse_request, channel, ids=self.ids)
         try:
             return await self.item(ChannelPage, browse(self.tab), retry=False)
         except ExtractionFailed as error:
@@ -253,13 +252,13 @@ class ChannelReader:
         if addresses[0].startswith("channel/"):
             return addresses[0].removeprefix("channel/")
         for address in addresses:
-            request = upstream.resolve_request(self.origin, upstream.public_url(address), ids=self.ids)
+            request = upstream.resolve_request(upstream.public_url(address), ids=self.ids)
             try:
                 for _ in range(MAX_REDIRECTS):
                     found = await self.item(ResolvePage, request, retry=False)
                     if found["channel"]:
                         return str(found["channel"])
-                    request = upstream.resolve_request(self.origin, found["url"], ids=self.ids)
+                    request = upstream.resolve_request(found["url"], ids=self.ids)
             except TargetNotFound:
                 if address == addresses[-1]:
                     raise
@@ -313,11 +312,11 @@ class ChannelReader:
         if page["age_gated"] or not page["tabs"]:
             return await self._without_tabs(page["profile"], tab)
         if page["tab"] != tab and tab in page["tabs"]:
-            return await self.item(ChannelPage, upstream.channel_request(self.origin, f"channel/{channel}", tab))
+            return await self.item(ChannelPage, upstream.channel_request(f"channel/{channel}", tab))
         return page
 
     def _continuation_request(self, channel: str, tab: str, token: str) -> Request:
-        return upstream.continuation_request(self.origin, token, channel=channel, tab=tab, ids=self.ids)
+        return upstream.continuation_request(token, channel=channel, tab=tab, ids=self.ids)
 
     async def _without_tabs(self, profile: Item, tab: str) -> Item:
         """Return the items of a channel without tabs (or with an age limit), from the playlist for the requested tab.
@@ -335,14 +334,14 @@ class ChannelReader:
 
     async def _playlist(self, channel: str, tab: str, *, kind: str = "") -> Item:
         """Return the items in a channel's playlist, none if it does not exist; if it fails, those in the Atom feed."""
-        request = upstream.playlist_request(self.origin, channel, tab, kind=kind, ids=self.ids)
+        request = upstream.playlist_request(channel, tab, kind=kind, ids=self.ids)
         request = self.spider.for_page(PlaylistPage, request, fallbacks=((FeedPage.source,),))
         try:
             return await self.item(PlaylistPage, request, retry=False)
         except TargetNotFound:
             return EMPTY_LIST
         except ScrapeError as error:
-            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel, tab))
+            feed = await self.optional(FeedPage, upstream.feed_request(channel, tab))
             if feed is None:
                 raise
             self.spider.warn(self.target, PlaylistPage.source, error)  # the feed has the newest items only
@@ -359,13 +358,13 @@ class ChannelReader:
         channel = profile["profile_id"]
         if page["has_about"] or not self.include_about:
             return page
-        requests = [upstream.about_page_request(self.origin, channel)]
+        requests = [upstream.about_page_request(channel)]
         if token:
-            requests.insert(0, upstream.about_request(self.origin, token, channel=channel, ids=self.ids))
+            requests.insert(0, upstream.about_request(token, channel=channel, ids=self.ids))
         found = await self._first_about(requests)
         feed = None
         if "account_creation_date" not in found:
-            feed = await self.optional(FeedPage, upstream.feed_request(self.origin, channel))
+            feed = await self.optional(FeedPage, upstream.feed_request(channel))
         about = {"external_links": page["links"], **found}
         profile = {**profile, **about, **(feed["created"] if feed else {})}
         return {**page, "profile": profile, "has_about": bool(found)}

@@ -13,13 +13,12 @@ import secrets
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -77,8 +76,6 @@ class KeptResponse(NamedTuple):
     body: bytes
     secrets: Callable[[], Iterable[tuple[str, str]]] = tuple
     """Returns the headers of the request and the response: their secret values are removed from the body."""
-    origins: Mapping[str, str] = MappingProxyType({})
-    """Origin to replace in the response, such as the sandbox's -> the origin of the real platform."""
 
 
 class KeptError(ValueError):
@@ -130,7 +127,7 @@ class Keeper:
     def _write(self, response: KeptResponse) -> None:
         if len(response.body) > MAX_BODY:
             return
-        clean = Scrubber(origins=response.origins)
+        clean = Scrubber()
         clean.learn(response.secrets())
         head, body = response.head, clean(response.body.decode(errors="replace"))
         params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -62,8 +62,6 @@ class Scrubber:
 
     known: set[str] = field(default_factory=set)
     keep: Collection[str] = ()
-    origins: Mapping[str, str] = field(default_factory=dict)
-    """Origin -> the public origin of its platform."""
 
     def learn(self, headers: Iterable[tuple[str, str]]) -> None:
         """Add the cookies and tokens in headers to the known secrets."""
@@ -80,9 +78,7 @@ class Scrubber:
                 self.known |= {form for form in (plain, unquote(plain)) if len(form) >= MIN_SECRET_CHARACTERS}
 
     def __call__(self, text: str) -> str:
-        """Return the text with its secrets and origins replaced."""
-        for origin, public in self.origins.items():
-            text = text.replace(origin, public)
+        """Return the text with its secrets replaced."""
         for value in sorted(self.known, key=len, reverse=True):
             text = text.replace(value, blanked(value))
         text = self._without_named(text)

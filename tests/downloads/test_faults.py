@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.browser.sessions import HANDLER
+from crawler.components import BROWSER_HANDLER
 from crawler.runtime.event_loop import LOOP
 from tests.downloads.misbehaving import MAX_BODY, Case, Kept, Serve, outcomes, serving
 
@@ -273,7 +273,7 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     ),
 }
 
-WITH_BROWSER = {"DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), HANDLER)}
+WITH_BROWSER = {"DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), BROWSER_HANDLER)}
 LIMITED = ("2,000 header lines", "proxy hangs", "proxy's head has no end", "TLS, a connection for each request")
 """Plain downloads of crawls that also load pages in the browser have the same limits."""
 for name in LIMITED:

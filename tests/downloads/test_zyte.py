@@ -15,6 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from crawler.downloads.local_origins import moved
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
@@ -24,8 +25,11 @@ KEY = "stand-in"
 
 
 @contextmanager
-def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serve ``POST /v1/extract``, or respond with an error status. Yields its URL, and the received requests."""
+def zyte_api(shop: str, status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serve ``POST /v1/extract`` with the pages of a simulated shop, or respond with an error status.
+
+    Yields its URL, and the received requests.
+    """
     received: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -33,7 +37,7 @@ def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             received.append({**query, "path": self.path, "authorization": self.headers["Authorization"]})
             error = {"status": status, "type": "/stand-in", "title": "no"}
-            body = json.dumps(extract(query["url"]) if status == 200 else error).encode()
+            body = json.dumps(extract(query["url"], shop) if status == 200 else error).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -54,10 +58,10 @@ def zyte_api(status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         server.server_close()
 
 
-def extract(url: str) -> dict[str, Any]:
+def extract(url: str, shop: str) -> dict[str, Any]:
     """Zyte API's response for ``httpResponseBody``, with a page of the sandbox."""
     try:
-        page = http.open(url)
+        page = http.open(moved(url, shop))
     except HTTPError as error:
         page = error
     with page:
@@ -82,17 +86,27 @@ def settings() -> Iterator[dict[str, Any]]:
         yield found
 
 
-def test_with_a_key_all_downloads_use_zyte_api(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with zyte_api() as (url, received):
-        out, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
+@pytest.fixture(scope="module")
+def shop(settings: dict[str, Any]) -> str:
+    return str(json.loads(settings["PLATFORM_ORIGINS"])["retail"])
+
+
+def with_key(settings: dict[str, Any], url: str) -> dict[str, Any]:
+    """The settings of a crawl through Zyte API, which excludes local servers."""
+    return {**settings, "PLATFORM_ORIGINS": "{}", "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url}
+
+
+def test_with_a_key_all_downloads_use_zyte_api(tmp_path: Path, settings: dict[str, Any], shop: str) -> None:
+    with zyte_api(shop) as (url, received):
+        out, failed, log = crawl(tmp_path, with_key(settings, url))
     assert out == [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})], log
     assert failed == []
     assert [(each["path"], each["httpResponseBody"]) for each in received] == [("/v1/extract", True)]
     assert base64.b64decode(received[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"
 
 
-def test_without_a_key_no_download_uses_zyte_api(tmp_path: Path, settings: dict[str, Any]) -> None:
-    with zyte_api() as (url, received):
+def test_without_a_key_no_download_uses_zyte_api(tmp_path: Path, settings: dict[str, Any], shop: str) -> None:
+    with zyte_api(shop) as (url, received):
         out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_URL": url})
     assert len(out) == 1, log
     assert received == []
@@ -100,9 +114,22 @@ def test_without_a_key_no_download_uses_zyte_api(tmp_path: Path, settings: dict[
 
 @pytest.mark.parametrize(("status", "code"), [(451, "BLOCKED_BY_POLICY"), (401, "INTERNAL_ERROR")])
 def test_refusals_of_zyte_api_are_typed_errors(
-    tmp_path: Path, settings: dict[str, Any], status: int, code: str
+    tmp_path: Path, settings: dict[str, Any], shop: str, status: int, code: str
 ) -> None:
-    with zyte_api(status) as (url, _):
-        _, failed, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
+    with zyte_api(shop, status) as (url, _):
+        _, failed, log = crawl(tmp_path, with_key(settings, url))
     assert [failure["code"] for failure in failed] == [code], log
     assert "Zyte API does not" in failed[0]["message"]
+
+
+def test_the_sandbox_sends_nothing_to_zyte_api(tmp_path: Path, shop: str) -> None:
+    with zyte_api(shop) as (url, received):
+        out, _, log = crawl(tmp_path, {"SANDBOX": 1, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
+    assert len(out) == 1, log
+    assert received == []
+
+
+def test_local_servers_and_zyte_api_exclude_each_other(tmp_path: Path, settings: dict[str, Any]) -> None:
+    out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_KEY": KEY})
+    assert out == []
+    assert "ZYTE_API_KEY and PLATFORM_ORIGINS exclude each other" in log

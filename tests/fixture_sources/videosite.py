@@ -71,14 +71,14 @@ def cases() -> Iterator[Case]:
     """Yield the cases of the video site."""
     site = Site(light=True)
     for name, tab in CHANNEL_TABS:
-        request = upstream.channel_request(ORIGIN, f"@{name}", tab)
+        request = upstream.channel_request(f"@{name}", tab)
         yield _case(site, ChannelPage, f"{name}-{tab}", request, _channel(site, site.named(name), tab))
     for channel in site.channels:
         if channel.kind in {"gated", "game", "sport"} and not channel.fault:
-            request = upstream.browse_request(ORIGIN, channel.id, "videos")
+            request = upstream.browse_request(channel.id, "videos")
             yield _case(site, ChannelPage, channel.kind, request, _channel(site, channel, "videos"))
     for fault, failure in PAGE_FAULTS.items():
-        request = upstream.channel_request(ORIGIN, f"@{fault}", "videos")
+        request = upstream.channel_request(f"@{fault}", "videos")
         yield _case(site, ChannelPage, fault, request, failure)
     yield from _smaller_responses(site)
 
@@ -92,39 +92,39 @@ def _smaller_responses(site: Site) -> Iterator[Case]:
         (
             ContinuationPage,
             "last",
-            upstream.continuation_request(ORIGIN, following, channel=night.id, tab="streams"),
+            upstream.continuation_request(following, channel=night.id, tab="streams"),
             _list(night, _posts(site, night, "streams", page=3)),
         ),
         (
             PlaylistPage,
             "shorts",
-            upstream.playlist_request(ORIGIN, gated.id, "shorts"),
+            upstream.playlist_request(gated.id, "shorts"),
             _list(gated, _posts(site, gated, "shorts")),
         ),
-        (PlaylistPage, "none", upstream.playlist_request(ORIGIN, gated.id, "streams"), _list(gated, [])),
-        (AboutPage, "panel", upstream.about_request(ORIGIN, f"about-{night.id}", channel=night.id), _about(night)),
-        (FeedPage, "channel", upstream.feed_request(ORIGIN, gated.id), _feed(gated)),
-        (VideoPage, "video", upstream.video_request(ORIGIN, item.id), _video(tiny, item)),
+        (PlaylistPage, "none", upstream.playlist_request(gated.id, "streams"), _list(gated, [])),
+        (AboutPage, "panel", upstream.about_request(f"about-{night.id}", channel=night.id), _about(night)),
+        (FeedPage, "channel", upstream.feed_request(gated.id), _feed(gated)),
+        (VideoPage, "video", upstream.video_request(item.id), _video(tiny, item)),
         (
             ResolvePage,
             "handle",
-            upstream.resolve_request(ORIGIN, upstream.public_url("@harborlights")),
+            upstream.resolve_request(upstream.public_url("@harborlights")),
             {"channel": harbor.id, "url": "", "profile": _profile(harbor)},
         ),
     ]
     for page, name, request, data in good:
         yield _case(site, page, name, request, data)
-    stale = upstream.continuation_request(ORIGIN, "stale", channel=night.id, tab="streams")
-    gone = upstream.feed_request(ORIGIN, "UC0000000000000000000000")
+    stale = upstream.continuation_request("stale", channel=night.id, tab="streams")
+    gone = upstream.feed_request("UC0000000000000000000000")
     bad: list[tuple[type[PlatformPage], str, Request, Failure]] = [
         (FeedPage, "gone", gone, (UpstreamError, "no_feed")),
-        (VideoPage, "unknown", upstream.video_request(ORIGIN, "aaaaaaaaaaa"), NOT_FOUND),
-        (ResolvePage, "unknown", upstream.resolve_request(ORIGIN, upstream.public_url("@nobody")), NOT_FOUND),
+        (VideoPage, "unknown", upstream.video_request("aaaaaaaaaaa"), NOT_FOUND),
+        (ResolvePage, "unknown", upstream.resolve_request(upstream.public_url("@nobody")), NOT_FOUND),
         (ContinuationPage, "stale", stale, (InvalidRequest, "stale_cursor")),
     ]
     for page, name, request, failure in bad:
         yield _case(site, page, name, request, failure)
-    request = upstream.video_request(ORIGIN, site.named("bot-check").items["videos"][0].id)
+    request = upstream.video_request(site.named("bot-check").items["videos"][0].id)
     yield _case(site, VideoPage, "bot-check", request, (UpstreamBlocked, "bot_check"))
 
 

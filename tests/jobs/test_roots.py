@@ -31,7 +31,7 @@ from tests.crawls import ROOT, lines, sandbox
 from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, pages, site
 from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
-from tests.timeline.spider import TimelineSpider
+from tests.timeline.spider import ORIGIN, TimelineSpider
 
 __all__ = ["site"]
 
@@ -166,7 +166,7 @@ def new_job(location: str, name: str, users: list[str], since: str = "last") -> 
 def timeline_worker(tmp_path: Path, location: str, site: Site, job: str) -> list[str]:
     settings = {
         "SPIDER_MODULES": "tests.timeline",
-        "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
+        "PLATFORM_ORIGINS": json.dumps({ORIGIN: site.origin}),
         "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0.05}}),
         "STORE": location,
         "JOB_LEASE": 3,

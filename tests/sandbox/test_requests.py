@@ -32,7 +32,6 @@ from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.shortvideo.site import Site as Shortvideo
 from crawler.sandbox.videosite.site import Site as Videosite
 
-ORIGIN = "http://platform.example"
 IDS = shipped_ids(Ids)
 SITES: dict[str, FakeSite] = {
     "microblog": Microblog(light=True),
@@ -46,38 +45,38 @@ CHANNEL = Videosite(light=True).named("@harborlights").id
 
 
 def query(kind: Query, query_id: str) -> Request:
-    return microblog.query_request(ORIGIN, IDS, kind, query_id, {"username": "quiet_harbor"}, user_id="12")
+    return microblog.query_request(IDS, kind, query_id, {"username": "quiet_harbor"}, user_id="12")
 
 
-MEMBER = professional.profile_request(ORIGIN, slug="mara-lindqvist")
-POST = photoapp.post_request(ORIGIN, EXAMPLE)
-REELS = photoapp.reels_request(ORIGIN, Photoapp(light=True).accounts[0].username)
+MEMBER = professional.profile_request("mara-lindqvist")
+POST = photoapp.post_request(EXAMPLE)
+REELS = photoapp.reels_request(Photoapp(light=True).accounts[0].username)
 TABS = [
-    videosite.channel_request(ORIGIN, "@harborlights", "videos"),
-    videosite.about_page_request(ORIGIN, CHANNEL),
+    videosite.channel_request("@harborlights", "videos"),
+    videosite.about_page_request(CHANNEL),
 ]
 CALLS = [
-    videosite.resolve_request(ORIGIN, "https://www.youtube.com/c/oldtimer"),
-    videosite.browse_request(ORIGIN, CHANNEL, "shorts"),
-    videosite.playlist_request(ORIGIN, CHANNEL, "videos"),
-    videosite.continuation_request(ORIGIN, "4qm", channel=CHANNEL, tab="videos"),
-    videosite.about_request(ORIGIN, f"about-{CHANNEL}", channel=CHANNEL),
-    videosite.video_request(ORIGIN, "-abcdefghij"),
+    videosite.resolve_request("https://www.youtube.com/c/oldtimer"),
+    videosite.browse_request(CHANNEL, "shorts"),
+    videosite.playlist_request(CHANNEL, "videos"),
+    videosite.continuation_request("4qm", channel=CHANNEL, tab="videos"),
+    videosite.about_request(f"about-{CHANNEL}", channel=CHANNEL),
+    videosite.video_request("-abcdefghij"),
 ]
 REQUESTS = [
     *(("microblog", query(kind, query_id)) for kind in (IDS.user, IDS.timeline) for query_id in kind.ids),
-    ("microblog", microblog.profile_request(ORIGIN, "quiet_harbor")),
-    ("microblog", microblog.embed_request(ORIGIN, "quiet_harbor")),
+    ("microblog", microblog.profile_request("quiet_harbor")),
+    ("microblog", microblog.embed_request("quiet_harbor")),
     ("photoapp", POST),
-    ("photoapp", photoapp.embed_request(ORIGIN, EXAMPLE)),
+    ("photoapp", photoapp.embed_request(EXAMPLE)),
     ("photoapp", REELS),
-    ("photoapp", photoapp.share_request(ORIGIN, "share/p/BASandbox01")),
+    ("photoapp", photoapp.share_request("share/p/BASandbox01")),
     ("professional", MEMBER),
-    ("retail", retail.listing_request(ORIGIN, cat_id="976759", page=2)),
-    ("retail", retail.listing_request(ORIGIN, query="mustard")),
-    ("shortvideo", shortvideo.search_request(ORIGIN, keywords="whales")),
+    ("retail", retail.listing_request(cat_id="976759", page=2)),
+    ("retail", retail.listing_request(query="mustard")),
+    ("shortvideo", shortvideo.search_request(keywords="whales")),
     *(("videosite", request) for request in (*TABS, *CALLS)),
-    ("videosite", videosite.feed_request(ORIGIN, CHANNEL, "shorts")),
+    ("videosite", videosite.feed_request(CHANNEL, "shorts")),
 ]
 """Each platform's requests, as the crawler builds them."""
 
@@ -158,9 +157,9 @@ def test_requests_that_lack_a_part_are_refused(platform: str, request_: Request,
 def test_a_guest_token_needs_the_key_and_a_query_needs_the_token() -> None:
     site = Microblog(light=True)
     wanted = as_received(query(IDS.user, IDS.user.ids[0]))
-    token = microblog.token_request(ORIGIN, bearer=IDS.bearer)
+    token = microblog.token_request(bearer=IDS.bearer)
     assert site.page(wanted)[0] == 403
-    assert site.page(as_received(microblog.token_request(ORIGIN, bearer="another")))[0] == 403
+    assert site.page(as_received(microblog.token_request(bearer="another")))[0] == 403
     given = orjson.loads(site.page(as_received(token))[2])["guest_token"]
     assert site.page(FakeRequest(wanted.path, wanted.args, headers={"x-guest-token": given}))[0] == 200
     site.page(FakeRequest("/1.1/guest/activate.json", {"refuse": "1"}))

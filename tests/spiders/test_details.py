@@ -55,7 +55,6 @@ def scrape(
     spider = kind()
     spider.settings = Settings()
     spider.settings.setmodule("crawler.settings")
-    spider.use_origins(HOME)
     sources: list[str] = []
     warnings: list[OutcomeWarning] = []
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from crawler.platforms.microblog import PLATFORM
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
 from tests import forks
 from tests.crawls import ROOT, crawl, crawl_each
@@ -180,8 +181,8 @@ def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
     """The connection for the page is refused. The other sources supply the record."""
     handle = handle_of("page-off")
     with sandbox() as origins:
-        roles = {"page": "http://127.0.0.1:9", "embed": origins["microblog"], "api": origins["microblog"]}
-        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps({'microblog': roles})}")
+        local = json.dumps({**origins, PLATFORM.origin: "http://127.0.0.1:9"})
+        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={local}")
         budgets = json.dumps({"microblog": {"concurrency": 1, "delay": 0, "sources": {}}})
         code, out, failures, log = microblog(
             tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "RETRY_TIMES=0", "-a", f"username={handle}"

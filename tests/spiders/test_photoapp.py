@@ -156,7 +156,7 @@ def test_a_refused_page_falls_back_to_the_browser(
 ) -> None:
     site = Site(light=True)
     (number,) = (number for number, name in site.faults.items() if name == fault)
-    request_ = post_request(HOME, number)
+    request_ = post_request(number)
     scraper = PhotoappSpider.scrapers[0]
     target = Target("1", scraper, check_params(scraper, {"url": f"{HOME}/p/{number}/"}))
     request_.meta.update(target=target, source="page")
@@ -208,7 +208,6 @@ def test_an_embed_page_without_the_time_does_not_replace_the_post(
         async def page(self, _: object) -> None:
             raise UpstreamBlocked("The platform demands a login.", reason="login_wall")
 
-    spider.origins = {"page": HOME}
     monkeypatch.setattr(spider, "get", get)
     with pytest.raises(UpstreamBlocked):
         asyncio.run(spider.scrape(target, Walled()))  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
-from crawler.browser.sessions import HANDLER
 from crawler.commands.extract import extract
+from crawler.components import BROWSER_HANDLER
 from crawler.registry import scrapers, spiders
 from crawler.sandbox.photoapp.site import FAULTS as POST_FAULTS
 from crawler.sandbox.photoapp.site import Site as PhotoApp
@@ -250,7 +250,7 @@ def test_only_spiders_with_browser_use_have_the_handler(fallback: object, expect
         settings.set("BROWSER_FALLBACK", fallback, priority="cmdline")
         spider.update_settings(settings)
         handlers = settings.getdict("DOWNLOAD_HANDLERS")
-        found |= {name} if HANDLER in (handlers.get("http"), handlers.get("https")) else set()
+        found |= {name} if BROWSER_HANDLER in (handlers.get("http"), handlers.get("https")) else set()
     assert found == expected
 
 

@@ -79,7 +79,7 @@ class BrokenTargets:
             if query == "followups":
                 for number in range(3):
                     try:
-                        request = listing_request(spider.origin(), query=f"hang {number}")
+                        request = listing_request(query=f"hang {number}")
                         await spider.get(SearchPage, request, target)
                     except ScrapeError:
                         pass  # platforms can continue with other sources

@@ -26,6 +26,7 @@ from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Record, Target
 from tests import forks
 from tests.crawls import ROOT, command, lines
+from tests.timeline.spider import ORIGIN
 
 PAGE = 3
 
@@ -83,7 +84,7 @@ def run(tmp_path: Path, site: Site, store: str, **arguments: Any) -> subprocess.
     """Run a crawl that writes to ``out.jsonl``."""
     settings = {
         "SPIDER_MODULES": "tests.timeline",
-        "PLATFORM_ORIGINS": json.dumps({"timeline": site.origin}),
+        "PLATFORM_ORIGINS": json.dumps({ORIGIN: site.origin}),
         "PLATFORM_BUDGETS": json.dumps({"timeline": {"concurrency": 4, "delay": 0}}),
         "STORE": store,
         "FAILURES_FEED": tmp_path / "failures.jsonl",

@@ -14,6 +14,8 @@ from crawler.platforms.page import PlatformPage
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
+ORIGIN = "https://timeline.example"
+
 
 class TimelineParams(Params):
     """Params: the user, and the cursor of a page."""
@@ -74,6 +76,7 @@ class TimelineSpider(PlatformSpider):
     """Crawls timelines of posts."""
 
     name = "timeline"
+    allowed_origins = frozenset({ORIGIN})
     scrapers = (
         Scraper(
             name="timeline-posts",
@@ -87,7 +90,7 @@ class TimelineSpider(PlatformSpider):
     )
 
     def request(self, target: Target) -> Request:
-        return self.for_page(TimelinePage, Request(f"{self.origin()}/?{urlencode(target.params.model_dump())}"))
+        return self.for_page(TimelinePage, Request(f"{ORIGIN}/?{urlencode(target.params.model_dump())}"))
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Return the data of a page, and announce the next page."""

@@ -2,9 +2,15 @@
 
 from crawler.platforms.platform import Platform
 
+EMBED = "https://syndication.twitter.com"
+"""The origin of embedded timelines."""
+API = "https://api.x.com"
+"""The origin of the guest API."""
+
 PLATFORM = Platform(
     name="microblog",
-    origins={"page": "https://x.com", "embed": "https://syndication.twitter.com", "api": "https://api.x.com"},
+    origin="https://x.com",
+    other_origins=frozenset({EMBED, API}),
     concurrency=2,
     delay=3.0,
     burst=18,

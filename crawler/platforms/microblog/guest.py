@@ -152,10 +152,6 @@ class GuestClient:
         self._load_page = load_page
         self._ids = platform_ids(Ids, spider.platform, spider.settings)
 
-    @property
-    def _origin(self) -> str:
-        return self.spider.origin("api")  # with the sandbox, the origin is only known once the spider is opened
-
     async def user(self, target: Target, first: First | None = None) -> Part:
         """Query the user of a target, and return the item.
 
@@ -201,7 +197,7 @@ class GuestClient:
 
     def _request(self, query: Query, page_params: dict[str, str], user_id: str, tried: Container[str]) -> Request:
         form, query_id = self.queries.forms_of(query, tried)[0]
-        return query_request(self._origin, self._ids, form, query_id, page_params, user_id=user_id)
+        return query_request(self._ids, form, query_id, page_params, user_id=user_id)
 
     async def _send(
         self,
@@ -280,7 +276,7 @@ class GuestClient:
     @property
     def queries(self) -> CurrentQueries:
         """The current ids of the guest API's queries, which all crawlers in this process share."""
-        return self.spider.shared.get(CurrentQueries, self._origin, lambda: CurrentQueries(self._ids))
+        return self.spider.shared.get(CurrentQueries, "", lambda: CurrentQueries(self._ids))
 
     def token(self, target: Target, source: str) -> SharedToken:
         """Return the guest token of the target's egress, which all crawlers in this process share.
@@ -291,12 +287,10 @@ class GuestClient:
         lifetime = self.spider.settings.getfloat("GUEST_TOKEN_LIFETIME")
         pause = self.spider.settings.getfloat("GUEST_TOKEN_PAUSE")
         max_limit = self.spider.settings.getfloat("RETRY_AFTER_MAX")
-        return self.spider.shared.get(
-            SharedToken, self._origin + egress.key, lambda: SharedToken(lifetime, pause, max_limit)
-        )
+        return self.spider.shared.get(SharedToken, egress.key, lambda: SharedToken(lifetime, pause, max_limit))
 
     async def _new_token(self, target: Target, *, optional: bool) -> str:
-        request = self.limited(token_request(self._origin, bearer=self._ids.bearer))
+        request = self.limited(token_request(bearer=self._ids.bearer))
         page = await self.spider.get(GuestTokenPage, request, target, retry=False, optional=optional)
         return str((await page.to_item())["token"])
 

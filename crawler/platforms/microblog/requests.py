@@ -12,36 +12,33 @@ from urllib.parse import quote, urlencode
 import orjson
 from scrapy import Request
 
+from crawler.platforms.microblog import API, EMBED, PLATFORM
 from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, Query
 
-PUBLIC_SITE = "https://x.com"
-"""Value of the ``Origin`` header, and start of the ``Referer`` header, in API requests."""
 
-
-def profile_request(origin: str, handle: str) -> Request:
+def profile_request(handle: str) -> Request:
     """Build the request for a profile's public page."""
-    return Request(f"{origin}/{handle}", meta={"page_params": {"username": handle}})
+    return Request(f"{PLATFORM.origin}/{handle}", meta={"page_params": {"username": handle}})
 
 
-def embed_request(origin: str, handle: str) -> Request:
+def embed_request(handle: str) -> Request:
     """Build the request for a profile's embeddable timeline."""
-    url = f"{origin}/srv/timeline-profile/screen-name/{handle}"
+    url = f"{EMBED}/srv/timeline-profile/screen-name/{handle}"
     return Request(url, meta={"page_params": {"username": handle}})
 
 
-def token_request(origin: str, *, bearer: str) -> Request:
+def token_request(*, bearer: str) -> Request:
     """Build the request for a guest token."""
     headers = {"Authorization": f"Bearer {bearer}", "Accept": "*/*"}
-    return Request(f"{origin}/1.1/guest/activate.json", method="POST", headers=headers, meta={"page_params": {}})
+    return Request(f"{API}/1.1/guest/activate.json", method="POST", headers=headers, meta={"page_params": {}})
 
 
-def query_request(  # noqa: PLR0913  # the parts of a query
-    origin: str, ids: Ids, query: Query, query_id: str, page_params: Mapping[str, str], *, user_id: str = ""
+def query_request(
+    ids: Ids, query: Query, query_id: str, page_params: Mapping[str, str], *, user_id: str = ""
 ) -> Request:
     """Build the API request for a user, or for a page of a user's posts. The request lacks the guest token.
 
     Args:
-        origin: the origin of the API.
         ids: the platform's data file, which has the key and the flags.
         query: the query for the user or for the posts.
         query_id: the id with which the query is sent.
@@ -59,10 +56,10 @@ def query_request(  # noqa: PLR0913  # the parts of a query
         "Accept": "*/*",
         "Authorization": f"Bearer {ids.bearer}",
         "Content-Type": "application/json",
-        "Origin": PUBLIC_SITE,
-        "Referer": f"{PUBLIC_SITE}/",
+        "Origin": PLATFORM.origin,
+        "Referer": f"{PLATFORM.origin}/",
         "X-Twitter-Active-User": "yes",
         "X-Twitter-Client-Language": "en",
     }
-    url = f"{origin}/graphql/{query_id}/{query.name}?{sent}"
+    url = f"{API}/graphql/{query_id}/{query.name}?{sent}"
     return Request(url, headers=headers, meta={"page_params": dict(page_params)})

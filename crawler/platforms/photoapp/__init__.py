@@ -4,7 +4,7 @@ from crawler.platforms.platform import Platform
 
 PLATFORM = Platform(
     name="photoapp",
-    origins={"page": "https://www.instagram.com"},
+    origin="https://www.instagram.com",
     concurrency=1,
     # After about 75 pages in an hour, the platform sent pages without data. The budget allows 10 + 3600 / 60 = 70.
     delay=60.0,

@@ -11,26 +11,27 @@ from urllib.parse import quote
 from scrapy import Request
 
 from crawler.platforms.browser_headers import NAVIGATION_HEADERS
+from crawler.platforms.photoapp import PLATFORM
 
 
-def post_request(origin: str, shortcode: str) -> Request:
+def post_request(shortcode: str) -> Request:
     """Build the request for the page of a post or reel."""
-    return _page(f"{origin}/p/{shortcode}/", shortcode=shortcode)
+    return _page(f"{PLATFORM.origin}/p/{shortcode}/", shortcode=shortcode)
 
 
-def embed_request(origin: str, shortcode: str) -> Request:
+def embed_request(shortcode: str) -> Request:
     """Build the request for a post's embeddable page, which states a video's duration."""
-    return _page(f"{origin}/p/{shortcode}/embed/captioned/", shortcode=shortcode)
+    return _page(f"{PLATFORM.origin}/p/{shortcode}/embed/captioned/", shortcode=shortcode)
 
 
-def reels_request(origin: str, username: str) -> Request:
+def reels_request(username: str) -> Request:
     """Build the request for the page with an account's newest reels, which shows their play counts."""
-    return _page(f"{origin}/{quote(username, safe='')}/reels/", username=username)
+    return _page(f"{PLATFORM.origin}/{quote(username, safe='')}/reels/", username=username)
 
 
-def share_request(origin: str, share: str) -> Request:
+def share_request(share: str) -> Request:
     """Build the request for a share link. The redirect is not followed: only the shortcode in its URL is used."""
-    request = _page(f"{origin}/{share}/", share=share)
+    request = _page(f"{PLATFORM.origin}/{share}/", share=share)
     request.meta["dont_redirect"] = True
     return request
 

@@ -4,7 +4,7 @@ from crawler.platforms.platform import Platform
 
 PLATFORM = Platform(
     name="retail",
-    origins={"page": "https://www.walmart.com"},
+    origin="https://www.walmart.com",
     concurrency=2,
     # 55 requests a minute were not blocked. The budget allows 5 + 60 / 2 = 35.
     delay=2.0,

@@ -6,11 +6,11 @@ from urllib.parse import urlencode
 
 from scrapy import Request
 
+from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.schema import DEFAULT_SORT
 
 
 def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
-    origin: str,
     *,
     cat_id: str | None = None,
     query: str | None = None,
@@ -36,5 +36,5 @@ def listing_request(  # noqa: PLR0913  # the scrapers' params, by name
     path = f"/browse/{cat_id}" if query is None else "/search"
     prices = {"min_price": min_price, "max_price": max_price}
     page_params = {"cat_id": cat_id, "query": query, "page": page, "sort": sort, **prices}
-    url = f"{origin}{path}?{urlencode(arguments)}" if arguments else f"{origin}{path}"
+    url = f"{PLATFORM.origin}{path}?{urlencode(arguments)}" if arguments else f"{PLATFORM.origin}{path}"
     return Request(url, meta={"page_params": page_params})

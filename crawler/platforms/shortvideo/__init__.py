@@ -4,7 +4,7 @@ from crawler.platforms.platform import Platform
 
 PLATFORM = Platform(
     name="shortvideo",
-    origins={"page": "https://www.tiktok.com"},
+    origin="https://www.tiktok.com",
     concurrency=2,
     delay=0.0,
     seconds=15.0,  # for a page in the browser

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from scrapy import Request
 
+from crawler.platforms.shortvideo import PLATFORM
+
 RESULTS_PATH = "/api/search/photo/full/"
 """Path of the API call for the photo tab, according to four public projects between 2025-11 and 2026-09."""
 SEARCH_CALLS = re.compile(r"/api/search/.+")
@@ -32,10 +34,10 @@ CLOSE_SELECTORS = {
 which are never closed."""
 
 
-def search_request(origin: str, *, keywords: str, cursor: str = "0", count: int = 30) -> Request:
+def search_request(*, keywords: str, cursor: str = "0", count: int = 30) -> Request:
     """Build the request for the photo tab on the search page.
 
     The page object receives the params (keywords, cursor, count) as ``page_params``.
     """
     params = {"keywords": keywords, "cursor": cursor, "count": count}
-    return Request(f"{origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": params})
+    return Request(f"{PLATFORM.origin}/search/photo?q={quote(keywords, safe='')}", meta={"page_params": params})

@@ -4,7 +4,7 @@ from crawler.platforms.platform import Platform
 
 PLATFORM = Platform(
     name="videosite",
-    origins={"page": "https://www.youtube.com"},
+    origin="https://www.youtube.com",
     concurrency=2,
     # The best-known client advises visitors to send at most about 1,000 requests an hour. The budget allows
     # 64 + 3600 / 4 = 964.

@@ -54,7 +54,6 @@ class Reader(Protocol):
 
     spider: PlatformSpider
     target: Target
-    origin: str
     ids: Ids
     continuation: Continuation | None
 
@@ -151,7 +150,7 @@ class Enrichment:
             self._is_over_budget = True
             return
         if not (reader.continuation and reader.continuation.token):  # the feed contains only the newest items
-            feed = await reader.optional(FeedPage, upstream.feed_request(reader.origin, self._channel, self._tab))
+            feed = await reader.optional(FeedPage, upstream.feed_request(self._channel, self._tab))
             self._found += feed["posts"] if feed else []
         missing = unenriched(posts, self._found)
         waiting = iter(missing[: int(min(self._left(), len(missing)))])
@@ -176,7 +175,7 @@ class Enrichment:
                 self._is_over_budget = True
                 return
             try:
-                request = upstream.video_request(reader.origin, video, ids=reader.ids)
+                request = upstream.video_request(video, ids=reader.ids)
                 metadata = await reader.item(VideoPage, request, retry=False, optional=True)
             except Overloaded:
                 self._has_no_slot = True

@@ -70,25 +70,25 @@ def playlist_id(channel: str, kind: str) -> str:
     return PLAYLISTS[kind] + channel.removeprefix("UC")
 
 
-def channel_request(origin: str, address: str, tab: str) -> Request:
+def channel_request(address: str, tab: str) -> Request:
     """Build the request for a channel's page with a tab."""
-    return _get(f"{origin}/{_path(address)}/{tab}", **expected_echo(address), tab=tab)
+    return _get(f"{PLATFORM.origin}/{_path(address)}/{tab}", **expected_echo(address), tab=tab)
 
 
-def about_page_request(origin: str, channel: str) -> Request:
+def about_page_request(channel: str) -> Request:
     """Build the request for the channel's page with its about panel open."""
-    return _get(f"{origin}/channel/{channel}/about", channel=channel)
+    return _get(f"{PLATFORM.origin}/channel/{channel}/about", channel=channel)
 
 
-def feed_request(origin: str, channel: str, tab: str | None = None) -> Request:
+def feed_request(channel: str, tab: str | None = None) -> Request:
     """Build the request for the Atom feed: the newest 15 items of all tabs, or of one tab, with exact counts."""
     query = {"channel_id": channel} if tab is None else {"playlist_id": playlist_id(channel, tab)}
-    return _get(f"{origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
+    return _get(f"{PLATFORM.origin}/feeds/videos.xml?{urlencode(query)}", channel=channel, tab=tab)
 
 
-def resolve_request(origin: str, url: str, *, ids: Ids = SHIPPED) -> Request:
+def resolve_request(url: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the API request that resolves one of the platform's URLs to a channel or to another URL."""
-    return _call(origin, "navigation/resolve_url", ids, {"url": url})
+    return _call("navigation/resolve_url", ids, {"url": url})
 
 
 def public_url(address: str) -> str:
@@ -96,7 +96,7 @@ def public_url(address: str) -> str:
     return f"{PLATFORM.origin}/{_path(address)}"
 
 
-def browse_request(origin: str, channel: str, tab: str = "", *, params: str = "", ids: Ids = SHIPPED) -> Request:
+def browse_request(channel: str, tab: str = "", *, params: str = "", ids: Ids = SHIPPED) -> Request:
     """Build the API request for a channel's page with a tab. ``params``: the tab's params, by default those of ``ids``.
 
     Without a tab, the response contains the params of all tabs. Of the channel in the response, only the id is checked,
@@ -104,33 +104,33 @@ def browse_request(origin: str, channel: str, tab: str = "", *, params: str = ""
     """
     selected = {"params": params or ids.tab_params[tab]} if tab else {}
     shown = {"tab": tab} if tab else {}
-    request = _call(origin, "browse", ids, {"browseId": channel} | selected, channel=channel, **shown)
+    request = _call("browse", ids, {"browseId": channel} | selected, channel=channel, **shown)
     return request.replace(meta={**request.meta, "source": BROWSE})
 
 
-def playlist_request(origin: str, channel: str, tab: str, *, kind: str = "", ids: Ids = SHIPPED) -> Request:
+def playlist_request(channel: str, tab: str, *, kind: str = "", ids: Ids = SHIPPED) -> Request:
     """Build the request for the playlist with all items in a tab, for channels without tabs.
 
     ``kind``: the key in ``PLAYLISTS`` of a playlist to read instead of the tab's.
     """
     body = {"browseId": f"VL{playlist_id(channel, kind or tab)}", "params": ids.playlist_params}
-    return _call(origin, "browse", ids, body, channel=channel, tab=tab)
+    return _call("browse", ids, body, channel=channel, tab=tab)
 
 
-def continuation_request(origin: str, token: str, *, channel: str, tab: str, ids: Ids = SHIPPED) -> Request:
+def continuation_request(token: str, *, channel: str, tab: str, ids: Ids = SHIPPED) -> Request:
     """Build the request for the next page of a list. The platform's token is sent back unchanged."""
-    return _call(origin, "browse", ids, {"continuation": token}, channel=channel, tab=tab)
+    return _call("browse", ids, {"continuation": token}, channel=channel, tab=tab)
 
 
-def about_request(origin: str, token: str, *, channel: str, ids: Ids = SHIPPED) -> Request:
+def about_request(token: str, *, channel: str, ids: Ids = SHIPPED) -> Request:
     """Build the request for a channel's about panel. ``token`` comes from the data of the channel page."""
-    return _call(origin, "browse", ids, {"continuation": token}, channel=channel)
+    return _call("browse", ids, {"continuation": token}, channel=channel)
 
 
-def video_request(origin: str, video: str, *, ids: Ids = SHIPPED) -> Request:
+def video_request(video: str, *, ids: Ids = SHIPPED) -> Request:
     """Build the request for a video's metadata. Only the needed fields are selected, so that the response has 4 kB."""
     body = {"videoId": video, "contentCheckOk": True, "racyCheckOk": True}
-    return _call(origin, "player", ids, body, fields=VIDEO_FIELDS, video=video)
+    return _call("player", ids, body, fields=VIDEO_FIELDS, video=video)
 
 
 def _path(address: str) -> str:
@@ -151,9 +151,7 @@ def _get(url: str, **page_params: Any) -> Request:
     return Request(url, headers={"Cookie": COOKIES}, meta={"page_params": page_params})
 
 
-def _call(
-    origin: str, endpoint: str, ids: Ids, body: dict[str, Any], *, fields: str = "", **page_params: Any
-) -> Request:
+def _call(endpoint: str, ids: Ids, body: dict[str, Any], *, fields: str = "", **page_params: Any) -> Request:
     client = {
         "hl": "en",
         "gl": "US",
@@ -179,7 +177,7 @@ def _call(
         "X-YouTube-Client-Version": ids.client_version,
     }
     return Request(
-        f"{origin}/youtubei/v1/{endpoint}?{query}",
+        f"{PLATFORM.origin}/youtubei/v1/{endpoint}?{query}",
         method="POST",
         headers=headers,
         body=orjson.dumps({"context": context, **body}),

@@ -8,11 +8,11 @@ import orjson
 from scrapy import Request
 
 from crawler.platforms.ids import shipped_ids
+from crawler.platforms.microblog import EMBED, PLATFORM
 from crawler.platforms.microblog.ids import Ids
 from crawler.platforms.microblog.requests import embed_request, profile_request, query_request
 
 IDS = shipped_ids(Ids)
-ORIGIN = "https://blog.example"
 
 
 def arguments(request: Request) -> dict[str, object]:
@@ -21,13 +21,13 @@ def arguments(request: Request) -> dict[str, object]:
 
 
 def test_page_and_embed_requests() -> None:
-    assert profile_request(ORIGIN, "Quiet_1").url == f"{ORIGIN}/Quiet_1"
-    assert embed_request(ORIGIN, "Quiet_1").url == f"{ORIGIN}/srv/timeline-profile/screen-name/Quiet_1"
-    assert profile_request(ORIGIN, "x").meta["page_params"] == {"username": "x"}
+    assert profile_request("Quiet_1").url == f"{PLATFORM.origin}/Quiet_1"
+    assert embed_request("Quiet_1").url == f"{EMBED}/srv/timeline-profile/screen-name/Quiet_1"
+    assert profile_request("x").meta["page_params"] == {"username": "x"}
 
 
 def test_the_user_request() -> None:
-    request = query_request(ORIGIN, IDS, IDS.user, "AnId-1234567890", {"username": "x"})
+    request = query_request(IDS, IDS.user, "AnId-1234567890", {"username": "x"})
     sent = arguments(request)
     assert sent["variables"] == {"screen_name": "x"}
     assert sent["fieldToggles"] == {"withAuxiliaryUserLabels": True}
@@ -35,11 +35,11 @@ def test_the_user_request() -> None:
 
 
 def test_the_timeline_request() -> None:
-    first = query_request(ORIGIN, IDS, IDS.timeline, "AnId-1234567890", {"username": "x", "cursor": ""}, user_id="12")
+    first = query_request(IDS, IDS.timeline, "AnId-1234567890", {"username": "x", "cursor": ""}, user_id="12")
     variables = arguments(first)["variables"]
     assert isinstance(variables, dict)
     assert (variables["userId"], variables["count"], "cursor" in variables) == ("12", 20, False)
     page_params = {"username": "x", "cursor": "a&b=c+/%"}
-    followups = query_request(ORIGIN, IDS, IDS.timeline, "AnId-1234567890", page_params, user_id="12")
+    followups = query_request(IDS, IDS.timeline, "AnId-1234567890", page_params, user_id="12")
     assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}

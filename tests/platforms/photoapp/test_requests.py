@@ -5,19 +5,20 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
+from crawler.platforms import photoapp
 from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 
-ORIGIN = "https://photos.example"
+ORIGIN = photoapp.PLATFORM.origin
 
 
 @pytest.mark.parametrize(
     ("request_", "path", "params"),
     [
-        (post_request(ORIGIN, "DeAZ0uAgNuA"), "/p/DeAZ0uAgNuA/", {"shortcode": "DeAZ0uAgNuA"}),
-        (embed_request(ORIGIN, "De_-0uAgNuA"), "/p/De_-0uAgNuA/embed/captioned/", {"shortcode": "De_-0uAgNuA"}),
-        (reels_request(ORIGIN, "some.name_1"), "/some.name_1/reels/", {"username": "some.name_1"}),
-        (reels_request(ORIGIN, "../p/x?y#z"), "/..%2Fp%2Fx%3Fy%23z/reels/", {"username": "../p/x?y#z"}),
-        (share_request(ORIGIN, "share/p/BAx"), "/share/p/BAx/", {"share": "share/p/BAx"}),
+        (post_request("DeAZ0uAgNuA"), "/p/DeAZ0uAgNuA/", {"shortcode": "DeAZ0uAgNuA"}),
+        (embed_request("De_-0uAgNuA"), "/p/De_-0uAgNuA/embed/captioned/", {"shortcode": "De_-0uAgNuA"}),
+        (reels_request("some.name_1"), "/some.name_1/reels/", {"username": "some.name_1"}),
+        (reels_request("../p/x?y#z"), "/..%2Fp%2Fx%3Fy%23z/reels/", {"username": "../p/x?y#z"}),
+        (share_request("share/p/BAx"), "/share/p/BAx/", {"share": "share/p/BAx"}),
     ],
 )
 def test_requests_have_their_path_and_params(request_: Request, path: str, params: dict[str, str]) -> None:
@@ -26,5 +27,5 @@ def test_requests_have_their_path_and_params(request_: Request, path: str, param
 
 
 def test_only_share_links_disable_redirects() -> None:
-    assert share_request(ORIGIN, "share/x").meta["dont_redirect"]
-    assert "dont_redirect" not in post_request(ORIGIN, "x").meta
+    assert share_request("share/x").meta["dont_redirect"]
+    assert "dont_redirect" not in post_request("x").meta

@@ -356,7 +356,7 @@ def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
 
 
 def test_pr_7_the_request_has_a_browsers_headers() -> None:
-    headers = profile_request(SITE, slug="x").headers.to_unicode_dict()
+    headers = profile_request("x").headers.to_unicode_dict()
     assert {name: headers[name] for name in NAVIGATION_HEADERS} == NAVIGATION_HEADERS
 
 

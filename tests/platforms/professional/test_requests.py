@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.platforms.professional.requests import edition_origins, profile_request
+from crawler.platforms import professional
+from crawler.platforms.professional.requests import profile_request
 
-ORIGIN = "https://network.example"
+ORIGIN = professional.PLATFORM.origin
 
 
 @pytest.mark.parametrize(
@@ -19,13 +20,12 @@ ORIGIN = "https://network.example"
     ],
 )
 def test_urls(slug: str, path: str) -> None:
-    request = profile_request(ORIGIN, slug=slug)
+    request = profile_request(slug)
     assert (request.method, request.url) == ("GET", ORIGIN + path)
     assert request.meta["page_params"] == {"slug": slug}
 
 
 def test_the_public_site_has_country_editions() -> None:
-    origins = edition_origins("https://www.linkedin.com")
+    origins = professional.PLATFORM.other_origins
     assert {"https://se.linkedin.com", "https://uk.linkedin.com"} <= origins
     assert all(len(origin) == len("https://se.linkedin.com") for origin in origins)
-    assert edition_origins("http://127.0.0.1:8001") == set()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from crawler.platforms import retail
 from crawler.platforms.retail.requests import listing_request
 
-ORIGIN = "https://shop.example"
+ORIGIN = retail.PLATFORM.origin
 
 
 @pytest.mark.parametrize(
@@ -23,10 +24,10 @@ ORIGIN = "https://shop.example"
     ],
 )
 def test_urls(params: dict[str, Any], url: str) -> None:
-    request = listing_request(ORIGIN, **params)
+    request = listing_request(**params)
     assert (request.method, request.url) == ("GET", ORIGIN + url)
 
 
 def test_page_params_contain_the_params() -> None:
-    request = listing_request(ORIGIN, cat_id="3944", page=2, sort="new", min_price=5)
+    request = listing_request(cat_id="3944", page=2, sort="new", min_price=5)
     assert request.meta["page_params"].items() >= {"cat_id": "3944", "page": 2, "sort": "new"}.items()

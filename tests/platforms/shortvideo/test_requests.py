@@ -2,9 +2,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from crawler.platforms import shortvideo
 from crawler.platforms.shortvideo.requests import search_request
 
-ORIGIN = "https://video.example"
+ORIGIN = shortvideo.PLATFORM.origin
 
 
 @pytest.mark.parametrize(
@@ -24,13 +25,13 @@ ORIGIN = "https://video.example"
     ],
 )
 def test_keywords_cannot_change_the_url(keywords: str) -> None:
-    request = search_request(ORIGIN, keywords=keywords.encode(errors="replace").decode())
+    request = search_request(keywords=keywords.encode(errors="replace").decode())
     url = urlsplit(request.url)
     assert (f"{url.scheme}://{url.netloc}", url.path, url.fragment) == (ORIGIN, "/search/photo", "")
     assert parse_qs(url.query) == {"q": [keywords.encode(errors="replace").decode()]}
 
 
 def test_page_params_contain_the_params() -> None:
-    request = search_request(ORIGIN, keywords="whales", cursor="12", count=5)
+    request = search_request(keywords="whales", cursor="12", count=5)
     assert request.meta["page_params"] == {"keywords": "whales", "cursor": "12", "count": 5}
     assert request.url == f"{ORIGIN}/search/photo?q=whales"

@@ -8,25 +8,26 @@ import orjson
 import pytest
 from scrapy import Request
 
+from crawler.platforms import videosite
 from crawler.platforms.videosite import requests as upstream
 
-ORIGIN = "https://video.example"
+ORIGIN = videosite.PLATFORM.origin
 CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"
 
 
 @pytest.mark.parametrize(
     ("request_", "url"),
     [
-        (upstream.channel_request(ORIGIN, "@some.body", "videos"), "/@some.body/videos"),
+        (upstream.channel_request("@some.body", "videos"), "/@some.body/videos"),
         (
-            upstream.channel_request(ORIGIN, "@АсельИсакова-т4ц", "shorts"),
+            upstream.channel_request("@АсельИсакова-т4ц", "shorts"),
             "/@%D0%90%D1%81%D0%B5%D0%BB%D1%8C%D0%98%D1%81%D0%B0%D0%BA%D0%BE%D0%B2%D0%B0-%D1%824%D1%86/shorts",
         ),
-        (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "streams"), f"/channel/{CHANNEL}/streams"),
-        (upstream.channel_request(ORIGIN, "user/a?b#c", "videos"), "/user/a%3Fb%23c/videos"),
-        (upstream.about_page_request(ORIGIN, CHANNEL), f"/channel/{CHANNEL}/about"),
-        (upstream.feed_request(ORIGIN, CHANNEL), f"/feeds/videos.xml?channel_id={CHANNEL}"),
-        (upstream.feed_request(ORIGIN, CHANNEL, "shorts"), f"/feeds/videos.xml?playlist_id=UUSH{CHANNEL[2:]}"),
+        (upstream.channel_request(f"channel/{CHANNEL}", "streams"), f"/channel/{CHANNEL}/streams"),
+        (upstream.channel_request("user/a?b#c", "videos"), "/user/a%3Fb%23c/videos"),
+        (upstream.about_page_request(CHANNEL), f"/channel/{CHANNEL}/about"),
+        (upstream.feed_request(CHANNEL), f"/feeds/videos.xml?channel_id={CHANNEL}"),
+        (upstream.feed_request(CHANNEL, "shorts"), f"/feeds/videos.xml?playlist_id=UUSH{CHANNEL[2:]}"),
     ],
 )
 def test_page_requests(request_: Request, url: str) -> None:
@@ -37,28 +38,28 @@ def test_page_requests(request_: Request, url: str) -> None:
     ("request_", "endpoint", "params"),
     [
         (
-            upstream.resolve_request(ORIGIN, upstream.public_url("c/name")),
+            upstream.resolve_request(upstream.public_url("c/name")),
             "navigation/resolve_url",
             {"url": "https://www.youtube.com/c/name"},
         ),
         (
-            upstream.browse_request(ORIGIN, CHANNEL, "videos"),
+            upstream.browse_request(CHANNEL, "videos"),
             "browse",
             {"browseId": CHANNEL, "params": "EgZ2aWRlb3PyBgQKAjoA"},
         ),
         (
-            upstream.playlist_request(ORIGIN, CHANNEL, "streams"),
+            upstream.playlist_request(CHANNEL, "streams"),
             "browse",
             {"browseId": f"VLUULV{CHANNEL[2:]}", "params": "wgYCCAA%3D"},
         ),
         (
-            upstream.continuation_request(ORIGIN, "4qm%3D%3D", channel=CHANNEL, tab="videos"),
+            upstream.continuation_request("4qm%3D%3D", channel=CHANNEL, tab="videos"),
             "browse",
             {"continuation": "4qm%3D%3D"},
         ),
-        (upstream.about_request(ORIGIN, "4qm%3D", channel=CHANNEL), "browse", {"continuation": "4qm%3D"}),
+        (upstream.about_request("4qm%3D", channel=CHANNEL), "browse", {"continuation": "4qm%3D"}),
         (
-            upstream.video_request(ORIGIN, "-abcdefghij"),
+            upstream.video_request("-abcdefghij"),
             "player",
             {"videoId": "-abcdefghij", "contentCheckOk": True, "racyCheckOk": True},
         ),
@@ -78,7 +79,7 @@ def test_api_requests(request_: Request, endpoint: str, params: dict[str, object
 
 
 def test_newer_client_version_is_used() -> None:
-    request = upstream.video_request(ORIGIN, "-abcdefghij", ids=upstream.SHIPPED.with_version("2.20270101.00.00"))
+    request = upstream.video_request("-abcdefghij", ids=upstream.SHIPPED.with_version("2.20270101.00.00"))
     assert orjson.loads(request.body)["context"]["client"]["clientVersion"] == "2.20270101.00.00"
     assert request.headers["X-YouTube-Client-Version"] == b"2.20270101.00.00"
 
@@ -86,11 +87,11 @@ def test_newer_client_version_is_used() -> None:
 @pytest.mark.parametrize(
     ("request_", "page_params"),
     [
-        (upstream.channel_request(ORIGIN, "@a.b", "videos"), {"handle": "a.b", "tab": "videos"}),
-        (upstream.channel_request(ORIGIN, f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
-        (upstream.channel_request(ORIGIN, "c/name", "videos"), {"tab": "videos"}),
-        (upstream.browse_request(ORIGIN, CHANNEL, "shorts"), {"channel": CHANNEL, "tab": "shorts"}),
-        (upstream.video_request(ORIGIN, "-abcdefghij"), {"video": "-abcdefghij"}),
+        (upstream.channel_request("@a.b", "videos"), {"handle": "a.b", "tab": "videos"}),
+        (upstream.channel_request(f"channel/{CHANNEL}", "videos"), {"channel": CHANNEL, "tab": "videos"}),
+        (upstream.channel_request("c/name", "videos"), {"tab": "videos"}),
+        (upstream.browse_request(CHANNEL, "shorts"), {"channel": CHANNEL, "tab": "shorts"}),
+        (upstream.video_request("-abcdefghij"), {"video": "-abcdefghij"}),
     ],
 )
 def test_page_params_contain_the_expected_echo(request_: Request, page_params: dict[str, str]) -> None:
