@@ -70,9 +70,11 @@ print_progress() {
 # Installs a package of Debian or Ubuntu, and adds the output to a log. Usage: apt_install PACKAGE LOG
 apt_updated=
 apt_install() {
-    local sudo
+    local sudo=
     command -v apt-get >/dev/null || return 1
-    sudo=$([[ $EUID -eq 0 ]] || command -v sudo || true)
+    if [[ $EUID -ne 0 ]]; then
+        sudo=$(command -v sudo) || return 1
+    fi
     if [[ -z $apt_updated ]]; then
         with_progress "Updating the list of packages ..." "$2" $sudo apt-get update || true
         apt_updated=1
@@ -145,7 +147,7 @@ create_environment() {
         install=("$python" -m pip --python .venv/bin/python install pip)
     else
         "$python" -c 'import ensurepip, venv' 2>/dev/null || apt_install "${python##*/}-venv" "$log" || true
-        "$python" -m venv .venv >>"$log" 2>&1 || return 1
+        "$python" -m venv --clear .venv >>"$log" 2>&1 || return 1
         install=(.venv/bin/python -m pip install)
     fi
 }
@@ -154,19 +156,22 @@ create_environment() {
 #   run   what running needs
 #   dev   also the tools of developers: for tests, checks and benchmarks
 setup() {
-    local python expected log title install=(.venv/bin/python -m pip install)
+    local python expected folder log title install=(.venv/bin/python -m pip install)
     python=$(find_python)
     expected=$("$python" -c 'import hashlib, pathlib, sys
 files = b"".join(pathlib.Path(name).read_bytes() for name in ("pyproject.toml", "requirements.txt"))
 print(sys.version_info[:2], hashlib.sha256(files).hexdigest())')
-    if [[ $(cat .venv/.installed-dev 2>/dev/null) == "$expected" ]]; then
-        return
+    # The programs in .venv/bin contain the path of .venv: they do not run after the project's folder has moved.
+    folder=$(cat .venv/.folder 2>/dev/null || echo "$PWD")
+    if [[ $folder == "$PWD" ]]; then
+        [[ $(cat .venv/.installed-dev 2>/dev/null) != "$expected" ]] || return 0
+        [[ $(cat ".venv/.installed-$1" 2>/dev/null) != "$expected" ]] || return 0
     fi
-    if [[ $(cat ".venv/.installed-$1" 2>/dev/null) == "$expected" ]]; then
-        return
-    fi
+    [[ -w . ]] || fail "the folder $PWD is read-only: .venv cannot be created in it"
+    [[ ! -e /etc/alpine-release ]] || fail "Playwright cannot be installed on Alpine Linux: use deploy/Dockerfile, or Debian"
     log=$(mktemp)
-    if [[ $(.venv/bin/python -c 'import sys, pip; print(sys.version_info[:2])' 2>/dev/null) != "${expected% *}" ]]; then
+    if [[ $folder != "$PWD" ||
+        $(.venv/bin/python -c 'import sys, pip; print(sys.version_info[:2])' 2>/dev/null) != "${expected% *}" ]]; then
         echo "Creating .venv with $python ..." >&2
         create_environment "$python" "$log" || setup_failed "$log"
     fi
@@ -181,6 +186,7 @@ print(sys.version_info[:2], hashlib.sha256(files).hexdigest())')
     fi
     with_progress "$title" "$log" "${install[@]}" || setup_failed "$log"
     rm -f "$log"
+    echo "$PWD" >.venv/.folder
     echo "$expected" >".venv/.installed-$1"
 }
 

@@ -77,10 +77,15 @@ def program(machine: Path, name: str, text: str) -> None:
     (machine / "bin" / name).chmod(0o755)
 
 
-def run(machine: Path, *arguments: str, script: str = "test", **variables: str) -> tuple[int, list[str], list[str]]:
-    """Run a script. Return its exit code, the lines that it printed, and the programs that it called."""
+def run(
+    machine: Path, *arguments: str, script: str = "test", within: tuple[str, ...] = (), **variables: str
+) -> tuple[int, list[str], list[str]]:
+    """Run a script. Return its exit code, the lines that it printed, and the programs that it called.
+
+    ``within``: a command that runs the script.
+    """
     done = subprocess.run(
-        [BASH, machine / "scripts" / script, *arguments],
+        [*within, BASH, machine / "scripts" / script, *arguments],
         env={"PATH": str(machine / "bin"), "MISSING": ""} | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -111,7 +116,7 @@ def test_ct_2_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: st
 def test_all_programs_are_installed_before_the_tests(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, calls = run(machine, "-k", "retail")
-    setup = [*installed("python3.11-venv"), "-m venv .venv", f"{PIP} -e .[dev]"]
+    setup = [*installed("python3.11-venv"), "-m venv --clear .venv", f"{PIP} -e .[dev]"]
     programs = [*installed("chromium-headless-shell", "faketime", *POSTGRESQL), "npm typescript@5.9.3"]
     assert calls == [
         "apt-get update",
@@ -237,3 +242,74 @@ def test_files_are_in_memory_where_it_has_room_and_may_have_programs(
     folder = (machine / "folder").read_text().strip()
     assert folder.startswith(f"{MEMORY}/tests.") == is_used
     assert not folder or not Path(folder).exists(), "it is removed in the end"
+
+
+def test_a_moved_folder_gets_a_new_environment(machine: Path, tmp_path: Path) -> None:
+    """The programs in .venv/bin contain the path of the folder in which .venv was created."""
+    run(machine, script="demo", HAS_PIP="1")
+    (machine / "calls").unlink()
+    moved = tmp_path / "moved to"
+    moved.mkdir()
+    for name in ("scripts", "docs", "bin", ".venv", "pyproject.toml", "requirements.txt"):
+        (machine / name).rename(moved / name)
+    code, lines, calls = run(moved, script="demo", HAS_PIP="1")
+    assert (code, lines[0]) == (0, "Creating .venv with python3.11 ...")
+    assert calls[0] == "-m venv --clear --without-pip .venv"
+    (moved / "calls").unlink()
+    assert run(moved, script="demo", HAS_PIP="1")[2] == ["-u scripts/demo.py"]
+
+
+UNSHARE = shutil.which("unshare") or ""
+USER = (UNSHARE, "--user")
+"""Runs a command as a user who is not root."""
+REMOUNT = f'{shutil.which("mount")} --bind -o ro . . && cd "$PWD" && exec "$@"'
+READ_ONLY = (UNSHARE, "--map-root-user", "--mount", BASH, "-c", REMOUNT, "-")
+"""Runs a command with the current folder read-only."""
+
+
+def permitted(command: tuple[str, ...]) -> bool:
+    try:
+        return subprocess.run([*command, BASH, "-c", ":"], check=False, capture_output=True).returncode == 0
+    except OSError:  # there is no such program
+        return False
+
+
+@pytest.mark.skipif(not permitted(USER), reason="this system does not permit user namespaces")
+@pytest.mark.parametrize("has_sudo", [True, False])
+def test_packages_are_installed_only_with_the_rights_for_it(machine: Path, *, has_sudo: bool) -> None:
+    program(machine, "apt-get", APT)
+    program(machine, "playwright", PLAYWRIGHT)
+    if has_sudo:
+        program(machine, "sudo", f'#!{BASH}\necho sudo >>calls; exec "$@"\n')
+    _, lines, calls = run(machine, within=USER)
+    assert ("sudo" in calls) == has_sudo
+    assert any(call.startswith("apt-get") for call in calls) == has_sudo
+    assert ("playwright install chromium" in calls) != has_sudo
+    assert lines[-1].startswith("1 failed" if has_sudo else "Skipped: the tests that need faketime")
+
+
+@pytest.mark.skipif(not permitted(READ_ONLY), reason="this system does not permit mounts in a namespace")
+def test_a_read_only_folder_is_named(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(machine)
+    code, lines, calls = run(machine, script="demo", within=READ_ONLY)
+    assert (code, calls) == (1, [])
+    assert lines == [f"error: the folder {machine} is read-only: .venv cannot be created in it"]
+
+
+LACKING = {
+    "arrays by name": r"\b(declare|local|typeset) -[a-zA-Z]*[An]|\bmapfile\b|\breadarray\b",
+    "changes of case": r"\$\{\w+(\[[^]]*\])?[,^]",
+    "operators": r"&>>|\|&|;;&|;&(?!&)",
+    "commands": r"\bcoproc\b|\bwait -n\b|\[\[ -v |printf '%\(|\bshopt -s (globstar|lastpipe)\b",
+    "values": r"\$\{\w+@|\$\{!\w+\[|\$(EPOCHSECONDS|EPOCHREALTIME|SRANDOM|BASHPID)\b",
+}
+"""What the bash 3.2 of macOS lacks."""
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, "../.ci/run"])
+def test_scripts_use_only_what_bash_3_has(name: str) -> None:
+    text = (ROOT / "scripts" / name).read_text()
+    assert {what: re.findall(pattern, text) for what, pattern in LACKING.items() if re.search(pattern, text)} == {}
+    for array in re.findall(r"^\s*(?:local )?(\w+)=\(\)", text, re.MULTILINE):
+        bare = re.findall(rf'(?<!\+)"\$\{{{array}\[[@*]\]\}}"', text)
+        assert bare == [], f"with an empty array, bash 3 ends here: {bare}"
