@@ -7,7 +7,10 @@ If the component is essential, the spider then does not start.
 
 from __future__ import annotations
 
+import asyncio
 import math
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
@@ -138,9 +141,10 @@ def require(settings: BaseSettings) -> None:
     Set the defaults of the project's own settings, and add ``Check``, which runs after all other add-ons.
 
     Raises:
-        UsageError: ``ADDONS`` lacks the add-on, or the settings disable an essential component. Scrapy's commands print
-            the message, which is one sentence, and end with exit code 2.
+        UsageError: ``ADDONS`` lacks the add-on, the settings disable an essential component, or Twisted's reactor will
+            not run the crawl. Scrapy's commands print the message, which is one sentence, and end with exit code 2.
     """
+    _require_reactor(settings)
     addons = settings["ADDONS"]
     if ADDON_PATHS.isdisjoint(_enabled(addons)):
         raise UsageError(
@@ -151,6 +155,24 @@ def require(settings: BaseSettings) -> None:
     load_object(ADDON).update_pre_crawler_settings(settings)  # Scrapy calls it only when it makes a runner
     # The value is replaced, with a priority of its own, because Scrapy may set the process's settings once more.
     settings.set("ADDONS", {**addons, f"{__name__}.{Check.__name__}": math.inf}, priority=ABOVE_COMMAND_LINE)
+
+
+def _require_reactor(settings: BaseSettings) -> None:
+    """Check that Twisted's reactor will run the crawl. Without it, no download would end.
+
+    Raises:
+        UsageError: the reactor is disabled, or another program's event loop is running, such as a notebook's.
+    """
+    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
+        raise UsageError("TWISTED_REACTOR_ENABLED: the spiders of social-retail-crawler need Twisted's reactor")
+    reactor = sys.modules.get("twisted.internet.reactor")
+    with suppress(RuntimeError):  # no event loop is running
+        asyncio.get_running_loop()
+        if reactor is None or not reactor.running:
+            raise UsageError(
+                "Twisted's reactor does not run, but another event loop does, such as a notebook's: "
+                "start scrapy crawl in a process of its own"
+            )
 
 
 class Check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -281,6 +282,21 @@ def test_components_that_only_report_can_be_disabled(project: Project) -> None:
     assert run.returncode == 0, run.stderr
     assert len(lines(project.folder / "out.jsonl")) == 1
     assert "event=progress" not in run.stderr
+
+
+def test_a_spider_without_twisteds_reactor_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^TWISTED_REACTOR_ENABLED: the spiders of .* need Twisted's reactor$"):
+        Crawler(RetailSpider, settings_with(TWISTED_REACTOR_ENABLED=False))
+
+
+def test_a_spider_in_another_programs_event_loop_is_refused() -> None:
+    """A notebook has such a loop."""
+
+    async def crawl() -> None:
+        Crawler(RetailSpider, settings_with())
+
+    with pytest.raises(UsageError, match=r"^Twisted's reactor does not run, but another event loop does"):
+        asyncio.run(crawl())
 
 
 REFUSED = {

@@ -154,8 +154,8 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
     def parse(self, response: Response, **_arguments: Any) -> None:
         """Scrapy's default callback, which only ``scrapy parse`` calls."""
-        url, spider = response.url, self.name
-        logger.error("parse_refused", reason=f"scrapy parse cannot run a target; use scrapy crawl {spider} -a url={url}")
+        command = f"scrapy crawl {self.name} -a url={response.url}"
+        logger.error("parse_refused", reason=f"scrapy parse cannot run a target; use {command}")
 
     def check(self, settings: BaseSettings) -> None:
         """Check the targets, and the store if the arguments or ``SHARED_LIMITS`` need it. The platform gets no request.

@@ -33,13 +33,14 @@ import tests.loopback_only
 DEAD_PROXY = "http://me:secret@127.0.0.1:9"
 CATEGORY = "https://www.walmart.com/browse/976759"
 ELSEWHERE = "https://books.example/"
+STOCK = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
 OWN_SPIDER = f"""
 import scrapy
 
 class Own(scrapy.Spider):
     name = "own"
     start_urls = ["{CATEGORY}"]
-    custom_settings = {{"DOWNLOAD_HANDLERS": {{"https": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}}}}
+    custom_settings = {{"DOWNLOAD_HANDLERS": {{"https": "{STOCK}"}}}}
 
     def parse(self, response):
         print(response.url, len(response.text))
@@ -65,8 +66,8 @@ def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
         **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), DEAD_PROXY),
-        **{"CRAWLER_SANDBOX": "1", "CRAWLER_STORE": str(folder / "store.sqlite3"), "LOOPBACK_LOG": str(reached)},
-        **{"SCRAPY_SETTINGS_MODULE": "crawler.settings", "BROWSER": "true", "PYTHONPATH": str(ROOT)},
+        "CRAWLER_SANDBOX": "1", "CRAWLER_STORE": str(folder / "store.sqlite3"), "LOOPBACK_LOG": str(reached),
+        "SCRAPY_SETTINGS_MODULE": "crawler.settings", "BROWSER": "true", "PYTHONPATH": str(ROOT),
     }
     start = [*forks.SCRAPY, *command]
     run = forks.run(start, before=ISOLATE, cwd=folder, env=environment, capture_output=True, text=True)
