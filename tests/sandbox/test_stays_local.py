@@ -66,8 +66,12 @@ def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
         **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), DEAD_PROXY),
-        "CRAWLER_SANDBOX": "1", "CRAWLER_STORE": str(folder / "store.sqlite3"), "LOOPBACK_LOG": str(reached),
-        "SCRAPY_SETTINGS_MODULE": "crawler.settings", "BROWSER": "true", "PYTHONPATH": str(ROOT),
+        "CRAWLER_SANDBOX": "1",
+        "CRAWLER_STORE": str(folder / "store.sqlite3"),
+        "LOOPBACK_LOG": str(reached),
+        "SCRAPY_SETTINGS_MODULE": "crawler.settings",
+        "BROWSER": "true",
+        "PYTHONPATH": str(ROOT),
     }
     start = [*forks.SCRAPY, *command]
     run = forks.run(start, before=ISOLATE, cwd=folder, env=environment, capture_output=True, text=True)
