@@ -54,60 +54,53 @@ class Settings(Described):
     ``http://127.0.0.1:8903`` of ``scrapy sandbox``. Records and logs keep the public URLs. The environment's proxies
     are not used for these requests, but proxies in ``EGRESSES`` are."""
     PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
-    """Platform -> ``concurrency`` (downloads at once), ``delay`` (seconds per download in the long run), ``burst``
-    (downloads at once after a rest), ``gap`` (seconds between two starts) and ``sources`` (budgets of sources): see
-    docs/settings.md#budgets. Each egress has a budget of its own. Platforms and keys that are not listed here keep
-    their defaults (docs/platforms), but a ``delay`` without ``burst`` means a burst of 1."""
+    """Platform -> ``concurrency``, ``delay``, ``burst``, ``gap`` and ``sources`` of its budget for each egress
+    (docs/settings.md#budgets). Platforms and keys that are not listed keep their defaults, but a ``delay`` without
+    ``burst`` means a burst of 1."""
     EGRESSES: setting_types.Egresses = []
-    """Connections to the internet through which requests are sent: a list of objects with ``name``, ``proxy``,
-    ``platforms`` and ``budgets``, or the path of a JSON file with this list (docs/egress.md). Empty: only
-    this machine's own connection."""
+    """Connections to the internet through which requests are sent: a list of objects, or the path of a JSON file with
+    it (docs/egress.md). Empty: only this machine's own connection."""
     CONNECT_TIMEOUT: PositiveSeconds = 5.0
-    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``. If an egress is the cause
-    of a failure, its targets are sent through another egress (docs/egress.md#when-an-egress-fails)."""
+    """Maximum seconds for opening a connection, including a proxy's response to ``CONNECT``."""
     PLATFORM_IDS: setting_types.Object[Any] = {}
     """Platform -> path of a JSON file that replaces its ``crawler/platforms/<platform>/ids.json``: the query ids, flags
-    and client versions that the platform changes at will. Commands check the files when they start."""
+    and client versions that the platform changes at will."""
     UNREAD_KEEP: Count = 20
-    """Maximum number of responses of each source that are kept in the project's folder ``.scrapy/unread``, because a
-    part of them was unread or their extraction failed (docs/repair.md). 0: none are kept. On Scrapy Cloud, none are
-    kept in any case."""
+    """Maximum number of responses of each source that are kept in ``.scrapy/unread``, because a part of them was unread
+    or their extraction failed (docs/contracts.md#kept-responses). 0, and on Scrapy Cloud: none."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
     process, and requests to them are not delayed. No request of any spider or command leaves this machine. The local
     servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms."""
     SANDBOX_RENAMES: setting_types.Object[dict[str, str]] = {}
-    """Simulated platform -> key -> the name that replaces the key in its payloads after the first ten pages, to test
-    how a platform's change is handled (docs/repair.md). A name with a leading dot is a CSS class, such as
-    ``.skills``."""
+    """Simulated platform -> key -> the name that replaces it in payloads after the first ten pages (docs/sandbox.md). A
+    name with a leading dot is a CSS class, such as ``.skills``."""
     PROCESSES: Positive = 1
     """Number of processes that crawl the same platforms and serve the same API keys. If the processes do not share
     limits, and while ``STORE`` is unavailable, each process gets an equal share of every limit. ``scrapy serve
     --workers N`` multiplies it by N."""
     SHARED_LIMITS: Switch = False
-    """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys
-    (docs/many-machines.md#how-many-workers). Always on for jobs (``scrapy collect``, ``scrapy work``, ``-a job=``), for
-    ``scrapy serve --workers N`` with several workers, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL.
-    The sandbox shares no limits."""
+    """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for
+    jobs, for several workers of ``scrapy serve``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL
+    (docs/many-machines.md#how-many-workers)."""
     ZYTE_API_KEY: Optional[setting_types.Text] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
-    """The circuit breaker of a source (one page or call of a platform) opens after this many consecutive blocks or rate
-    limits (docs/settings.md#circuit-breakers). A block or rate limit with ``Retry-After`` opens it at once. 0 disables
-    the circuit breakers of all sources, but failures of an egress still suspend it."""
+    """Number of consecutive blocks or rate limits after which the circuit breaker of a source opens
+    (docs/settings.md#circuit-breakers); with ``Retry-After``, one is enough. 0 disables the circuit breakers, but
+    failures of an egress still suspend it."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
     to 15 minutes, and is at least the platform's ``Retry-After``."""
     BREAKER_GIVE_UP: Seconds = 7_200.0
     """If a circuit breaker stays open for this many seconds, a crawl that waits for it ends with exit code 1. 0: never.
-    The default is longer than ``RETRY_AFTER_MAX``, so that the platform is tried again before the crawl ends."""
+    The default is longer than ``RETRY_AFTER_MAX``."""
     RETRY_AFTER_MAX: Seconds = 3_600.0
     """Maximum seconds for which a platform's ``Retry-After`` is obeyed."""
     USER_AGENT: setting_types.Text = (
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
     )
-    """The header ``User-Agent``, by default a plain browser's. Update the browser's version in it from time to time:
-    platforms may refuse old versions."""
+    """A plain browser's. Update its version from time to time: platforms may refuse old ones."""
     ROBOTSTXT_OBEY: Switch = False
     """False, because users request single pages, and the spiders follow no links. With True, targets whose pages
     robots.txt disallows fail with ``BLOCKED_BY_POLICY``."""
@@ -125,16 +118,13 @@ class Settings(Described):
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
-    """If more than this many workers have exited while a target was in flight, the target is given up. A single exit
-    proves little, because it affects all targets that the worker had in flight."""
+    """If more than this many workers have exited while a target was in flight, the target is given up."""
     TARGET_TIMEOUT: Seconds = 0.0
-    """Timeout in seconds for each target of a crawl. 0: targets have no timeout, but their downloads have one
-    (``DOWNLOAD_TIMEOUT``)."""
+    """Timeout in seconds for each target of a crawl. 0: none, but for its downloads (``DOWNLOAD_TIMEOUT``)."""
     SOURCE_TIMEOUT: PositiveSeconds = 10.0
     """Timeout in seconds for each download of a ``microblog`` target, so that time is left for its next source."""
     GUEST_TOKEN_LIFETIME: Seconds = 3_600.0
-    """Seconds after which a guest token is replaced, unless the platform rejects it earlier. Each egress has one token,
-    which all crawlers of the process share."""
+    """Seconds after which an egress's guest token is replaced, unless the platform rejects it earlier."""
     GUEST_TOKEN_PAUSE: Seconds = 60.0
     """Minimum seconds until the next request for a guest token after the platform has refused one."""
     LISTING_CEILING: Positive = 400
@@ -143,8 +133,8 @@ class Settings(Described):
     VIDEOSITE_ENRICH_MAX: Count = 100
     """Upper bound of the param ``details``: for how many items of a page exact dates, views and likes are requested."""
     PHOTOAPP_PLAY_COUNTS: Switch = False
-    """Whether to fetch the play counts of reels for targets without the param ``include_play_counts``. Play counts
-    need a second page per reel, which lists only the account's newest reels."""
+    """Default of the param ``include_play_counts``: play counts need a second page per reel, which lists only the
+    account's newest reels."""
 
     # Downloads
 
@@ -170,7 +160,7 @@ class Settings(Described):
     CONCURRENT_REQUESTS_PER_DOMAIN: Positive = 256
     """As for ``CONCURRENT_REQUESTS``."""
     CONCURRENT_ITEMS: Positive = 1
-    """1, because Scrapy creates this many tasks for each callback, and the spiders' callbacks yield one item."""
+    """1, because the spiders' callbacks yield one item."""
     SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024
     """Bytes of responses in processing from which Scrapy pauses downloads. Scrapy's default of 5 MB is seven pages of
     0.7 MB."""
@@ -180,15 +170,15 @@ class Settings(Described):
     RETRY_HTTP_CODES: Items[Positive] = [500, 502, 503, 504, 522, 524]
     """Scrapy's default without 408 and 429, because rate limits are not retried."""
     RETRY_PRIORITY_ADJUST: setting_types.Integer = 0
-    """0: Scrapy's default would lower the priority of a retry, which has already waited and may have a deadline."""
+    """0, because a retry has already waited and may have a deadline."""
     RETRY_GIVE_UP_LOG_LEVEL: setting_types.LogLevel = "DEBUG"
     """``DEBUG``, because the target's outcome already reports the failure."""
 
     # The browser. Only crawlers whose spiders may use the browser have its download handler.
 
     BROWSER_FALLBACK: Items[str] = []
-    """Names of the platforms whose pages are loaded in the browser if the platform blocks the plain request. Tested for
-    ``retail`` and ``photoapp``; not possible for ``professional``."""
+    """Platforms whose pages are loaded in the browser if the plain request is blocked. Tested for ``retail`` and
+    ``photoapp``; not possible for ``professional``."""
     BROWSER_PAGES: Positive = 4
     """Maximum number of open browser pages, divided among ``PROCESSES``. Further targets wait. A page takes 100 to 200
     MB of memory."""
@@ -214,32 +204,28 @@ class Settings(Described):
     FAILURES_FEED: Optional[setting_types.Text] = "auto"
     """URI of the feed with one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
     ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged. ``%(job)s``
-    is the job's id on Scrapyd, and the start time elsewhere. None disables the feed. Without failures, no file is
-    written. The feed is added to ``FEEDS``, with ``crawler.outputs.failures.Failure`` as its ``item_classes``."""
+    is the job's id on Scrapyd, and the start time elsewhere. None: no feed. Without failures, no file is written."""
     CSV_BOM: Switch = False
-    """Whether new CSV files start with a byte order mark, from which Excel recognises UTF-8 (docs/outputs.md#csv)."""
+    """Whether new CSV files start with a byte order mark (docs/outputs.md#csv)."""
     CSV_ESCAPE_FORMULAS: Switch = True
-    """Whether an apostrophe is put before text in CSV files that a spreadsheet would evaluate as a formula."""
+    """Whether an apostrophe is put before text in CSV files that a spreadsheet would evaluate as a formula
+    (docs/outputs.md#csv)."""
 
     # The endpoint
 
     SERVICE_RECYCLE_TARGETS: Count = 10_000
-    """Number of targets after which the endpoint replaces the long-running crawler of a platform by a new one. 0: the
-    number of targets is not limited."""
+    """Number of targets after which the endpoint replaces the crawler of a platform by a new one. 0: no limit."""
     SERVICE_RECYCLE_MINUTES: PositiveSeconds = 60.0
-    """Minutes after which the endpoint replaces the long-running crawler of a platform by a new one."""
+    """Minutes after which the endpoint replaces the crawler of a platform by a new one."""
     SERVICE_MAX_WAITING: Count = 1_000
-    """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``. The crawler itself
-    has up to twice as many targets in flight as may download at once, but at least four."""
+    """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``."""
     SERVICE_MAX_CALLS: Positive = 2_000
     """Maximum number of calls in flight. At this limit, calls are still accepted for platforms that have less than an
     equal share of the limit. Other calls get ``OVERLOADED``."""
     KEY_RATE: Optional[setting_types.Rate] = None
-    """Rate limit of each API key, such as ``600/minute``. None: no limit. ``scrapy keys create`` can set another limit
-    for a key."""
+    """Rate limit of each API key without its own, such as ``600/minute``. None: no limit."""
     KEY_CONCURRENCY: Count = 0
-    """Maximum number of calls in flight of each API key. 0: no limit. ``scrapy keys create`` can set another limit for
-    a key."""
+    """Maximum number of calls in flight of each API key without its own limit. 0: no limit."""
     SERVICE_MAX_CONNECTIONS: Positive = 4_000
     """Maximum number of open client connections per process. Further connections get ``OVERLOADED`` and are closed."""
     SERVICE_HIDDEN_ROUTES: Items[setting_types.Route] = []
@@ -250,25 +236,24 @@ class Settings(Described):
     SERVICE_INTERNAL_ADDRESS: Optional[setting_types.Address] = None
     """A second address (``host:port``) that serves all routes, also the hidden ones. None: no second port."""
     CONSOLE: setting_types.Automatic = "auto"
-    """Whether ``/`` is the console, a web page to call scrapers (docs/console.md). False: ``/`` redirects to ``/docs``.
-    ``auto``: True only if the service listens on a loopback address and ``SERVICE_URL`` is not set."""
+    """Whether ``/`` is the console, and not a redirect to ``/docs`` (docs/console.md). ``auto``: True only if the
+    service listens on a loopback address and ``SERVICE_URL`` is not set."""
     SERVICE_MAX_JOB_BYTES: Positive = 32 * 1024 * 1024
-    """Maximum bytes of the targets that a client may upload for one job (docs/service.md#jobs)."""
+    """Maximum bytes of the upload of a job (docs/service.md#jobs)."""
     JOBS_MAX: Positive = 20
     """Maximum number of jobs of a client that are not done."""
     JOBS_KEEP: PositiveSeconds = 30.0
     """Days after which a client's finished job and its records are deleted."""
     WEBHOOK_SECRET: Optional[setting_types.Text] = None
-    """Secret that ``scrapy webhook listen`` verifies events with (docs/webhooks.md). Set WEBHOOK_SECRET in the
-    environment, as ``CRAWLER_WEBHOOK_SECRET``."""
+    """Secret with which ``scrapy webhook listen`` verifies events (docs/webhooks.md). Set it in the environment."""
     API_KEYS: setting_types.Object[Any] = {}
-    """The hashes of the valid API keys, as ``scrapy keys export`` prints them (docs/endpoint.md#api-keys). If this
-    setting is not empty, the endpoint does not read ``KEYS_FILE``."""
+    """The hashes of the valid API keys, as ``scrapy keys export`` prints them, in place of ``KEYS_FILE``
+    (docs/endpoint.md#api-keys)."""
     KEYS_FILE: Optional[setting_types.Text] = None
     """SQLite file with the hashes of the API keys. None: ``keys.sqlite`` in the project's ``.scrapy`` folder."""
     MCP_API_KEY: Optional[setting_types.Text] = None
-    """API key that ``scrapy mcp`` sends to the endpoint (docs/mcp.md); with ``--http``, callers send their own. Set the
-    key in the environment, as ``CRAWLER_MCP_API_KEY``."""
+    """API key that ``scrapy mcp`` sends to the endpoint (docs/mcp.md); with ``--http``, callers send their own. Set it
+    in the environment."""
 
     # Operation
 
