@@ -28,6 +28,8 @@ class HangingPlatform:
     port: int = 0
     robots: bytes | None = None
     """Content of robots.txt; None: 404."""
+    permits: int | None = None
+    """Number of responses that may be sent. If it is 0, requests wait until a test increases it. None: no limit."""
     release: threading.Event = field(default_factory=threading.Event)
     """Once it is set, the requests that got no response get their pages."""
     requested_paths: list[str] = field(default_factory=list)
@@ -61,18 +63,26 @@ class HangingPlatform:
             self.open_connections -= 1
             writer.close()
 
+    def _permitted(self) -> bool:
+        """Take a permit. Return whether there was one."""
+        if self.permits:
+            self.permits -= 1
+            return True
+        return self.permits is None
+
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")
         url = head.split(b" ", 2)[1].decode("latin-1")
         self.requested_paths.append(url)
         parts = urlsplit(url)
         args = dict(parse_qsl(parts.query))
-        response = self.respond(parts.path, args) if self.respond else self.page(parts.path, args)
+        is_permitted = self._permitted()
+        response = (self.respond or self.page)(parts.path, args) if is_permitted else None
         if response is None:
             self.unanswered += 1
             disconnected = asyncio.ensure_future(reader.read(1))
             try:
-                while not disconnected.done() and not self.release.is_set():
+                while not (disconnected.done() or self.release.is_set() or (not is_permitted and self._permitted())):
                     await asyncio.wait([disconnected], timeout=0.02)
             finally:
                 self.unanswered -= 1

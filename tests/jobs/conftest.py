@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from crawler.jobs.lifecycle import Jobs
+from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.conftest import pytest_pyfunc_call
 
 __all__ = ["pytest_pyfunc_call"]
@@ -18,3 +19,10 @@ def jobs(location: str) -> Iterator[Jobs]:
     opened = Jobs(location)
     yield opened
     asyncio.run(opened.close())
+
+
+@pytest.fixture
+def shop() -> Iterator[HangingPlatform]:
+    """A simulated shop whose ``permits`` decide how far workers can get, whatever the speed of the machine."""
+    with hanging_platform(lambda path, args: running.page(path, args), light=False) as running:  # noqa: PLW0108  # bound later
+        yield running

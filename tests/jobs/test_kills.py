@@ -20,12 +20,11 @@ import pytest
 
 from tests import forks
 from tests.crawls import ROOT, lines
+from tests.hanging_platform import HangingPlatform
 from tests.jobs import bucket
 from tests.jobs.postgresql_server import PostgreSqlServer
-from tests.jobs.test_collect import assert_complete, in_shop, searches, shop, wait_until_done, write
+from tests.jobs.test_collect import assert_complete, in_shop, searches, wait_until_done, write
 from tests.tiers import FAST_ON_SQLITE
-
-__all__ = ["shop"]
 
 LENGTHS = pytest.mark.parametrize(
     ("targets", "kills"), [(60, 2), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
@@ -43,28 +42,28 @@ def server() -> Iterator[PostgreSqlServer]:
 
 @LENGTHS
 def test_three_workers_and_the_server_are_killed(
-    tmp_path: Path, server: PostgreSqlServer, shop: dict[str, Any], targets: int, kills: int
+    tmp_path: Path, server: PostgreSqlServer, shop: HangingPlatform, targets: int, kills: int
 ) -> None:
     """Three ``scrapy work`` processes are killed and replaced while they run. The database server is killed twice."""
-    commands = in_shop(tmp_path, server.url, shop, 0.05)
+    commands = in_shop(tmp_path, server.url, shop)
     assert commands.run("jobs", "push", "killed", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
-    commands.settings["JOB_EXITS"] = kills + 1
     chance = random.Random(kills)  # noqa: S311  # no secret
+    shop.permits = 0
     workers = [commands.start("work", "--drain") for _ in range(3)]
     crashes = {kills // 3, 2 * kills // 3}
     for number, done in enumerate(sorted(chance.sample(range(targets - 40), kills))):
-        wait_until_done(commands, "killed", done)
+        wait_until_done(commands, shop, "killed", done)
         index = chance.randrange(len(workers))
         assert workers[index].poll() is None
         workers[index].kill()
         workers[index].communicate()
         if number in crashes:
             server.kill()
-            time.sleep(1 + chance.random())
             server.start()
         workers[index] = commands.start("work", "--drain")
+    shop.permits = None
     for worker in workers:
-        _, errors = worker.communicate(timeout=300)
+        _, errors = worker.communicate()
         assert worker.returncode == 0, errors
     assert_complete(commands, "killed", targets)
 
@@ -76,19 +75,19 @@ def drained(worker: forks.Popen) -> Iterator[list[str]]:
     thread = threading.Thread(target=lambda: read.append(worker.communicate()[1]), daemon=True)
     thread.start()
     yield read
-    thread.join(timeout=300)
+    thread.join()
 
 
 @FAST_ON_SQLITE
 @LENGTHS
 def test_new_records_in_a_failing_bucket_are_the_truth(
-    tmp_path: Path, location: str, shop: dict[str, Any], targets: int, kills: int
+    tmp_path: Path, location: str, shop: HangingPlatform, targets: int, kills: int
 ) -> None:
     """``export --after`` is killed while the job runs. Uploads fail, some of them after the file was stored.
 
     A repeated export from the same cursor writes the same file again, with all lines of its former versions.
     """
-    commands = in_shop(tmp_path, location, shop, 0.1)
+    commands = in_shop(tmp_path, location, shop)
     assert commands.run("jobs", "push", "new", write(tmp_path / "targets.jsonl", searches(targets))).returncode == 0
     chance = random.Random(kills)  # noqa: S311  # no secret
     ends: Counter[int] = Counter()
@@ -106,7 +105,7 @@ def test_new_records_in_a_failing_bucket_are_the_truth(
                 if killed:
                     time.sleep(0.6 * chance.random())
                     export.kill()
-                printed = export.communicate(timeout=120)[0].strip()
+                printed = export.communicate()[0].strip()
             ends[export.returncode] += 1
             if export.returncode == 0:
                 is_complete, cursor = is_complete or (ended and cursor == printed), printed

@@ -8,10 +8,8 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -27,7 +25,8 @@ from crawler.sandbox.retail.site import Site as Shop
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target
 from tests import forks
-from tests.crawls import ROOT, lines, sandbox
+from tests.crawls import ROOT, lines
+from tests.hanging_platform import HangingPlatform
 from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, pages, site
 from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
@@ -36,12 +35,6 @@ from tests.timeline.spider import ORIGIN, TimelineSpider
 __all__ = ["site"]
 
 CATEGORIES = {"a": "4044_28310", "b": "4044_28309"}
-
-
-@pytest.fixture(scope="module")
-def shop() -> Iterator[dict[str, Any]]:
-    with sandbox() as settings:
-        yield settings
 
 
 def categories(folder: Path) -> Path:
@@ -63,17 +56,16 @@ def assert_all_products(out: Path) -> None:
 @FAST_ON_POSTGRESQL
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)], ids=["short", "long"])
 def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
-    tmp_path: Path, location: str, shop: dict[str, Any], kills: int
+    tmp_path: Path, location: str, shop: HangingPlatform, kills: int
 ) -> None:
-    commands = in_shop(tmp_path, location, shop, 0.02)
-    commands.settings["JOB_EXITS"] = kills + 1
+    commands = in_shop(tmp_path, location, shop)
     file, out = categories(tmp_path), tmp_path / "out.jsonl"
     collect = ("collect", file, "-O", out, "--job", "all", "-a", "exhaustive=true")
     chance = random.Random(kills)  # noqa: S311  # no secret
     done = 0
     for number in range(kills):
         done += chance.randint(2, max(3, 50 // kills))
-        kill_after(commands, "all", done, *(collect if number % 2 == 0 else ("crawl", "retail", "-a", "job=all")))
+        kill_after(commands, shop, "all", done, *(collect if number % 2 == 0 else ("crawl", "retail", "-a", "job=all")))
     run = commands.run(*collect)
     assert run.returncode == 0, run.stderr
     assert_all_products(out)
@@ -82,14 +74,14 @@ def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
 
 @FAST_ON_SQLITE
 def test_two_workers_share_the_categories_of_an_exhaustive_job(
-    tmp_path: Path, location: str, shop: dict[str, Any]
+    tmp_path: Path, location: str, shop: HangingPlatform
 ) -> None:
-    commands = in_shop(tmp_path, location, shop, 0.02)
+    commands = in_shop(tmp_path, location, shop)
     push = commands.run("jobs", "push", "two", categories(tmp_path), "-a", "exhaustive=true")
     assert push.returncode == 0, push.stderr
     workers = [commands.start("work", "--drain") for _ in range(2)]
     for worker in workers:
-        _, errors = worker.communicate(timeout=120)
+        _, errors = worker.communicate()
         assert worker.returncode == 0, errors
     out = tmp_path / "out.jsonl"
     assert commands.run("jobs", "export", "two", "-O", out).returncode == 0
@@ -98,9 +90,9 @@ def test_two_workers_share_the_categories_of_an_exhaustive_job(
 
 @FAST_ON_SQLITE
 def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
-    tmp_path: Path, location: str, shop: dict[str, Any]
+    tmp_path: Path, location: str, shop: HangingPlatform
 ) -> None:
-    commands = in_shop(tmp_path, location, shop, 0.02)
+    commands = in_shop(tmp_path, location, shop)
     file, out = categories(tmp_path), tmp_path / "out.jsonl"
     pages: list[int] = []
     for limit in (2, 2, 4):
