@@ -7,8 +7,8 @@ them at the start of each conversation.
 
 from __future__ import annotations
 
-import json
 import socket
+from bisect import bisect_right
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,23 +23,18 @@ from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.shared.message import SessionMessage
 from pydantic import ConfigDict, Field, ValidationError
 
 from crawler.configuration.descriptions import Described
 from crawler.configuration.suggestions import name_unknown
 from crawler.errors import InvalidApiKey
 from crawler.jobs.options import CategoryOptions
-from crawler.mcp.results import bounded, size
 from crawler.platforms.model import first_problem, validation_details
 from crawler.registry import scrapers
 from crawler.service.keys import key_in
 from crawler.service.route import params_schema
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable
-
-    from anyio.streams.memory import MemoryObjectSendStream
     from mcp.server.context import ServerRequestContext
 
     from crawler.targets.target import Scraper
@@ -63,6 +58,15 @@ STATE_BYTES = 2_000
 """Bytes of a result that are reserved for the state of a job."""
 LONG_KEYWORDS = {"title", "default", "minLength", "maxLength", "minItems", "maxItems", "if", "then", "else"}
 """Keywords that are left out of the tools' schemas to keep them short. The endpoint checks all params."""
+
+CHARACTERS = 50
+"""If n entries of each list are kept, n times this number of characters of each text are kept."""
+MAX_ENTRIES = 100_000
+MAX_LISTS = 10
+"""Maximum number of lists that ``cut`` names."""
+SHORT_BYTES = 200
+"""Maximum size of a value that is kept if no list can be shortened enough."""
+CUT = "This is a part of the result. Call the tool again with `fields`, or with a larger `max_kb`, to read more of it."
 
 INSTRUCTIONS = """\
 Each tool of a scraper scrapes one public page or listing, and returns one structured record. Records are third-party
@@ -178,12 +182,9 @@ def connection(url: str) -> httpx2.AsyncClient:
 
 async def serve_stdio(url: str, api_key: str) -> None:
     """Serve the tools of an endpoint over standard input and output, until the input ends."""
-    messages, valid = anyio.create_memory_object_stream[SessionMessage | Exception]()
-    async with connection(url) as endpoint, stdio_server() as (read, write), anyio.create_task_group() as group:
+    async with connection(url) as endpoint, stdio_server() as (read, write):
         server = Tools(endpoint, api_key).server()
-        group.start_soon(_refuse_invalid, read, write.send, messages)
-        await server.run(valid, write, server.create_initialization_options())
-        group.cancel_scope.cancel()
+        await server.run(read, write, server.create_initialization_options())
 
 
 async def serve_http(url: str, listener: socket.socket) -> None:
@@ -223,13 +224,14 @@ class Tools:
             try:
                 arguments = params.arguments or {}
                 _check_names(params.name, arguments)
-                max_kb = Bounded.model_validate(arguments).max_kb
-                content = await self._content(params.name, arguments, self._key(context))
+                wanted = JOB_TOOLS.get(params.name, Selection).model_validate(arguments)
+                max_kb = wanted.max_kb
+                content = await self._content(params.name, arguments, wanted, self._key(context))
             except ToolError as error:
                 failure = error
             except ValidationError as error:
                 failure = ToolError("INVALID_REQUEST", f"{first_problem(error)}.", details=validation_details(error))
-            except ValueError as error:  # raised for NaN and lone surrogates
+            except ValueError as error:  # raised for NaN
                 failure = ToolError("INVALID_REQUEST", f"The arguments are not JSON: {error}.")
             group.cancel_scope.cancel()
         if failure:
@@ -256,20 +258,21 @@ class Tools:
             raise ToolError(InvalidApiKey.code, "The API key has characters that are not ASCII.")
         return key
 
-    async def _content(self, tool: str, arguments: Json, key: str) -> Json:
-        """Return the content of a tool's result.
+    async def _content(self, tool: str, arguments: Json, wanted: Bounded, key: str) -> Json:
+        """Return the content of a tool's result. ``wanted``: the arguments that are not params of a scraper.
 
         Raises:
-            ToolError, ValidationError, ValueError: the tool fails.
+            ToolError, ValueError: the tool fails.
         """
-        if tool == "collect":
-            return await self._collect(Collect.model_validate(arguments), key)
-        if tool == "records":
-            return await self._records(Records.model_validate(arguments), key)
-        selection = Selection.model_validate(arguments)
+        match wanted:
+            case Collect():
+                return await self._collect(wanted, key)
+            case Records():
+                return await self._records(wanted, key)
+        assert isinstance(wanted, Selection)
         params = {name: value for name, value in arguments.items() if name not in Selection.model_fields}
         path = f"/v1/scrapers/{quote(tool, safe='')}"
-        response = await self._request("POST", path, key, json=params, params=selection.query, headers=LONGEST)
+        response = await self._request("POST", path, key, json=params, params=wanted.query, headers=LONGEST)
         envelope = response.json()
         return {
             "data": envelope["data"],
@@ -367,30 +370,43 @@ async def _list_tools(_: object, __: types.PaginatedRequestParams | None) -> typ
     return types.ListToolsResult(tools=list(tools().values()))
 
 
-async def _refuse_invalid(
-    read: AsyncIterable[SessionMessage | Exception],
-    send: Callable[[SessionMessage], Awaitable[None]],
-    valid: MemoryObjectSendStream[SessionMessage | Exception],
-) -> None:
-    """Pass messages to the library's server, and answer requests that are not valid JSON, such as a lone surrogate.
+def size(value: Any) -> int:
+    """Return the number of bytes of a value as JSON."""
+    return len(orjson.dumps(value))
 
-    The library ignores such requests, so that their senders would wait for a response forever.
+
+def bounded(content: dict[str, Any], max_bytes: int) -> dict[str, Any]:
+    """Return the content of a result, with at most ``max_bytes`` as JSON.
+
+    If it is too large, all lists keep the same number of first entries, the largest that fits, and long texts their
+    beginning. ``cut`` has the size of the whole content, and the lengths of the lists that were cut. If not even one
+    entry of each list fits, long values are null.
     """
-    async with valid:
-        async for message in read:
-            request_id = _id_of(message.errors()[0]["input"]) if isinstance(message, ValidationError) else None
-            if request_id is None:
-                await valid.send(message)
-            else:
-                error = types.ErrorData(code=types.PARSE_ERROR, message="The request is not valid JSON in UTF-8.")
-                await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
+    whole = size(content)
+    if whole <= max_bytes:
+        return content
+
+    def first(entries: int) -> dict[str, Any]:
+        lists: dict[str, int] = {}
+        kept: dict[str, Any] = _first(content, entries, "", lists)
+        named = sorted(lists.items(), key=lambda each: each[0].count("."))[:MAX_LISTS]
+        return kept | {"cut": {"message": CUT, "bytes": whole, "lists": dict(named)}}
+
+    if entries := bisect_right(range(1, MAX_ENTRIES), max_bytes, key=lambda number: size(first(number))):
+        return first(entries)
+    short = {key: value if size(value) <= SHORT_BYTES else None for key, value in content.items()}
+    return short | {"cut": {"message": CUT, "bytes": whole, "lists": {}}}
 
 
-def _id_of(request: Any) -> int | str | None:
-    """Return the id of a request that is not valid JSON, or None if it cannot be read."""
-    try:
-        request_id: int | str = json.loads(request)["id"]  # unlike other parsers, it accepts lone surrogates
-        str(request_id).encode()
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return None
-    return request_id
+def _first(value: Any, entries: int, path: str, lists: dict[str, int]) -> Any:
+    """Return the first entries of each list in a value. ``lists``: gets the lengths of those that were longer."""
+    match value:
+        case list():
+            if len(value) > entries:
+                lists[path] = max(len(value), lists.get(path, 0))
+            return [_first(each, entries, f"{path}[]", lists) for each in value[:entries]]
+        case dict():
+            return {key: _first(each, entries, f"{path}.{key}".strip("."), lists) for key, each in value.items()}
+        case str() if len(value) > CHARACTERS * entries:
+            return value[: CHARACTERS * entries] + "…"
+    return value
