@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "operator", "hunter2-of-the-proxies"
 SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "Proxy-Authorization")
 """Texts that no output of a command may contain."""
-Fault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
+NamedFault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
+Fault = NamedFault | bytes
+"""A fault of a relay. Bytes: all connections get this response, and are closed."""
 RESET_AFTER_BYTES = 6_000
 """The fault ``reset`` resets a connection after this many response bytes: in the middle of a page, after the TLS
 handshake."""
@@ -32,9 +34,9 @@ handshake."""
 
 @dataclass
 class Relay:
-    """Accepts connections, and forwards them to a real proxy unless a fault is set."""
+    """Accepts connections, and forwards them to another server unless a fault is set."""
 
-    proxy_port: int
+    server_port: int
     fault: Fault = ""
     port: int = 0
     accepted: int = 0
@@ -87,6 +89,11 @@ class Relay:
             writer.write(f"HTTP/1.1 {self.fault} No\r\nContent-Length: 0\r\n\r\n".encode())
             await writer.drain()
             return
+        if isinstance(self.fault, bytes):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(self.fault)
+            await writer.drain()
+            return
         if self.fault == "endless":
             writer.write(b"HTTP/1.1 200 OK\r\n")
             while True:
@@ -97,7 +104,7 @@ class Relay:
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"garbage" * 1_000)
             await writer.drain()
             return
-        inner = await asyncio.open_connection("127.0.0.1", self.proxy_port)
+        inner = await asyncio.open_connection("127.0.0.1", self.server_port)
         limit = RESET_AFTER_BYTES if self.fault == "reset" else None
         copies = [asyncio.ensure_future(_copy(reader, inner[1])), asyncio.ensure_future(_copy(inner[0], writer, limit))]
         try:
@@ -198,7 +205,7 @@ def proxies(count: int = 3) -> Iterator[Proxies]:
             stack.callback(processes[name].kill)
             processes[name].start()
         relays = {name: Relay(process.port) for name, process in processes.items()}
-        stack.enter_context(_in_thread(list(relays.values())))
+        stack.enter_context(in_thread(*(relay.serving() for relay in relays.values())))
         egresses = [{"name": name, "proxy": processes[name].url(relays[name].port)} for name in names]
         direct = [{"name": name, "proxy": process.url(process.port)} for name, process in processes.items()]
         yield Proxies(egresses, relays, sources, processes, direct)
@@ -213,22 +220,24 @@ def _wait_for(port: int) -> None:
 
 
 @contextmanager
-def _in_thread(relays: list[Relay]) -> Iterator[None]:
-    """Serve the relays in a thread, so that the test can run crawls at the same time."""
+def in_thread(*servers: AbstractAsyncContextManager[Any]) -> Iterator[list[Any]]:
+    """Run servers in a thread of their own, while the test does something else. Yield their values."""
     started, end = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
+    values: list[Any] = []
 
     async def serve() -> None:
         loops.append(asyncio.get_running_loop())
         async with contextlib.AsyncExitStack() as stack:
-            for relay in relays:
-                await stack.enter_async_context(relay.serving())
+            values.extend([await stack.enter_async_context(server) for server in servers])
             started.set()
             await end.wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    started.wait(30)
-    yield
-    loops[0].call_soon_threadsafe(end.set)
-    thread.join(10)
+    assert started.wait(30)
+    try:
+        yield values
+    finally:
+        loops[0].call_soon_threadsafe(end.set)
+        thread.join(10)

@@ -12,35 +12,30 @@ import random
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-
-import psycopg
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.states import STATES
 from tests.jobs.chaos_cron import KEEP, NAME, OWNER
 from tests.jobs.chaos_worker import fails, followups_of
-from tests.jobs.postgresql_server import PostgreSqlServer
+from tests.jobs.database_faults import FaultyDatabase, faulty_database
 from tests.jobs.workers import lines, outcomes
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 WORKERS = 3
 LEASE = 2.0
-TMPFS_MB = 160
 MAX_SECONDS = 900
-FAKETIME = next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), "")
 
 
 @dataclass(frozen=True)
@@ -62,30 +57,13 @@ class Plan:
     """Seconds from the start of the run after which no new faults are caused."""
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system on a folder. Yield whether this was permitted."""
-    options = f"size={TMPFS_MB}m,mode=777"
-    command = [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    mounted = os.getuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run([shutil.which("umount") or "umount", "--lazy", str(folder)], check=True)
-
-
 @dataclass
 class Chaos:
     """The workers of a job, its database, and the faults that they suffer."""
 
     plan: Plan
     folder: Path
-    server: PostgreSqlServer | None
-    disk: bool
-    """Whether the database is on a small file system that can be filled up."""
-    clock: Path | None
-    """The file with the clock's offset, None if the clock cannot be changed."""
+    database: FaultyDatabase
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     crons: list[subprocess.Popen[str]] = field(default_factory=list)
     """The running commands of the schedule."""
@@ -96,17 +74,11 @@ class Chaos:
     started: int = 0
 
     def __post_init__(self) -> None:
-        self.chance = random.Random(self.plan.seed)  # noqa: S311  # no secret
-        self.store = self.folder / "disk/jobs.sqlite3"
-        self.location = self.server.url if self.server else str(self.store)
-        self.faults: list[Callable[[], None]] = [self.kill, self.kill, self.suspend, self.restart, self.lock]
-        self.faults += [self.kill_cron] * 2
-        if self.server:
-            self.faults += [self.crash, self.terminate]
-        if self.disk:
-            self.faults.append(self.fill)
-        if self.clock:
-            self.faults.append(self.jump)
+        self.chance = self.database.chance
+        self.location = self.database.location
+        of_database = self.database.faults(self.plan.locked, self.plan.full)
+        own = [self.kill, self.kill, self.suspend, self.restart, self.kill_cron, self.kill_cron]
+        self.faults = [(each.__name__, each) for each in own] + [*of_database.items()]
 
     # Workers
 
@@ -116,7 +88,7 @@ class Chaos:
             if self.is_stopped(process) and process.pid not in self.stopped:  # within a transaction
                 self.counts["suspended within a transaction"] += 1
                 self.stopped[process.pid] = time.monotonic() + self.chance.choice(
-                    (1, LEASE + 2, 12 if self.server else 4)
+                    (1, LEASE + 2, 12 if self.database.server else 4)
                 )
         for pid, until in list(self.stopped.items()):
             if time.monotonic() > until:
@@ -131,15 +103,12 @@ class Chaos:
         self.started += 1
         log = self.folder / f"stored-{self.started}"
         options = (self.location, 0, log, self.plan.seed * 1_000 + self.started, self.plan.pace, LEASE)
-        environment = os.environ | ({} if self.server else self.fake_time())
+        environment = os.environ | self.database.environment
         with (self.folder / "errors").open("ab") as errors:
             command = [sys.executable, "-m", "tests.jobs.chaos_worker", *map(str, options)]
             self.workers.append(
                 subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
             )
-
-    def fake_time(self) -> dict[str, str]:
-        return fake_time(self.clock) if self.clock else {}
 
     @staticmethod
     def is_stopped(process: subprocess.Popen[bytes]) -> bool:
@@ -211,55 +180,6 @@ class Chaos:
             self.stopped[process.pid] = time.monotonic() + LEASE + 1 + self.chance.random() * 2
             process.send_signal(signal.SIGSTOP)
 
-    def lock(self) -> None:
-        """Hold a lock of the database, like a backup or a console."""
-        with suppress(sqlite3.Error, psycopg.Error):
-            if self.server:
-                with psycopg.connect(self.location) as connection:
-                    # A worker that is suspended within a transaction is continued only after this fault. If the
-                    # server's clock was set back meanwhile, the server does not end the transaction in time.
-                    connection.execute("SET lock_timeout = '20s'")
-                    connection.execute("LOCK TABLE jobs")
-                    time.sleep(self.plan.locked)
-            else:
-                with closing(sqlite3.connect(self.location, isolation_level=None)) as database:
-                    database.execute("BEGIN EXCLUSIVE")
-                    time.sleep(self.plan.locked)
-
-    def crash(self) -> None:
-        assert self.server is not None
-        self.server.kill()
-        time.sleep(self.chance.random() * 2)
-        self.server.start()
-
-    def terminate(self) -> None:
-        """End all connections, so that the results of their commits are unknown."""
-        sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        with suppress(psycopg.Error), psycopg.connect(self.location) as connection:
-            connection.execute(f"{sql} AND pid <> pg_backend_pid()")
-
-    def fill(self) -> None:
-        """Fill the disk, and free it again."""
-        filler = self.folder / "disk/filler"
-        with filler.open("wb", buffering=0) as file:
-            while shutil.disk_usage(filler.parent).free:
-                with suppress(OSError):  # a worker may have written in the meantime
-                    file.write(bytes(4_096))
-        time.sleep(self.plan.full)
-        filler.unlink()
-        if self.server:
-            self.server.start()  # it exits if it cannot write its log
-
-    def jump(self) -> None:
-        """For 4 seconds, set a clock forward or back by 26 hours or 20 seconds.
-
-        This is the clock of the PostgreSQL server, or with SQLite the clock of the workers.
-        """
-        assert self.clock is not None
-        self.clock.write_text(self.chance.choice(("+93600", "-93600", "+20", "-20")))
-        time.sleep(4)
-        self.clock.write_text("+0")
-
     # The run
 
     async def run(self) -> None:
@@ -278,8 +198,8 @@ class Chaos:
                 while self.crons:
                     self.keep_running()
                     if fault_at < time.monotonic() < begin + self.plan.faults_until:
-                        fault = self.chance.choice(self.faults)
-                        self.counts[fault.__name__] += 1
+                        name, fault = self.chance.choice(self.faults)
+                        self.counts[name] += 1
                         await asyncio.to_thread(fault)
                         fault_at = time.monotonic() + self.chance.random() * 2
                     await self.end_crons(jobs)
@@ -331,12 +251,6 @@ class Chaos:
             assert {job for (job,) in await read(f"SELECT DISTINCT job FROM {table}")} <= ids  # noqa: S608
 
 
-def fake_time(clock: Path) -> dict[str, str]:
-    """Environment of a process whose wall clock (but no monotonic clock) is shifted by the offset in a file."""
-    names = {"FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    return {"LD_PRELOAD": FAKETIME, **names}
-
-
 def run(kind: str, plan: Plan) -> tuple[Counter[str], float]:
     """Run a job on a database. Return the faults, and the duration in seconds.
 
@@ -346,22 +260,10 @@ def run(kind: str, plan: Plan) -> tuple[Counter[str], float]:
     begin = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="jc-", dir="/tmp"))  # the path of a socket must be short
     folder.chmod(0o755)
-    disk = folder / "disk"
-    disk.mkdir()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        has_disk = stack.enter_context(small_disk(disk))
-        clock: Path | None = folder / "clock"
-        if FAKETIME:
-            assert clock is not None
-            clock.write_text("+0")
-        else:
-            clock = None
-        server: Any = None
-        if kind == "postgresql":
-            server = PostgreSqlServer(disk, fake_time(clock) if clock else None)
-            stack.callback(server.close)
-        chaos = Chaos(plan, folder, server, has_disk, clock)
+        chance = random.Random(plan.seed)  # noqa: S311  # no secret
+        chaos = Chaos(plan, folder, stack.enter_context(faulty_database(kind, folder, chance)))
         asyncio.run(chaos.run())
         errors = (folder / "errors").read_text()
         assert "Traceback" not in errors, errors

@@ -19,29 +19,35 @@ LOST = 0.1
 
 @dataclass
 class LossyProxy:
-    """Forwards connections to a server. Of ten COMMITs that reach the server, the response to one is lost."""
+    """Forwards connections to a server. Of the responses to COMMIT, some are lost."""
 
     server: str
     """The path of the server's socket."""
     random: random.Random
+    share: float = LOST
     lost: int = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward a connection, until one of its sides is closed or a response is lost."""
-        from_server, to_server = await asyncio.open_unix_connection(self.server)
+        try:
+            from_server, to_server = await asyncio.open_unix_connection(self.server)
+        except OSError:  # the server is down
+            writer.close()
+            return
         answers = asyncio.ensure_future(self._forward(from_server, writer))
         try:
             while data := await reader.read(65_536):
-                loses = COMMIT in data and self.random.random() < LOST
+                loses = COMMIT in data and self.random.random() < self.share
                 if loses:
                     answers.cancel()
                     with suppress(asyncio.CancelledError):
                         await answers
                 to_server.write(data)
                 if loses:
-                    assert await from_server.read(65_536)  # the server has committed
-                    self.lost += 1
+                    self.lost += bool(await from_server.read(65_536))  # the server has committed
                     break
+        except OSError:
+            pass  # the server or the client was killed
         finally:
             answers.cancel()
             for each in (to_server, writer):
@@ -49,17 +55,18 @@ class LossyProxy:
 
     @staticmethod
     async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
         writer.close()
 
 
 @asynccontextmanager
-async def lossy(url: str, seed: int) -> AsyncIterator[tuple[str, LossyProxy]]:
+async def lossy(url: str, seed: int, share: float = LOST) -> AsyncIterator[tuple[str, LossyProxy]]:
     """Yield the URL of a database behind a proxy that loses responses to COMMIT, and the proxy."""
     base, _, folder = url.partition("?host=")
     with tempfile.TemporaryDirectory(prefix="pg-", dir="/tmp") as own:  # the path of a socket must be short
-        proxy = LossyProxy(str(Path(folder) / PORT_FILE), random.Random(seed))  # noqa: S311  # repeatable
+        proxy = LossyProxy(str(Path(folder) / PORT_FILE), random.Random(seed), share)  # noqa: S311  # repeatable
         server = await asyncio.start_unix_server(proxy.accept, Path(own) / PORT_FILE)
         async with server:
             yield f"{base}?host={own}", proxy

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -47,6 +48,19 @@ class _Quiet(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+@cache
+def harmful_responses() -> dict[int, tuple[dict[str, str], bytes]]:
+    """Return the headers and the bodies of harmful responses by their numbers."""
+    truncated = gzip.compress(b"<html>")[:12]
+    bomb = gzip.compress(b" " * (64 * MEGABYTE))
+    return {
+        1001: ({"Content-Encoding": "gzip", "Content-Type": "text/html"}, bomb),
+        1002: ({"Content-Length": str(10**12)}, b"<html>"),  # over the limit
+        1003: ({"Content-Encoding": "gzip", "Content-Length": str(len(truncated))}, truncated),
+        1004: ({"Content-Type": "text/html; charset=\xff", "Content-Length": "6"}, b"<html>"),  # not UTF-8
+    }
+
+
 class _Harmful(_Quiet):
     """The number in the path selects the response: below 1,000, a redirect to ``redirects[number]``."""
 
@@ -61,16 +75,8 @@ class _Harmful(_Quiet):
             with suppress(OSError):  # the client closes the connection early
                 for _ in range(64):
                     self.wfile.write(b" " * MEGABYTE)
-        elif number == 1001:  # a decompression bomb
-            body = gzip.compress(b" " * (64 * MEGABYTE))
-            self.send(200, {"Content-Encoding": "gzip", "Content-Type": "text/html"}, body)
-        elif number == 1002:  # a Content-Length over the limit
-            self.send(200, {"Content-Length": str(10**12)}, b"<html>")
-        elif number == 1003:  # a truncated compressed body with the matching Content-Length
-            body = gzip.compress(b"<html>")[:12]
-            self.send(200, {"Content-Encoding": "gzip", "Content-Length": str(len(body))}, body)
-        elif number == 1004:  # a header that is not UTF-8
-            self.send(200, {"Content-Type": "text/html; charset=\xff", "Content-Length": "6"}, b"<html>")
+        elif number in harmful_responses():
+            self.send(200, *harmful_responses()[number])
         elif number == 1005:  # endless headers
             with suppress(OSError):  # the client closes the connection early
                 self.wfile.write(b"HTTP/1.1 200 OK\r\n")
