@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gc
 import gzip
 import io
 import json
@@ -26,6 +27,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.server import Request
 from twisted.web.test.requesthelper import DummyChannel
 
+from crawler.errors import StoreUnavailable
 from crawler.jobs.job import Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
@@ -33,6 +35,7 @@ from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
+from crawler.service.jobs.upkeep import tend
 from crawler.service.jobs.uploads import Upload, Uploads
 from crawler.service.key_store import KeyStore
 from crawler.service.keys import Holder
@@ -682,6 +685,30 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     made, contents = await make_nightly(uploads)
     assert (made.state, contents is not None) == ("open", True)
     assert await make_nightly(uploads) == (made, None)
+    await jobs.close()
+
+
+async def test_the_upkeep_repeats_a_removal_that_the_store_did_not_allow(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = Jobs(sqlite_store)
+    uploads = Uploads(jobs, 10, sandbox=True)
+
+    async def unavailable(_: Job) -> None:
+        raise StoreUnavailable("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("crawler.jobs.intake.push", interrupted)
+        patched.setattr(jobs, "remove", unavailable)
+        with pytest.raises(asyncio.CancelledError):
+            await make_nightly(uploads)
+        if uploads.removals:
+            await asyncio.wait(uploads.removals)
+    gc.collect()  # asyncio logs exceptions that nothing has retrieved
+    assert not caplog.records
+    assert len(await jobs.page(0, 9)) == 1
+    await tend(jobs, 1.0)
+    assert await jobs.page(0, 9) == []
     await jobs.close()
 
 

@@ -30,6 +30,7 @@ from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.service.limits import Turns
+from crawler.service.periodic import logged
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
 from crawler.targets.files.workbook import has_limits
@@ -309,9 +310,14 @@ class Uploads:
         If another upload with the same ``Idempotency-Key`` has opened the job meanwhile, the job stays.
         """
         if await self.jobs.mark_removed(job, of=("loading",)):
-            task = asyncio.ensure_future(self.jobs.remove(job))
+            task = asyncio.ensure_future(self._remove(job))
             self.removals.add(task)
             task.add_done_callback(self.removals.discard)
+
+    async def _remove(self, job: Job) -> None:
+        """Delete a hidden job. If the store is unavailable, the upkeep of jobs deletes it later."""
+        with logged("job_removal_failed", job=job.id):
+            await self.jobs.remove(job)
 
     async def _push(self, job: Job, source: FileSource, contents: Contents) -> None:
         try:
