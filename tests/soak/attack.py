@@ -1,21 +1,16 @@
-"""``scripts/attack``: starts a service on loopback, attacks it, and prints which attacks it withstood.
+"""Attacks on a service on loopback, one after the other, each with the limits of its effects.
 
-Each attack makes one kind of hostile request and compares the effects with the limits below. The exit code is 1 if an
-attack succeeded.
+Each attack makes one kind of hostile request. ``standing.py`` attacks with everything at once.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import resource
 import socket
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,8 +34,6 @@ SILENCE_SECONDS = 2
 """If the service does not respond for this long, the sending side of the connection is closed."""
 TYPED = {"OK", "STORE_UNAVAILABLE", "UPSTREAM_TIMEOUT", "OVERLOADED"}
 """The codes that are allowed during a fault. The last two are possible on a busy machine."""
-MOST_FILES = 20_000
-"""The limit of open files for this process, which opens thousands of connections."""
 EXTENSIONS = {"tests.soak.turns.Turns": 0}
 
 
@@ -242,47 +235,3 @@ def judge(attack: Attack, service: Attacked) -> tuple[Verdict, float]:
         slowest = verdict.report.slowest_health
         verdict.check(slowest <= MAX_HEALTH_SECONDS, f"/healthz took {slowest:.2f} s")
     return verdict, turn
-
-
-def run(chosen: str, seconds: float) -> list[str]:
-    """Run the attacks whose names contain ``chosen``. Print a row for each. Return the names of those with failures."""
-    print(f"{'attack':30} {'tried':>6} {'held':>6} {'failed':>6} {'turn s':>7} {'health s':>8} {'MB':>5}")
-    failed: list[str] = []
-    groups = ((REQUEST_ATTACKS, False), (STORE_ATTACKS, True))
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (group, has_keys) in enumerate(groups):
-            names = [name for name in group if chosen in name]
-            if not names:
-                continue
-            with attacked(Path(folder) / str(number), seconds, has_keys=has_keys) as service:
-                failed += [name for name in names if not _print(name, *judge(group[name], service))]
-    return failed
-
-
-def _print(name: str, verdict: Verdict, turn: float) -> bool:
-    """Print the row of an attack and its first failures. Return whether there was none."""
-    failures = verdict.failures
-    report = verdict.report
-    measured = f"{report.slowest_health:8.2f} {report.grown:5.0f}" if report else ""
-    held = verdict.tried - len(failures)
-    print(f"{name:30} {verdict.tried:6} {held:6} {len(failures):6} {turn:7.3f} {measured}", flush=True)
-    for failure in list(dict.fromkeys(failures))[:5]:
-        print(f"    {failure}")
-    return not failures
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the arguments, and run the attacks. Return the exit code."""
-    parser = argparse.ArgumentParser(prog="scripts/attack", description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("name", nargs="?", default="", help="only attacks whose name contains this text")
-    parser.add_argument("--seconds", type=float, default=30, help="duration of each fault (default: 30)")
-    options = parser.parse_args(arguments)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(MOST_FILES, most), most))
-    failed = run(options.name, options.seconds)
-    print(f"failed: {', '.join(failed)}" if failed else "all attacks held")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
