@@ -15,12 +15,12 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-import structlog
 from twisted.internet.interfaces import IPushProducer
 from twisted.web.server import GzipEncoderFactory
 from zope.interface import implementer
 
 from crawler.service.envelope import Answer, Call, StreamedAnswer, raw_response
+from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -89,7 +89,6 @@ def has_copy(call: Call, etag: str) -> bool:
     return not known.isdisjoint({etag.removeprefix("W/"), "*"})
 
 
-logger = structlog.get_logger(__name__)
 
 PIECE_BYTES = 16_384
 MAX_WHOLE_BYTES = 65_536
@@ -219,13 +218,15 @@ class ResponseWriter:
     async def stream(self, request: Request, pieces: AsyncIterator[bytes]) -> None:
         """Send the pieces of a response. After an error, the connection is closed, so that the client notices it."""
         self.streams.add(_current_task())
+        is_sent = False
         try:
-            await send_pieces(request, pieces)
-        except Exception:
-            logger.exception("response_interrupted")
-            cast("Any", request.transport).abortConnection()
+            with logged("response_interrupted"):
+                await send_pieces(request, pieces)
+                is_sent = True
         finally:
             self.streams.discard(_current_task())
+        if not is_sent:
+            cast("Any", request.transport).abortConnection()
 
 
 def _current_task() -> asyncio.Task[None]:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import openpyxl
 import pytest
+from structlog.testing import capture_logs
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
@@ -35,11 +36,11 @@ from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
-from crawler.service.jobs.upkeep import tend
+from crawler.service.upkeep import tend
 from crawler.service.jobs.uploads import Upload, Uploads
 from crawler.service.key_store import KeyStore
 from crawler.service.keys import Holder
-from crawler.service.responses import send_pieces
+from crawler.service.responses import ResponseWriter, send_pieces
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 
@@ -729,6 +730,24 @@ async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
+
+
+@pytest.mark.parametrize(
+    ("error", "is_traced"), [(StoreUnavailable("The disk is full."), False), (ValueError("a bug"), True)]
+)
+async def test_a_response_that_an_outage_interrupts_has_no_traceback(error: Exception, *, is_traced: bool) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"first"
+        raise error
+
+    request = Request(DummyChannel(), False)  # noqa: FBT003  # Twisted's
+    request.clientproto = b"HTTP/1.1"
+    aborted: list[bool] = []
+    request.transport.abortConnection = lambda: aborted.append(True)  # type: ignore[attr-defined]
+    with capture_logs() as logs:
+        await ResponseWriter().stream(request, pieces())
+    assert [each["event"] for each in logs] == ["response_interrupted"] * is_traced
+    assert aborted
 
 
 @pytest.fixture(scope="module")

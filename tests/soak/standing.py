@@ -20,9 +20,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, get_args
 
@@ -236,7 +237,8 @@ class Attack:
             clients.send("hostile", "POST", client.SEARCH, {"query": "mustard"}, Prefer="wait=30")
         clients.upload(chance)
         for action in (clients.read_job, clients.upload_workbook, clients.misspell) * 3:
-            action(chance)
+            with suppress(OSError, HTTPException):
+                action(chance)
         serving = self.product.serving()
         return resident_megabytes(serving), open_files(serving)
 
