@@ -743,7 +743,7 @@ async def test_a_response_that_an_outage_interrupts_has_no_traceback(error: Exce
     request = Request(DummyChannel(), False)  # noqa: FBT003  # Twisted's
     request.clientproto = b"HTTP/1.1"
     aborted: list[bool] = []
-    request.transport.abortConnection = lambda: aborted.append(True)  # type: ignore[attr-defined]
+    request.transport.abortConnection = lambda: aborted.append(True)  # type: ignore[union-attr]
     with capture_logs() as logs:
         await ResponseWriter().stream(request, pieces())
     assert [each["event"] for each in logs] == ["response_interrupted"] * is_traced

@@ -242,7 +242,7 @@ class Pace:
                 with suppress(OSError):
                     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
                     waited = sum(int(each.read_text().split()[1]) for each in threads) / 1e9
-                    self.waited += waited - self._of_process.get(pid, waited)
+                    self.waited += max(0.0, waited - self._of_process.get(pid, waited))  # threads end
                     self._of_process[pid] = waited
 
     def lateness(self) -> float:
