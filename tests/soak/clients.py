@@ -129,7 +129,7 @@ class Clients:
                 return
             key = f"upload-{number}"
             of = self.ledger.uploads[key] = lines(self.targets, chance, f"{number}")
-        media_type = chance.choice([*FORMATS][: -1 if "LD_PRELOAD" in self.product.environment else None])
+        media_type = chance.choice([*FORMATS])
         body = FORMATS[media_type](rows(of))
         while not self.ended.is_set():
             with suppress(OSError, HTTPException):

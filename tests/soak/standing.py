@@ -41,7 +41,7 @@ from tests.soak import faults as of_files
 from tests.soak.books import Books, collected
 from tests.soak.clients import Clients, Ledger
 from tests.soak.product import Pace, Product, open_files, resident_megabytes
-from tests.soak.store_faults import RATE_FILE
+from tests.soak.store_faults import CLOCK_FILE, RATE_FILE
 from tests.soak.targets import Targets, lines, rows
 
 LEASE = 15
@@ -290,8 +290,7 @@ def prepared(seed: int, folder: Path) -> Iterator[Attack]:
     endpoints, workers, kills_endpoint = chance.choice((1, 2)), chance.choice((1, 2)), chance.random() < 0.5
     with ExitStack() as stack:
         database = stack.enter_context(faulty_database(kind, folder, chance))
-        if kind == "sqlite" and chance.random() < 0.5:
-            database.clock = None  # libfaketime breaks time.sleep(), and so the processes that read workbooks
+        database.clock = folder / "clock" if kind == "sqlite" else database.clock
         settings = stack.enter_context(sandbox("--light"))
         origins = json.loads(settings["PLATFORM_ORIGINS"])
         running = stack.enter_context(proxies(2))
@@ -320,7 +319,7 @@ def prepared(seed: int, folder: Path) -> Iterator[Attack]:
             "UNREAD_KEEP": 0,
             "EXTENSIONS": json.dumps({"tests.soak.store_faults.StoreFaults": 0}),
         }
-        environment = database.environment | {RATE_FILE: str(rate)}
+        environment = {RATE_FILE: str(rate)} | ({CLOCK_FILE: str(database.clock)} if kind == "sqlite" else {})
         product = Product(folder, settings, environment, endpoints)
         stack.callback(product.kill)
         relays = [*running.relays.values()]

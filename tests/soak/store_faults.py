@@ -1,9 +1,10 @@
-"""A Scrapy extension for the processes under attack: operations of the store fail by chance."""
+"""A Scrapy extension for the processes under attack: operations of the store fail by chance, and the clock jumps."""
 
 from __future__ import annotations
 
 import os
 import random
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 RATE_FILE = "STORE_FAULTS"
 """The environment variable with the path of the file that contains the share of operations to fail."""
+CLOCK_FILE = "CLOCK_OFFSET"
+"""The environment variable with the path of the file that contains the seconds by which the wall clock is wrong.
+
+libfaketime would make ``time.sleep()`` fail, and so the endpoint's supervisor and the reader of workbooks.
+"""
 
 
 class FaultsByChance(Faults):
@@ -43,3 +49,6 @@ class StoreFaults:
 def _install(location: str) -> None:
     faults = FaultsByChance(location, Path(os.environ[RATE_FILE]))
     Store._run = faults.run(Store._run)  # type: ignore[method-assign]
+    if CLOCK_FILE in os.environ:
+        real, offset = time.time, Path(os.environ[CLOCK_FILE])
+        time.time = lambda: real() + float(offset.read_text() or 0)
