@@ -51,6 +51,8 @@ class Product:
     """How often a process of the endpoint was killed."""
     started: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
+    is_killed: bool = False
+    """Whether nothing may be started any more, after the attack was interrupted."""
 
     def __post_init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -64,15 +66,15 @@ class Product:
 
     def start(self, *arguments: object, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
         """Start a command of the project, whose log is a file of its own."""
-        with self.lock:
-            self.started += 1
-            log = self.folder / "logs" / f"{arguments[0]}-{self.started}"
         given = [part for name, value in self.settings.items() for part in ("-s", f"{name}={value}")]
         own = {MARK: str(self.folder), "TMPDIR": str(self.folder / "tmp"), "PYTHONPATH": str(ROOT)}
-        with log.open("w") as errors:
-            command = [sys.executable, "-m", "scrapy", *map(str, arguments), *given]
-            environment = os.environ | self.environment | own
-            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=errors, text=True)
+        command = [sys.executable, "-m", "scrapy", *map(str, arguments), *given]
+        environment = os.environ | self.environment | own
+        with self.lock:
+            assert not self.is_killed
+            self.started += 1
+            with (self.folder / "logs" / f"{arguments[0]}-{self.started}").open("w") as errors:
+                return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stdout, stderr=errors, text=True)
 
     # The endpoint
 
@@ -167,6 +169,8 @@ class Product:
 
     def kill(self) -> None:
         """Kill all processes of the product."""
+        with self.lock:
+            self.is_killed = True
         for pid in self._marked():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
