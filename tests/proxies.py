@@ -162,7 +162,7 @@ class Proxy:
             "num-workers": 1,
             "num-acceptors": 1,
             "timeout": 120,
-            "log-level": "ERROR",
+            "log-level": "CRITICAL",
             "plugins": "tests.proxy_source.FromOwnAddress",
         }
         if self.credentials:

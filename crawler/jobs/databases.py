@@ -159,6 +159,11 @@ class Connection:
             cursor.execute(found.text, found.arguments(values))
         return cursor
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has closed the connection."""
+        return False
+
     def now(self) -> float:
         """Return the Unix time of the database. With PostgreSQL, this is its server's: clocks of hosts differ."""
         raise NotImplementedError
@@ -334,6 +339,10 @@ class _PostgreSqlConnection(Connection):
     def begin(self, *, write: bool) -> AbstractContextManager[object]:
         found: AbstractContextManager[object] = self.driver.transaction()
         return found
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self.driver.closed)
 
     def now(self) -> float:
         return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).fetchone()[0])

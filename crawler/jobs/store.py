@@ -187,6 +187,9 @@ class Store:
                 if isinstance(error, self._database.refusals):
                     self.disconnect()
                     raise StoreRefused(f"The store rejected a value: {error}") from error
+                if not write and not attempt and self._connection is not None and self._connection.is_lost:
+                    self.disconnect()  # the server has restarted, for example: reading again has no effect
+                    continue
                 if not isinstance(error, self._database.conflicts) or attempt + 1 == CONFLICT_TRIES:
                     self._failed(error)
                     raise _unavailable() from error

@@ -365,6 +365,17 @@ async def test_connections_that_postgresql_closes_lose_no_usage(postgresql: str)
     await other.close()
 
 
+async def test_a_read_is_repeated_after_postgresql_has_closed_the_connection(postgresql: str) -> None:
+    store, other = Store(postgresql), Store(postgresql)
+    terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    for _ in range(3):
+        assert await store.transact(lambda session: session.rows("SELECT 1"), write=False) == [(1,)]
+        await other.transact(lambda session: session.rows(terminate))
+    assert store.failures == 0
+    await store.close()
+    await other.close()
+
+
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
     monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must last longer than the call
