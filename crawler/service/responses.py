@@ -89,7 +89,6 @@ def has_copy(call: Call, etag: str) -> bool:
     return not known.isdisjoint({etag.removeprefix("W/"), "*"})
 
 
-
 PIECE_BYTES = 16_384
 MAX_WHOLE_BYTES = 65_536
 """Larger responses are sent in pieces, as the client reads them."""

@@ -36,11 +36,11 @@ from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
-from crawler.service.upkeep import tend
 from crawler.service.jobs.uploads import Upload, Uploads
 from crawler.service.key_store import KeyStore
 from crawler.service.keys import Holder
 from crawler.service.responses import ResponseWriter, send_pieces
+from crawler.service.upkeep import tend
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 

@@ -30,7 +30,7 @@ from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.service.limits import Turns
-from crawler.service.periodic import logged
+from crawler.service.upkeep import logged
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import check_encoding
 from crawler.targets.files.workbook import has_limits
