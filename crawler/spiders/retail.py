@@ -161,7 +161,8 @@ class RetailSpider(PlatformSpider):
             raise LimitReached(f"max_requests={self.args.max_requests} reached: {found}.", reason=MAX_REQUESTS)
         details: list[Detail] = [{"loc": [*PAGE_PATH, "aggregatedCount"], "msg": str(coverage), "type": "incomplete"}]
         details += [{"loc": ["pages", str(step)], "msg": code, "type": "page_failed"} for step, code in plan.failed]
-        raise ExtractionFailed(f"The category is incomplete: {coverage}.", details=details, reason="incomplete")
+        lacks = "is" if coverage.collected < (coverage.expected or 0) else "may be"  # all stated products are no proof
+        raise ExtractionFailed(f"The category {lacks} incomplete: {coverage}.", details=details, reason="incomplete")
 
     def _new_products(self, target: Target, plan: Plan, page: ListingPage, data: Data) -> Data | None:
         """Return the page with its new products only, and push the crawl's next pages as follow-up targets.
