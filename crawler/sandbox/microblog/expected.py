@@ -10,7 +10,6 @@ from crawler.sandbox.skeletons import Skeletons
 
 fill = Skeletons(__file__)
 
-SITE = "https://x.com"
 NOT_ON_PAGES = {"favourites_count", "listed_count", "media_count", "profile_banner_url"}
 ON_FRAGMENTS = {
     "followers_count",
@@ -106,31 +105,28 @@ def _posts(exposed: Exposed) -> list[dict[str, Any]]:
 def post_record(post: Post, *, embedded: bool = False) -> dict[str, Any]:
     """Build the expected record of a post. In a post that is read from an embed, views and bookmarks are null."""
     inner = post.repost_of
-    media = (inner or post).media
-    return {
-        "caption": post.caption,
-        "comment_count": None if inner else post.replies,
-        "like_count": None if inner else post.likes,
-        "save_count": None if inner or embedded else post.saves,
-        "share_count": inner.shares if inner else post.shares,
-        "view_count": None if embedded else post.views,
-        "creator_handle": post.author.handle,
-        "hashtags": list((inner or post).tags),
-        "in_reply_to_handle": post.reply_handle or None,
-        "in_reply_to_post_id": post.reply_id or None,
-        "is_quote": bool(post.quote_id) and inner is None,
-        "is_reply": bool(post.reply_id),
-        "is_repost": inner is not None,
-        "post_id": post.id,
-        "post_url": f"{SITE}/{post.author.handle}/status/{post.id}",
-        "profile_picture_url": post.author.picture,
-        "quoted_post": _inner(post.quote_of, embedded=embedded) if post.quote_of else None,
-        "reposted_post": _inner(inner, embedded=embedded) if inner else None,
-        "thumbnail_url": media[0].thumbnail if media else None,
-        "upload_timestamp": post.time,
-        "video_url": _files(media)["high"],
-        "video_urls_by_quality": _files(media),
-    }
+    shown = inner or post
+    media, files = shown.media, _files(shown.media)
+    return fill(
+        "post",
+        post=post,
+        replies=None if inner else post.replies,
+        likes=None if inner else post.likes,
+        saves=None if inner or embedded else post.saves,
+        shares=shown.shares,
+        views=None if embedded else post.views,
+        hashtags=list(shown.tags),
+        reply_handle=post.reply_handle or None,
+        reply_id=post.reply_id or None,
+        is_quote=bool(post.quote_id) and inner is None,
+        is_reply=bool(post.reply_id),
+        is_repost=inner is not None,
+        quoted=_inner(post.quote_of, embedded=embedded) if post.quote_of else None,
+        reposted=_inner(inner, embedded=embedded) if inner else None,
+        thumbnail=media[0].thumbnail if media else None,
+        files=files,
+        video=files["high"],
+    )
 
 
 def _inner(post: Post, *, embedded: bool) -> dict[str, Any]:

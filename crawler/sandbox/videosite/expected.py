@@ -94,28 +94,23 @@ def profile(channel: Channel, *, about: bool) -> Record:
     words, number = subscribers(channel)
     shown = channel.kind in {"normal", "topic"}
     handle = channel.handle if shown else ""
-    record: Record = {
-        "account_creation_date": None,
-        "account_creation_date_text": "",
-        "available_country_codes": sorted(channel.codes) if channel.kind not in {"gated", "sport"} else [],
-        "banner_image": channel.banner.format(w=2560) if shown or channel.kind == "game" else "",
-        "biography": channel.description if channel.kind not in {"gated", "sport"} else "",
-        "content_count": videos(channel)[1] if shown else None,
-        "display_name": channel.name,
-        "external_links": [],
-        "follower_count": number if channel.kind not in {"gated", "game"} else None,
-        "is_family_safe": channel.safe if channel.kind not in {"gated", "sport"} else None,
-        "keywords": channel.keywords if shown else "",
-        "location": "",
-        "privacy_status": "public",
-        "profile_id": channel.id,
-        "profile_image": channel.avatar,
-        "profile_link": f"{PUBLIC}/@{quote(handle)}" if handle else f"{PUBLIC}/channel/{channel.id}",
-        "subscriber_count_text": words if channel.kind not in {"gated", "game"} else "",
-        "total_views": None,
-        "username": handle,
-        "verification_status": None if channel.kind in {"gated", "game", "sport"} else bool(channel.badge),
-    }
+    is_place = channel.kind in {"gated", "sport"}
+    is_destination = channel.kind in {"gated", "game"}
+    record: Record = fill(
+        "profile",
+        channel=channel,
+        countries=[] if is_place else sorted(channel.codes),
+        banner=channel.banner.format(w=2560) if shown or channel.kind == "game" else "",
+        biography="" if is_place else channel.description,
+        videos=videos(channel)[1] if shown else None,
+        followers=None if is_destination else number,
+        safe=None if is_place else channel.safe,
+        keywords=channel.keywords if shown else "",
+        link=f"{PUBLIC}/@{quote(handle)}" if handle else f"{PUBLIC}/channel/{channel.id}",
+        words="" if is_destination else words,
+        handle=handle,
+        verified=None if channel.kind in {"gated", "game", "sport"} else bool(channel.badge),
+    )
     if not about:
         return record
     if shown and channel.fault != "no-about":
