@@ -14,9 +14,9 @@ from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS
 from crawler.registry import spiders
 from crawler.service.calls import Scrape
+from crawler.service.openapi import ROUTES
 from crawler.service.route import SCRAPERS
 from crawler.service.route import markdown as in_markdown
-from crawler.service.routes import ROUTES
 from tests.crawls import ROOT
 from tests.platform_pages import table
 

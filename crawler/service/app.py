@@ -33,7 +33,6 @@ from crawler.service.jobs.routes import CreateJob
 from crawler.service.keys import key_in
 from crawler.service.responses import ResponseWriter
 from crawler.service.route import headers_of
-from crawler.service.routes import ROUTES
 
 if TYPE_CHECKING:
     from twisted.python.failure import Failure
@@ -74,7 +73,7 @@ class Api(Resource):
             **parts.pages,
         }
         self._pages = {path: content for path, content in pages.items() if not _is_hidden(path, hidden)}
-        self._routes, self._templates = table(each for each in ROUTES if not _is_hidden(each.path, hidden))
+        self._routes, self._templates = table(each for each in openapi.ROUTES if not _is_hidden(each.path, hidden))
 
     def render(self, request: Request) -> int:
         """Serve the request in a task, which is cancelled when the client disconnects."""

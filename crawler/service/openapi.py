@@ -19,11 +19,16 @@ from pydantic import TypeAdapter
 
 from crawler.errors import AuthError, ScrapeError
 from crawler.registry import scrapers, spider
+from crawler.service import status
+from crawler.service.calls import scrape_routes
 from crawler.service.envelope import Failure
+from crawler.service.jobs import routes as job_routes
 from crawler.service.jobs.models import JobEvent
 from crawler.service.responses import StaticContent
 from crawler.service.route import JSON, In, Json, Reply, Route, for_callers, markdown
-from crawler.service.routes import ROUTES
+
+ROUTES: tuple[type[Route], ...] = (*scrape_routes(), *status.ROUTES, *job_routes.ROUTES)
+"""All routes of the endpoint, in the order of the document."""
 
 TEXT = {"type": "string"}
 
@@ -201,8 +206,8 @@ class _Parts:
             described["requestBody"] = self._shared("requestBodies", route.calls, body)
         statuses = {error.http_status for error in route.errors}
         responses = {str(each): {"$ref": f"#/components/responses/{each}"} for each in statuses}
-        for status, reply in route.replies.items():
-            responses[str(status)] = self._shared("responses", route.calls, self._reply(route, reply))
+        for code, reply in route.replies.items():
+            responses[str(code)] = self._shared("responses", route.calls, self._reply(route, reply))
         return described | {"responses": dict(sorted(responses.items()))}
 
     def _parameters(self, route: type[Route]) -> list[Json]:

@@ -241,3 +241,7 @@ class ReadMetrics(Route):
         from crawler.service import metrics  # noqa: PLC0415  # imports prometheus_client, which reads its environment
 
         return raw_response(call, metrics.CONTENT_TYPE, metrics.expose())
+
+
+ROUTES: tuple[type[Route], ...] = (ReadCatalogue, ReadUsage, ReadHealth, ReadReadiness, ReadMetrics)
+"""The routes of the service itself."""

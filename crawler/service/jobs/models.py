@@ -48,8 +48,8 @@ class JobTargets(Model):
     """Targets that were not scraped because the job was cancelled."""
 
 
-class Job(Model):
-    """A job of the client."""
+class Run(Model):
+    """What a description of a job and an event about it have in common."""
 
     job_id: str
     """The id of the job. `/v1/jobs/<job_id>` is its URL."""
@@ -59,14 +59,19 @@ class Job(Model):
     """The number of the run among those of the same name, starting with 1."""
     revision: int
     """How often the run has become done: one more after each retry."""
-    state: Literal["open", "cancelled", "done"]
-    """`done`: all targets have an outcome."""
     idempotency_key: str | None
     """The `Idempotency-Key` of the upload; null if the upload had none."""
     targets: JobTargets
     """The numbers of targets by state."""
     created_at: Time
     """When the upload began."""
+
+
+class Job(Run):
+    """A job of the client."""
+
+    state: Literal["open", "cancelled", "done"]
+    """`done`: all targets have an outcome."""
     ended_at: Time | None
     """When the last target of a done job ended, or when the job was cancelled; null if the job is open."""
     expires_at: Time | None
@@ -118,21 +123,26 @@ class TargetLine(Model):
     """Your own keys or columns; absent if there are none."""
 
 
-class FailureLine(TargetLine):
-    """A target of a job that ended with an error, or a line that is not a target."""
+class InvalidLine(Model):
+    """A line of an upload that is not a target."""
 
-    parent: str | None
-    """The id of the target that led to this one; null for lines of the upload."""
     line: int | None
     """The line number, starting with 1; null if it is not known."""
     code: str
     """The error code."""
     message: str
     """Text for people. It may change."""
-    retryable: bool
-    """Whether a retry may succeed."""
     details: list[Detail]
     """The invalid values, if they are known."""
+
+
+class FailureLine(InvalidLine, TargetLine):
+    """A target of a job that ended with an error, or a line that is not a target."""
+
+    parent: str | None
+    """The id of the target that led to this one; null for lines of the upload."""
+    retryable: bool
+    """Whether a retry may succeed."""
     upstream: Upstream | None
     """How the platform responded, and the cause of the error; null if neither is known."""
 
@@ -175,19 +185,6 @@ class JobDetail(Job):
     """The warnings about incomplete records, without those about unread parts."""
     coverage: JobCoverage | None
     """The coverage of incomplete listings; null if no listing is known to be incomplete."""
-
-
-class InvalidLine(Model):
-    """A line of an upload that is not a target."""
-
-    line: int | None
-    """The line number, starting with 1; null if it is not known."""
-    code: str
-    """The error code."""
-    message: str
-    """Text for people. It may change."""
-    details: list[Detail]
-    """The invalid values, if they are known."""
 
 
 class JobUpload(Model):
@@ -285,25 +282,11 @@ class ChangeCounts(Model):
     """Where the changes are: a path if the operator has not set `SERVICE_URL`."""
 
 
-class JobChange(Model):
+class JobChange(Run):
     """A job that is done."""
 
-    job_id: str
-    """The id of the job."""
-    name: str
-    """The name of the job, which all its runs share; the id of the request if the job was made without a name."""
-    run: int
-    """The number of the run among those of the same name, starting with 1."""
-    revision: int
-    """How often the run has become done: 1, and one more after each retry."""
     state: Literal["done"]
     """The state of the job."""
-    idempotency_key: str | None
-    """The `Idempotency-Key` of the job's upload; null if there was none."""
-    targets: JobTargets
-    """The numbers of the job's targets by state."""
-    created_at: Time
-    """When the job was made."""
     ended_at: Time
     """When the job ended."""
     changes: ChangeCounts | None

@@ -478,3 +478,9 @@ def _listing(call: Call) -> tuple[IO[bytes], dict[str, Any]]:
     target = read_object(call)
     options = {name: target.pop(name) for name in CategoryOptions.model_fields if name in target}
     return io.BytesIO(json.dumps([target]).encode()), options
+
+
+ROUTES: tuple[type[Route], ...] = (
+    *(ListJobs, CreateJob, ReadJob, DeleteJob, ReadRecords, ReadFailures, ReadChanges, RetryJob, RepeatJob),
+)
+"""The routes of jobs."""
