@@ -10,11 +10,13 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -173,16 +175,28 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
     """The second kind of deployment: scrapyd-deploy uploads an egg, and the package is not installed."""
     folder = tmp_path_factory.mktemp("deployed")
-    project = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "crawler", project / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "social_retail_crawler.py"):
-        shutil.copy(ROOT / name, project)
+    project = copy_of_project(tmp_path_factory.mktemp("deployment") / "project")
     with running(folder, PYTHONPATH="") as scrapyd:
         # The scrapy.cfg made for an installed package is not used: it would run that package.
         config = (ROOT / "scrapy.cfg").read_text().replace("http://127.0.0.1:6800/", f"{scrapyd.base}/")
         (project / "scrapy.cfg").write_text(config)
         deploy(project)
         yield scrapyd
+
+
+def copy_of_project(folder: Path) -> Path:
+    """Copy what an egg contains, and what its setup reads."""
+    shutil.copytree(ROOT / "crawler", folder / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "requirements.txt",
+        "scrapy.cfg",
+        "social_retail_crawler.py",
+    ):
+        shutil.copy(ROOT / name, folder)
+    return folder
 
 
 def deploy(project: Path) -> None:
@@ -230,6 +244,7 @@ def test_a_job_stores_the_expected_record(
     )
     assert comparable(scrapyd.data(spider, job)) == comparable([expected]), scrapyd.log(spider, job)
     assert scrapyd.failures(spider, job) == []
+    assert scrapyd.log(spider, job).splitlines()[-1].endswith("event=crawl_ended exit_code=0")
 
 
 @pytest.mark.parametrize("spider", spider_cases())
@@ -244,6 +259,14 @@ def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings
     job = installed.run(spider, settings, scraper="nothing")
     assert installed.log(spider, job).startswith("Unknown scraper 'nothing': this spider has ")
     assert installed.failures(spider, job) == []
+
+
+def test_the_last_line_of_the_log_has_the_exit_code(installed: Scrapyd, settings: dict[str, Any]) -> None:
+    """Scrapyd lists the failed job as finished. Its own log names the exit code, too."""
+    job = installed.run("retail", settings, query="gone")
+    assert installed.log("retail", job).splitlines()[-1].endswith("event=crawl_ended exit_code=4")
+    (died,) = re.findall(rf"Process died: exitstatus=4 .*job='{job}'", (installed.folder / "scrapyd.log").read_text())
+    assert "spider='retail'" in died
 
 
 def test_three_crawls_of_one_job_run_beside_each_other(
@@ -312,3 +335,22 @@ def test_spidermon_checks_the_stats_as_documented(installed: Scrapyd, tmp_path: 
     assert "Expecting 'targets/OK' to be '>=' to '2.0'. Current value: '1.0'" in log
     assert re.search(r"Finish Reason Monitor/\S.* OK\n", log), log
     assert "RecordsMonitor" in (installed.folder / "report.html").read_text()
+
+
+@pytest.mark.soak
+def test_an_egg_is_built_in_a_new_environment(tmp_path: Path) -> None:
+    """The environment has what Python's ``venv`` and the command of the page install."""
+    project = copy_of_project(tmp_path / "project")
+    page = (ROOT / "docs/schedule.md").read_text()
+    command = re.search(r"^pip (install scrapyd-client .*)$", page, re.MULTILINE)
+    assert command is not None
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
+    programs = tmp_path / "environment/bin"
+    pip: list[Any] = [programs / "python", "-m", "pip", "--disable-pip-version-check", *shlex.split(command[1])]
+    installation = subprocess.run(pip, check=False, capture_output=True, text=True)
+    if installation.returncode:
+        pytest.skip(f"pip cannot install the packages: {installation.stderr.splitlines()[-1]}")
+    build: list[Any] = [programs / "scrapyd-deploy", "--build-egg", tmp_path / "project.egg"]
+    built = subprocess.run(build, check=False, cwd=project, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "crawler/settings.py" in zipfile.ZipFile(tmp_path / "project.egg").namelist()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import structlog
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
@@ -32,6 +33,8 @@ from crawler.spiders.base import PlatformSpider
 from crawler.targets.reporter import outcomes_by_code
 from crawler.targets.sources import WrongTargetsError
 from crawler.targets.warning import MISSING_ROWS, UNREAD_ROWS
+
+logger = structlog.get_logger(__name__)
 
 
 class Command(CheckedCommand, CrawlCommand):
@@ -75,11 +78,12 @@ class Command(CheckedCommand, CrawlCommand):
         self.crawler_process.crawl(crawler, **opts.spargs)
         tune_garbage_collector(collect=False)
         self.crawler_process.start()
-        if self.crawler_process.bootstrap_failed:
-            self.exitcode = RUN_FAILED
-            return
-        self.exitcode = exit_code(crawler)
-        collected = crawler.get_extension(summary.Summary) if self.prints_summary else None
+        has_run = not self.crawler_process.bootstrap_failed
+        self.exitcode = exit_code(crawler) if has_run else RUN_FAILED
+        # The last line of the log. Scrapyd and Scrapy Cloud show no exit code, and call each ended crawl "finished".
+        log = logger.error if self.exitcode == RUN_FAILED else logger.info
+        log("crawl_ended", exit_code=self.exitcode)
+        collected = crawler.get_extension(summary.Summary) if self.prints_summary and has_run else None
         if collected is not None:
             print(*collected.lines(), sep="\n", file=sys.stderr)
 
