@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -60,21 +61,37 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int, str]] = {
 """What is run: the command, its exit code, and a part of its output."""
 
 
-def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
-    """Run a command in a namespace. Skip the test if this is not permitted."""
-    reached = folder / "reached"
-    environment = {
+ENDPOINT = """
+import subprocess, sys, urllib.request
+start = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", "0"]
+with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as endpoint:
+    url = next(line for line in endpoint.stdout if line.startswith("listening on ")).split()[-1]
+    headers = {"X-API-Key": "sandbox", "Content-Type": "application/json"}
+    call = urllib.request.Request(f"{url}/v1/scrapers/retail-category-v4", b'{"cat_id": "976759"}', headers)
+    print(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call).read().decode())
+    endpoint.terminate()
+"""
+"""Python code that calls an endpoint which it starts."""
+
+
+def environment_of(folder: Path) -> dict[str, str]:
+    return {
         **{name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
         **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), DEAD_PROXY),
         "CRAWLER_SANDBOX": "1",
         "CRAWLER_STORE": str(folder / "store.sqlite3"),
-        "LOOPBACK_LOG": str(reached),
+        "LOOPBACK_LOG": str(folder / "reached"),
+        "PYTHONPATH": str(ROOT),
         "SCRAPY_SETTINGS_MODULE": "crawler.settings",
         "BROWSER": "true",
-        "PYTHONPATH": str(ROOT),
     }
+
+
+def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
+    """Run a command in a namespace. Skip the test if this is not permitted."""
+    reached = folder / "reached"
     start = [*forks.SCRAPY, *command]
-    run = forks.run(start, before=ISOLATE, cwd=folder, env=environment, capture_output=True, text=True)
+    run = forks.run(start, before=ISOLATE, cwd=folder, env=environment_of(folder), capture_output=True, text=True)
     if run.returncode == NO_NAMESPACE:
         pytest.skip("this system does not permit network namespaces")
     assert not reached.exists(), reached.read_text()
@@ -114,3 +131,20 @@ def test_local_servers_are_used_instead_of_the_simulated_platforms(tmp_path: Pat
     origins = json.dumps({"https://books.example": "http://127.0.0.1:9"})
     run = isolated(tmp_path, "fetch", ELSEWHERE, "-s", f"PLATFORM_ORIGINS={origins}", "-s", "RETRY_ENABLED=0")
     assert "Connection refused" in run.stderr, run.stderr
+
+
+@pytest.mark.soak
+def test_the_endpoint_needs_loopback_only(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ISOLATE + ENDPOINT],
+        check=False,
+        cwd=ROOT,
+        env=environment_of(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode == NO_NAMESPACE:
+        pytest.skip("this system does not permit network namespaces")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["status"]["code"] == "OK"
+    assert not (tmp_path / "reached").exists()
