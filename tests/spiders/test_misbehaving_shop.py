@@ -45,5 +45,6 @@ def test_a_crawl_is_complete_or_states_why_not(shop: Shop, tmp_path: Path, mode:
     (failure,) = failed
     assert failure["code"] == "EXTRACTION_FAILED", failure
     assert re.match(
-        rf"The category (?:is|may be) incomplete: {len(ids):,}( of [\d,]+)? collected \([a-z_, ]+\)\.", failure["message"]
+        rf"The category (?:is|may be) incomplete: {len(ids):,}( of [\d,]+)? collected \([a-z_, ]+\)\.",
+        failure["message"],
     )
