@@ -22,7 +22,7 @@ from benchmarks.runs import Run, machine
 from benchmarks.stack import ROOT
 from benchmarks.tables import markdown
 
-NAMES = "endpoint load latency reading crawl start stores jobs browser workers"
+NAMES = "endpoint load latency reading crawl start stores jobs changes browser workers"
 BENCHMARKS = {name: f"benchmarks.{name}" for name in NAMES.split()}
 """Name -> module. Each has ``run(rounds)``, which returns a table or a list of tables."""
 ROUNDS = 5

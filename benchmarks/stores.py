@@ -17,7 +17,6 @@ from benchmarks.figures import Figure, Table, ratio
 from benchmarks.records import SCRAPER, records
 from benchmarks.stack import ROOT
 from crawler.jobs.store import Store
-from crawler.jobs.tables import SCHEMA
 from crawler.outputs.sql_feed import open_database, split_password
 from crawler.service.usage import Usage
 from crawler.targets.files.source import FileSource
@@ -84,7 +83,7 @@ async def usage_growth(folder: Path) -> tuple[float, float]:
     """Count calls in a new store. Return the bytes by which it grows on a new day, and later on the same day."""
     sizes: list[int] = []
     for _ in range(3):
-        store = Store(str(folder / "usage.sqlite3"), SCHEMA)
+        store = Store(str(folder / "usage.sqlite3"))
         usage = Usage(store)
         await store.transact(lambda session: session.rows("SELECT * FROM usage"))
         for number in range(USAGE_CALLS if sizes else 0):

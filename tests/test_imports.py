@@ -36,7 +36,7 @@ LAYERS = {
     "jobs.shared_facts": 4,
     "jobs.arguments": 10,
     "jobs.changes": 10,
-    "jobs.rows": 10,
+    "jobs.outcomes": 10,
     "jobs.output": 11,
     "jobs.report": 11,
     "downloads.page_spider": 7,

@@ -277,15 +277,12 @@ def checked(job: Job, options: JobOptions) -> Job:
 async def opened(jobs: Jobs, job: Job, options: JobOptions) -> Job:
     """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options.
 
-    Invalid lines get their outcomes. Return the job in its new state.
+    Return the job in its new state.
     """
-    from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-
     options = options.model_copy(update={"fingerprint": job.options.fingerprint})
     if job.options != options:
         await jobs.set_options(job, options)
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
-    await intake.fail_invalid(jobs, job)
     found = await jobs.get(job.id)
     assert found is not None
     return found

@@ -36,10 +36,10 @@ from crawler.monitoring.progress import counted
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawler.jobs.export import Cursor
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.options import JobOptions
+    from crawler.jobs.outcomes import Cursor
     from crawler.targets.files.source import FileSource
 
 
@@ -152,7 +152,7 @@ class Command(CheckedCommand):
 async def _changes(jobs: Jobs, name: str, opts: argparse.Namespace, settings: BaseSettings) -> int:
     """Write what has changed in a run, and print how much."""
     from crawler.jobs.changes import Comparison  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-    from crawler.jobs.output import write_changes  # noqa: PLC0415  # imports SQLAlchemy, too
+    from crawler.jobs.output import JobFiles  # noqa: PLC0415  # imports SQLAlchemy, too
 
     runs = [each for each in await jobs.runs(name) if each.state == "done" and opts.run in {None, each.run}]
     if not runs:
@@ -162,7 +162,7 @@ async def _changes(jobs: Jobs, name: str, opts: argparse.Namespace, settings: Ba
         raise UsageError("Changes have columns of their own: leave out --explode and --fields.")
     comparison = Comparison(runs[0], await jobs.earlier(runs[0]))
     if opts.output:
-        await write_changes(jobs, comparison, opts.output, settings)
+        await JobFiles(jobs, runs[0], settings).write_changes(opts.output, comparison)
         say(opts.output)
     else:
         async for _ in comparison.pages(jobs):
@@ -179,7 +179,7 @@ def _cursor(job: Job, text: str) -> Cursor:
     Raises:
         UsageError: the text is not a cursor, or belongs to another job.
     """
-    from crawler.jobs.export import Cursor  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.outcomes import Cursor  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     with wrong_use(ValueError):
         cursor = Cursor(job.id) if text == "0" else Cursor.parse(text)
@@ -221,14 +221,14 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
 
 
 async def _retry(jobs: Jobs, job: Job, *, unread: bool, every: bool) -> None:
-    from crawler.jobs import reruns  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs import intake  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     if not unread:
         n = await jobs.retry(job, every=every)
         left = 0 if every else job.counts["failed"] + job.counts["dead"] - n
         say(f"targets to retry: {n:,}" + (f" ({counted(left, 'failure')} left out: --all repeats all)" if left else ""))
-    elif keys := await reruns.unread(jobs, job):
-        made = await reruns.rerun(jobs, job, f"{job.name}-unread", keys)
+    elif keys := await intake.unread(jobs, job):
+        made = await intake.rerun(jobs, job, f"{job.name}-unread", keys)
         found = counted(len(keys), "target")
         say(f"run {made.run} of {made.name} has {found} with unread parts: scrapy work collects it.")
     else:

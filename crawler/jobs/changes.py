@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import orjson
 
 from crawler.errors import TargetNotFound
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs.job import unpack
 from crawler.jobs.store import Store
 from crawler.monitoring.progress import counted
@@ -59,10 +59,9 @@ from crawler.targets.warning import OutcomeWarning
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from crawler.jobs.databases import Statement
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.jobs.store import Session
+    from crawler.jobs.store import Session, Statement
     from crawler.targets.target import Scraper
 
 Kind = Literal["added", "removed", "not_compared", "target_gone", "target_back", "appeared", "gone", "changed"]
@@ -145,14 +144,11 @@ class Rows:
     def last_common(self, side: int, other: int) -> int:
         """Return the last position in a listing of a row that another listing has, too; -1 without such a row."""
         if (side, other) not in self._common:
-            self._common[side, other] = self._last_common(side, other)
+            common = "SELECT key FROM rows WHERE rows > '' AND side = ?"
+            query = f"SELECT max(position) FROM rows WHERE rows > '' AND side = ? AND key IN ({common})"  # noqa: S608  # constants
+            ((last,),) = self._database.execute(query, (side, other))
+            self._common[side, other] = -1 if last is None else int(last)
         return self._common[side, other]
-
-    def _last_common(self, side: int, other: int) -> int:
-        common = "SELECT key FROM rows WHERE rows > '' AND side = ?"
-        query = f"SELECT max(position) FROM rows WHERE rows > '' AND side = ? AND key IN ({common})"  # noqa: S608  # constants
-        ((last,),) = self._database.execute(query, (side, other))
-        return -1 if last is None else int(last)
 
     def clear(self) -> None:
         """Remove all rows."""

@@ -7,16 +7,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs.events import post_done
-from crawler.jobs.job import Job
-from crawler.jobs.states import STATES
+from crawler.jobs.job import Job, Key
 from crawler.jobs.store import Session
+from crawler.jobs.tables import STATES
 
 
 def lock_jobs(session: Session, jobs: Iterable[int]) -> dict[int, Any]:
     """Lock rows of jobs until the end of the transaction. Return the rows by id. Deleted jobs are left out."""
     return {row.id: row for row in session.execute(sql.LOCK_JOBS, {"jobs": sorted(set(jobs))}).fetchall()}
+
+
+def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
+    """Group targets by their job, in ascending order. All transactions lock rows in this order."""
+    found: dict[int, list[bytes]] = {}
+    for job, key in sorted(targets):
+        found.setdefault(job, []).append(key)
+    return found
 
 
 @dataclass
@@ -44,8 +52,24 @@ class Changes:
         if to:
             self._counts[job][to] += n
 
-    def next_seq(self, job: int) -> int:
-        """Return the sequence number of a job's next outcome."""
+    def add(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Add targets that are not stored yet. Return their rows. A failed target has its outcome from the start."""
+        new: dict[Key, dict[str, Any]] = {}
+        for row in rows:
+            new.setdefault((row["job"], row["key"]), row)
+        for job, keys in by_job(new).items():  # no other transaction adds targets to a job that is locked
+            for (key,) in self.session.rows(sql.STORED, job_=job, keys=keys):
+                del new[job, key]
+        for (job, _), row in new.items():
+            self.move(job, to=row["state"])
+            if row["state"] == "failed":
+                row["seq"] = self.end(job, row["code"])
+        self.session.execute(sql.ADD_TARGETS, list(new.values()))
+        return list(new.values())
+
+    def end(self, job: int, code: str) -> int:
+        """Count an outcome. Return its sequence number."""
+        self.tallies[job, "code", code] += 1
         self._counts[job]["seq"] += 1
         return int(self.jobs[job].seq + self._counts[job]["seq"])
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from scrapy import signals
 
-from crawler.errors import StoreUnavailable
-from crawler.jobs import statements as sql
-from crawler.jobs.job import Job
+from crawler.errors import ServiceError, StoreUnavailable
+from crawler.jobs import tables as sql
+from crawler.jobs.job import ACCOUNT, Finished, Job
+from crawler.jobs.leases import Holder
+from crawler.jobs.worker import MAX_UNSTORED, Worker, WorkerStoppedError
 from crawler.platforms import platforms
 from crawler.targets.reporter import outcomes_by_code
 
@@ -28,9 +30,11 @@ logger = structlog.get_logger(__name__)
 
 POLL_SECONDS = 1.0
 """Interval in seconds at which a platform without work looks for jobs in the store."""
+END_SECONDS = 0.05
+"""Interval in seconds at which the targets of a job that is given up are counted, until all have their outcome."""
 RESTS = (1.0, 5.0)
 """Seconds until a job is crawled again after a failed crawl, and after another one with the same error. After one more,
-the job is given up."""
+its waiting targets end with this error: the job has an end, and a retry of its targets is a new start."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class _Failure:
     """The last failed crawl of a job on a platform."""
 
     reason: str
+    seq: int
+    """The sequence number of the job's last outcome before the crawl."""
     times: int
-    """How many crawls in sequence ended with this reason and without an outcome."""
+    """How many crawls in sequence ended with this reason, while no worker stored an outcome of the job."""
     rests_until: float
     """The event loop's time before which the job is not crawled again. ``inf``: it is given up."""
 
@@ -61,6 +67,7 @@ class JobCrawls:
     waits: bool = True
     """Whether to crawl jobs whose last targets other workers have: these may exit, or find follow-ups."""
     rests: tuple[float, ...] = RESTS
+    """As ``RESTS``. (): a job is given up after its first failed crawl, and its targets stay for another command."""
     given_up: list[str] = field(default_factory=list)
     """A sentence for each job that was given up, because its crawls failed repeatedly with the same error."""
     _failures: dict[tuple[str, int], _Failure] = field(default_factory=dict)
@@ -103,18 +110,16 @@ class JobCrawls:
         """
         found = [job for job in map(Job.of, await self.jobs.read(sql.OPEN_JOBS)) if self.is_wanted(job)]
         numbers: dict[int, int] = dict(await self.jobs.read(sql.RUNNING_ON, platform=platform))
-        running: Counter[str] = Counter()
+        of_owner: Counter[str] = Counter()
         for job in found:
-            running[job.owner] += numbers.get(job.id, 0)
+            of_owner[job.owner] += numbers.get(job.id, 0)
         now = asyncio.get_running_loop().time()
         rests = {job for (of, job), each in self._failures.items() if of == platform and each.rests_until > now}
-        ready = sorted((job for job in found if job.id not in rests), key=lambda job: running[job.owner])
-        for job in ready:
-            if job.counts["waiting"] and await self.jobs.has_waiting(job.id, platform):
-                return job, True
-        for job in ready if self.waits else ():
-            if await self.jobs.has_unfinished(job.id, platform):
-                return job, True
+        ready = sorted((job for job in found if job.id not in rests), key=lambda job: of_owner[job.owner])
+        for running in (False, True) if self.waits else (False,):
+            for job in ready:
+                if (running or job.counts["waiting"]) and await self.jobs.has_left(job.id, platform, running=running):
+                    return job, True
         given_up = {job for (_, job), each in self._failures.items() if each.rests_until == math.inf}
         return None, any(job.id not in given_up for job in found)
 
@@ -141,17 +146,37 @@ class JobCrawls:
             reason, has_outcomes = str(stats.get("finish_reason")), bool(outcomes_by_code(stats))
         former = self._failures.pop((platform, job.id), None)
         if reason != "finished" and not self._stopping:
-            is_equal = former is not None and former.reason == reason and not has_outcomes
-            self._failed(job, platform, reason, former.times + 1 if former is not None and is_equal else 1)
+            is_equal = former is not None and (former.reason, former.seq) == (reason, job.seq) and not has_outcomes
+            await self._failed(job, platform, reason, former.times + 1 if former is not None and is_equal else 1)
         self._wake()
 
-    def _failed(self, job: Job, platform: str, reason: str, times: int) -> None:
+    async def _failed(self, job: Job, platform: str, reason: str, times: int) -> None:
         """Let a job rest after a failed crawl, or give it up: an error that does not pass must not repeat for ever."""
-        rest = self.rests[times - 1] if times <= len(self.rests) else math.inf
-        until = asyncio.get_running_loop().time() + rest
-        self._failures[platform, job.id] = _Failure(reason, times, until)
         logger.warning("job_crawl_ended", job=job.name, platform=platform, reason=reason, times=times)
+        rest = self.rests[times - 1] if times <= len(self.rests) else math.inf
         if rest == math.inf:
             again = f" {times} times with the same error" if times > 1 else ""
             self.given_up.append(f"{platform}: the crawl of the job {job.name} ended{again}: {reason}")
             logger.error("job_given_up", job=job.name, platform=platform, reason=reason)
+        if rest < math.inf or not self.rests:
+            until = asyncio.get_running_loop().time() + rest
+            self._failures[platform, job.id] = _Failure(reason, job.seq, times, until)
+        else:
+            cause = "its operator finds the error in the log" if job.owner else reason
+            await self._end(job, platform, ServiceError(f"The crawl of the job ended {times} times: {cause}."))
+
+    async def _end(self, job: Job, platform: str, error: ServiceError) -> None:
+        """End the waiting targets of a job on a platform. Targets of other workers stay theirs."""
+        also_store = self.account_of(job.owner)[ACCOUNT].also_store if job.owner else None
+        outcome = {"error": error.as_dict() | {"retryable": error.retryable}}
+        holder = Holder(job=job.id, needs_roots=False, also_store=also_store)
+        worker = Worker(self.jobs.writes, holder=holder)
+        try:
+            async with worker:
+                while claims := await worker.claim(platform, MAX_UNSTORED):
+                    for claim in claims:
+                        worker.finish(Finished(claim, "failed", error.code, outcome))
+                    while worker.held and worker.failure is None:  # noqa: ASYNC110  # the worker reports no event
+                        await asyncio.sleep(END_SECONDS)
+        except WorkerStoppedError as stopped:
+            logger.error("job_not_ended", job=job.name, error=str(stopped))  # noqa: TRY400  # the message is a sentence

@@ -18,8 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import bindparam as param
 
 from crawler.jobs.clock import utc_text
-from crawler.jobs.states import STATES
-from crawler.jobs.tables import outbox
+from crawler.jobs.tables import STATES, outbox
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
@@ -37,8 +36,7 @@ _waiting = (
 DUE = sa.select(_waiting).where(_waiting.c.place <= PER_CLIENT).order_by(_waiting.c.id)
 _CHANGE = sa.update(outbox).where(E.id == param("id_"), E.tries == param("tries_"))
 CLAIM = _CHANGE.values(due=param("due_"), tries=E.tries + 1)
-DELAY = _CHANGE.values(due=param("due_"))
-SET_BODY = _CHANGE.values(body=param("body_"), due=param("due_"))
+DELAY = _CHANGE.values(body=param("body_"), due=param("due_"))
 DROP = sa.delete(outbox).where(E.id.in_(param("ids", expanding=True)))
 OLDEST = sa.select(E.created).order_by(E.id).limit(1)
 ADD = sa.insert(outbox)
@@ -104,13 +102,8 @@ def claim(session: Session, events: Iterable[Event], until: float) -> list[Event
 
 
 def delay(session: Session, event: Event, due: float) -> None:
-    """Delay the next try of a claimed event, unless its claim has ended and another process has claimed it."""
-    session.run(DELAY, id_=event.id, tries_=event.tries, due_=due)
-
-
-def set_body(session: Session, event: Event, due: float) -> None:
-    """Store the body of a claimed event, and delay its next try."""
-    session.run(SET_BODY, id_=event.id, tries_=event.tries, body_=event.body, due_=due)
+    """Store the body of a claimed event, and delay its next try. Events of which another process has the claim stay."""
+    session.run(DELAY, id_=event.id, tries_=event.tries, body_=event.body, due_=due)
 
 
 def drop(session: Session, ids: list[str]) -> None:

@@ -1,29 +1,27 @@
-"""Adds the targets in files to jobs."""
+"""Adds targets to runs: those in files, and the stored targets of an earlier run, which is not changed."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from crawler.jobs.job import Claim, Finished, InputLine, Job, JobError
-from crawler.jobs.leases import Holder
-from crawler.jobs.worker import BATCH, Worker
+from crawler.jobs import tables as sql
+from crawler.jobs.job import InputLine, Job, JobError
+from crawler.jobs.lifecycle import DEFAULT, ROWS_PER_TRANSACTION, Jobs, Rules
 from crawler.targets.files.find import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target, target_key
 
 if TYPE_CHECKING:
-    from crawler.jobs.lifecycle import Jobs
     from crawler.targets.files.source import FileSource
 
 READ_BYTES = 1 << 20
-NO_PLATFORM = ""
-"""The platform of invalid lines, whose outcome is an error without a request."""
 
 
 def job_name(locations: Sequence[str], options: dict[str, Any]) -> str:
@@ -63,12 +61,12 @@ async def push(
     job: Job,
     sources: Sequence[FileSource],
     *,
-    count: Callable[[Target | InvalidTarget], None] = lambda _: None,
+    on_line: Callable[[Target | InvalidTarget], None] = lambda _: None,
     paced: Callable[[AsyncGenerator[InputLine]], AsyncGenerator[InputLine]] = lambda lines: lines,
 ) -> int:
     """Add the targets in files to a job. Return the number of lines.
 
-    ``count`` is called with the target of each line. ``paced`` returns the lines one by one, when this process may
+    ``on_line`` is called with the target of each line. ``paced`` returns the lines one by one, when this process may
     continue to read them. A push that was killed can be repeated.
 
     Raises:
@@ -85,7 +83,7 @@ async def push(
             async for each in source:
                 if isinstance(each, Target):
                     scrapers.add(each.scraper.name)
-                count(each)
+                on_line(each)
                 yield _line(each, rows)
                 rows += 1
 
@@ -101,28 +99,71 @@ def _line(target: Target | InvalidTarget, row: int) -> InputLine:
         work = target.dump()
         return InputLine(row, target.id, target.key, platform, work, target.columns, target.line, target.note)
     error = target.error.as_dict() | {"retryable": target.error.retryable}
-    work = {**target.as_dict(), "line": target.line, "error": error}
+    work = {**target.as_dict(), "line": target.line}
     try:
-        key = target_key(NO_PLATFORM, work)
-    except TypeError as error:  # an integer of more than 64 bits
-        raise JobError(f"Line {row + 1} cannot be stored: {error}.") from error
-    return InputLine(row, target.id, key, NO_PLATFORM, work, target.columns, target.line)
+        key = target_key("", work)
+    except TypeError as too_large:  # an integer of more than 64 bits
+        raise JobError(f"Line {row + 1} cannot be stored: {too_large}.") from too_large
+    return InputLine(row, target.id, key, "", work, target.columns, target.line, error=error)
 
 
-def failed(claim: Claim) -> Finished:
-    """Return the outcome of a line that is not a target."""
-    error = claim.work["error"]
-    return Finished(claim, "failed", error["code"], {"error": error})
+def rerun_fingerprint(job: Job) -> str:
+    """Return the fingerprint of a run with the targets of an earlier run."""
+    return f"run {job.id}"
 
 
-async def fail_invalid(jobs: Jobs, job: Job) -> None:
-    """Store the outcomes of the invalid lines. While the store is unavailable, lines are left for the next call.
+async def rerun(jobs: Jobs, job: Job, name: str, keys: set[bytes] | None = None, rules: Rules = DEFAULT) -> Job:
+    """Begin a run with the same options as an earlier run, and with its targets. A killed call can be repeated.
+
+    ``name``: the name of the job to which the new run belongs. ``keys``: the targets to repeat; None: those of all
+    input lines. If a run of this job is continued and already has its targets, return it unchanged.
 
     Raises:
-        WorkerStoppedError: the data of the store was lost.
+        JobError: as for ``Jobs.begin()``.
     """
-    worker = Worker(jobs.writes, lambda _: None, lambda _: None, lambda _: None, Holder(job=job.id))
-    async with worker:
-        while claims := await worker.claim(NO_PLATFORM, BATCH):
-            for claim in claims:
-                worker.finish(failed(claim))
+    options = job.options.model_copy(update={"fingerprint": rerun_fingerprint(job)})
+    new = await jobs.begin(name, job.owner, options=options, whole_roots=job.whole_roots, rules=rules)
+    if new.state == "loading":
+        await jobs.push(new, _stored_lines(jobs, job, keys))
+        await jobs.describe(new, *await jobs.described(job))
+        await jobs.open(new)
+    return await jobs.get(new.id) or new
+
+
+async def unread(jobs: Jobs, job: Job) -> set[bytes]:
+    """Return the keys of the done targets with an unread part, or of their roots in a job of whole roots.
+
+    Raises:
+        JobError: the job has ``since=last``, so that the entries of its targets already count as seen.
+    """
+    if job.options.since == "last":
+        raise JobError(f"The entries of {job.name!r} count as seen: collect its listings with since=DATE instead.")
+    after, found = 0, set()
+    while rows := await jobs.read(sql.DONE, job=job.id, after=after, limit=ROWS_PER_TRANSACTION):
+        found |= {root or key for key, root, outcome, _ in rows if b'"unread"' in outcome and _is_unread(outcome)}
+        after = rows[-1][-1]
+    return found
+
+
+def _is_unread(outcome: bytes) -> bool:
+    return any(each["reason"] == "unread" for each in orjson.loads(outcome)["warnings"])
+
+
+async def _stored_lines(jobs: Jobs, job: Job, keys: set[bytes] | None) -> AsyncIterator[InputLine]:
+    """Yield the input lines of targets. A follow-up of ``keys`` gets a line of its own."""
+    numbers, after, left = count(), -1, set(keys or ())
+    while rows := await jobs.read(sql.LINES, job=job.id, after=after, limit=ROWS_PER_TRANSACTION):
+        for _, key, platform, work, outcome, own_id, columns, line, note in rows:
+            if keys is None or key in keys:
+                left.discard(key)
+                own = (orjson.loads(columns or b"{}"), line, note.decode())
+                error = None if platform else orjson.loads(outcome)["error"]
+                yield InputLine(next(numbers), own_id.decode(), key, platform, orjson.loads(work), *own, error)
+        after = rows[-1][0]
+    followups = sorted(left)
+    for begin in range(0, len(followups), ROWS_PER_TRANSACTION):
+        piece = followups[begin : begin + ROWS_PER_TRANSACTION]
+        for key, platform, work in await jobs.read(sql.TARGETS_OF, job_=job.id, keys=piece):
+            data = orjson.loads(work)
+            line, note = data.get("line"), data.get("note", "")
+            yield InputLine(next(numbers), data["id"], key, platform, data, line=line, note=note)

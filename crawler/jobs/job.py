@@ -11,7 +11,7 @@ import orjson
 
 from crawler.errors import ServiceError
 from crawler.jobs.options import JobOptions
-from crawler.jobs.states import STATES, JobState
+from crawler.jobs.tables import STATES, JobState
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -75,6 +75,8 @@ class Job:
     """
     options: JobOptions
     created: float
+    loaded: float
+    """When lines were pushed to the run for the last time."""
     ended: float | None
     seq: int
     """The sequence number of the last stored outcome. The new outcome of a retried target has a new number."""
@@ -85,7 +87,9 @@ class Job:
         """Return the job in a row of the table ``jobs``."""
         counts: dict[str, int] = {state: int(getattr(row, state)) for state in STATES}
         own = (row.id, row.name, row.owner, row.run, row.revision, row.key, row.kind, row.state, bool(row.whole_roots))
-        return cls(*own, JobOptions.model_validate_json(row.options), row.created, row.ended, row.seq, counts)
+        return cls(
+            *own, JobOptions.model_validate_json(row.options), row.created, row.loaded, row.ended, row.seq, counts
+        )
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,10 @@ class InputLine:
     """The user's own columns."""
     line: int | None = None
     """Line number in the file, starting with 1."""
-    note: str | None = ""
-    """The note of the line's params, as in ``Target.note``. None: unknown, so the target's note is used."""
+    note: str = ""
+    """The note of the line's params, as in ``Target.note``."""
+    error: Mapping[str, Any] | None = None
+    """Why the line is not a target. Such a line has the platform "", and its outcome from the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,22 +211,12 @@ class Stored:
 
 def pack(data: Any) -> bytes:
     """Return JSON data as compressed bytes."""
-    return compress(orjson.dumps(data))
+    return COMPRESSION.compress(orjson.dumps(data), zstd.ZstdCompressor.FLUSH_FRAME)
 
 
 def unpack(data: bytes) -> Any:
     """Return the JSON data in compressed bytes."""
-    return orjson.loads(decompress(data))
-
-
-def compress(data: bytes) -> bytes:
-    """Return bytes in compressed form."""
-    return COMPRESSION.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
-
-
-def decompress(data: bytes) -> bytes:
-    """Return the decompressed bytes."""
-    return zstd.decompress(data)
+    return orjson.loads(zstd.decompress(data))
 
 
 def _place(finished: Finished) -> str:

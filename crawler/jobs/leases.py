@@ -15,28 +15,21 @@ from typing import Any, Literal, TypeAlias
 import orjson
 
 from crawler.downloads.facts import process_name
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs.clock import lease_clock
-from crawler.jobs.counters import Changes, lock_jobs
+from crawler.jobs.counters import Changes, by_job, lock_jobs
 from crawler.jobs.job import AlsoStore, Claim, Finished, Key, Stored
 from crawler.jobs.store import Session
 
 EXPIRED_PER_TRANSACTION = 500
 RENEWED_PER_STATEMENT = 200
 MAX_LEASE_SECONDS = 3_600.0
-"""Maximum seconds of a lease. A lease that ends later was renewed while the clock was ahead."""
+"""Maximum seconds of a lease. A lease that ends later was renewed while the clock was ahead, and its worker has not
+renewed it since: it has expired."""
 
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
 Result: TypeAlias = Literal["stored", "already stored", "lost"]
-
-
-def by_job(targets: Iterable[Key]) -> dict[int, list[bytes]]:
-    """Group targets by their job, in ascending order. All transactions lock rows in this order."""
-    found: dict[int, list[bytes]] = {}
-    for job, key in sorted(targets):
-        found.setdefault(job, []).append(key)
-    return found
 
 
 @dataclass(frozen=True)
@@ -52,6 +45,8 @@ class Holder:
     exits: int = 5
     job: int | None = None
     """The job whose targets the worker claims. None: all jobs, with fair shares for their owners."""
+    needs_roots: bool = True
+    """Whether the worker claims roots as a whole, if the job demands this. False: it ends targets without a spider."""
     owned_only: bool = False
     """Whether the worker claims only targets of clients' jobs without spider arguments."""
     also_store: AlsoStore | None = None
@@ -95,7 +90,9 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
     Of a job of whole roots, claim all waiting targets of one root, even if these are more than ``n``.
     """
     if holder.job is not None:
-        return _start(session, holder, _free(session, platform, n, session.rows(sql.JOB_TO_CLAIM, job=holder.job)))
+        found = session.rows(sql.JOB_TO_CLAIM, job=holder.job)
+        wanted = [(job, whole_roots and holder.needs_roots) for job, whole_roots in found]
+        return _start(session, holder, _free(session, platform, n, wanted))
     values = {"platform": platform, "skipped": sorted({0, *skipped.jobs})}
     running: Counter[str] = Counter()
     jobs: dict[str, list[tuple[int, bool]]] = {}
@@ -104,38 +101,35 @@ def claim(session: Session, holder: Holder, platform: str, n: int, skipped: Skip
         running[owner] += number
         if has_targets and owner not in excluded and not (holder.owned_only and whole_roots):
             jobs.setdefault(owner, []).append((job, whole_roots))
-    found: dict[str, list[Any]] = {owner: [] for owner in jobs}
+    taken: dict[str, list[Any]] = {owner: [] for owner in jobs}
     turns = holder.turns[platform]
-    while jobs and (left := n - sum(map(len, found.values()))) > 0:
+    while jobs and (left := n - sum(map(len, taken.values()))) > 0:
         waiting = {owner: running[owner] for owner in jobs}
         ((owner, share),) = shares(waiting, left, turns).most_common(1)
-        had = len(found[owner])
-        found[owner] = _free(session, platform, had + share, jobs[owner])
-        running[owner] += len(found[owner]) - had
+        had = len(taken[owner])
+        taken[owner] = _free(session, platform, had + share, jobs[owner])
+        running[owner] += len(taken[owner]) - had
         turns[owner] = lease_clock()
-        if len(found[owner]) < had + share:
+        if len(taken[owner]) < had + share:
             del jobs[owner]
-    return _start(session, holder, [row for rows in found.values() for row in rows])
+    return _start(session, holder, [row for rows in taken.values() for row in rows])
 
 
 def _free(session: Session, platform: str, n: int, jobs: Sequence[Any]) -> list[Any]:
-    """Lock and return waiting targets of jobs, in the order of the jobs: at most ``n``, or more with a whole root."""
+    """Lock and return waiting targets of jobs, in the order of the jobs: at most ``n``, or more with a whole root.
+
+    Of a job of whole roots, these are all waiting targets of one root, none of whose targets is running.
+    """
     found: list[Any] = []
     for job, whole_roots in jobs:
-        if whole_roots:
-            found += _free_root(session, job, platform)
-        else:
-            values = {"job": job, "platform": platform, "limit": n - len(found)}
-            found += session.execute(sql.TO_CLAIM, values).fetchall()
+        values = {"job": job, "platform": platform}
+        if not whole_roots:
+            found += session.execute(sql.TO_CLAIM, values | {"limit": n - len(found)}).fetchall()
+        elif first := session.execute(sql.FREE_ROOT, values).fetchone():
+            found += session.execute(sql.ROOT_TO_CLAIM, {"job": job, "root": first.root}).fetchall()
         if len(found) >= n:
             break
     return found
-
-
-def _free_root(session: Session, job: int, platform: str) -> list[Any]:
-    """Lock and return all waiting targets of one root, none of whose targets is running."""
-    first = session.execute(sql.FREE_ROOT, {"job": job, "platform": platform}).fetchone()
-    return [] if first is None else session.execute(sql.ROOT_TO_CLAIM, {"job": job, "root": first.root}).fetchall()
 
 
 def _start(session: Session, holder: Holder, found: list[Any]) -> list[Claim]:
@@ -183,8 +177,8 @@ def expire(session: Session, holder: Holder, is_steady: Callable[[float], bool])
     now = session.now()
     if not is_steady(now):
         return 0
-    session.run(sql.SHORTEN, far=now + MAX_LEASE_SECONDS, until=now + holder.lease)
-    rows = session.execute(sql.EXPIRED, {"now": now, "limit": EXPIRED_PER_TRANSACTION}).fetchall()
+    values = {"now": now, "far": now + MAX_LEASE_SECONDS, "limit": EXPIRED_PER_TRANSACTION}
+    rows = session.execute(sql.EXPIRED, values).fetchall()
     if not rows:
         return 0
     changes = Changes(session, lock_jobs(session, (row.job for row in rows)))
@@ -247,11 +241,9 @@ def _requeue(changes: Changes, job: int, key: bytes) -> dict[str, Any]:
 def _end(changes: Changes, stored: Stored, state: str) -> dict[str, Any]:
     finished, (job, key) = stored.finished, stored.finished.claim.target
     changes.move(job, out="running", to=state)
-    changes.tallies[job, "code", finished.code] += 1
     changes.tallies.update({(job, *tally): n for tally, n in finished.tallies.items()})
     values = {"job_": job, "key_": key, "to": state, "code_": finished.code, "outcome_": stored.outcome}
-    own = {"note_": stored.note, "exits_": 0}
-    return values | own | {"seq_": changes.next_seq(job)}
+    return values | {"note_": stored.note, "exits_": 0, "seq_": changes.end(job, finished.code)}
 
 
 def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[list[Result], list[Claim]]:
@@ -287,7 +279,7 @@ def finish(session: Session, holder: Holder, batch: Sequence[Stored]) -> tuple[l
 
 def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], until: float) -> list[Claim]:
     """Add the follow-ups of finished targets that are not stored yet. Return those that the worker now holds."""
-    rows: dict[Key, dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
     for each in mine:
         claimed = each.finished.claim
         job = changes.jobs[claimed.job]
@@ -296,22 +288,12 @@ def _add_followups(changes: Changes, holder: Holder, mine: Sequence[Stored], unt
         shared = {"job": claimed.job, "root": claimed.root, "parent": claimed.key, "row": claimed.row, "state": state}
         for followup, work in zip(each.finished.followups, each.works, strict=True):
             own = {"key": followup.key, "platform": followup.platform, "work": work}
-            rows[claimed.job, followup.key] = shared | held | own
-    if not rows:
-        return []
-    session = changes.session
-    for job, keys in by_job(rows).items():  # no other transaction adds targets to a job that is locked
-        for (key,) in session.rows(sql.STORED, job_=job, keys=keys):
-            del rows[job, key]
-    new = list(rows.values())
-    session.execute(sql.ADD_TARGETS, new)
-    for row in new:
-        changes.move(row["job"], to=row["state"])
+            rows.append(shared | held | own)
     return [
         Claim(
             *(row["job"], row["key"], 1, row["platform"], orjson.loads(row["work"]), row["row"], row["root"]),
             changes.jobs[row["job"]].owner,
         )
-        for row in new
+        for row in changes.add(rows)
         if row["state"] == "running"
     ]

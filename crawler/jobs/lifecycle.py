@@ -13,19 +13,24 @@ import orjson
 from scrapy.utils.asyncgen import as_async_generator
 
 from crawler.errors import documented
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
+from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.counters import Changes, check, lock_jobs
-from crawler.jobs.databases import Statement
 from crawler.jobs.job import InputLine, Job, JobError, checked_name
 from crawler.jobs.options import JobOptions
-from crawler.jobs.states import STATES, UNFINISHED, JobState, TargetState
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Session, Statement, Store
+from crawler.jobs.tables import STATES, UNFINISHED, JobState, TargetState
 
 ROWS_PER_TRANSACTION = 500
 PAUSE = 2.0
 """Pause after each transaction of a long change, as a multiple of its duration, so that other transactions can run."""
 PAGES_PER_VACUUM = 500
 """Number of pages of an SQLite file that are returned to the disk in one transaction."""
+LOADING_SECONDS = 120.0
+"""Seconds without new lines after which the upload of a loading job counts as interrupted, because its process exited.
+
+Lines are stored every ``ROWS_PER_TRANSACTION`` lines. A workbook whose lines take longer than a minute is refused.
+"""
 MAX_ID = 2**63 - 1
 RETRYABLE = [each.code for each in documented() if each.retryable]
 """The codes of errors that may pass: of the platform, of the network and of this program."""
@@ -44,7 +49,7 @@ class Rules:
     """When a new run of a job begins."""
 
     if_unfinished: Literal["continue", "cancel", "refuse"] = "continue"
-    """What to do if the newest run is loading, open or paused."""
+    """What to do if the newest run is loading, open or paused. A run whose upload was interrupted is never refused."""
     key: str | None = None
     """The ``Idempotency-Key`` of the new run. If a run of the owner has this key, no run begins."""
     most_open: int | None = None
@@ -130,16 +135,12 @@ class Jobs:
             if each.run < job.run and each.state == "done" and each.options.sandbox == job.options.sandbox
         ]
 
-    async def has_unfinished(self, job: int, platform: str) -> bool:
-        """Whether a job has waiting or running targets of a platform."""
-        values = {"job": job, "platform": platform}
+    async def has_left(self, job: int, platform: str, *, running: bool) -> bool:
+        """Whether a job has waiting targets of a platform, or with ``running`` also running ones."""
+        values, which = {"job": job, "platform": platform}, sql.LEFT_ON if running else sql.LEFT_ON[:1]
         return await self.reads.transact(
-            lambda session: any(session.rows(each, **values) for each in sql.UNFINISHED), write=False
+            lambda session: any(session.rows(each, **values) for each in which), write=False
         )
-
-    async def has_waiting(self, job: int, platform: str) -> bool:
-        """Whether a job has waiting targets of a platform."""
-        return bool(await self.read(sql.UNFINISHED[0], job=job, platform=platform))
 
     async def count_unfinished(self, job: int, platform: str) -> int:
         """Return the number of a job's waiting and running targets of a platform."""
@@ -332,7 +333,7 @@ def _begin(session: Session, values: dict[str, Any], options: JobOptions, rules:
     newest = next(map(Job.of, session.rows(sql.RUNS, owner=values["owner"], name=values["name"])), None)
     former = None
     if newest is not None and newest.state in UNFINISHED:
-        if rules.if_unfinished == "refuse":
+        if rules.if_unfinished == "refuse" and not is_interrupted(newest):
             raise UnfinishedRunError(f"Run {newest.run} of the job {newest.name!r} is {newest.state}.")
         # The stored part of other files cannot be completed.
         is_other = newest.state == "loading" and newest.options.fingerprint != options.fingerprint
@@ -342,11 +343,17 @@ def _begin(session: Session, values: dict[str, Any], options: JobOptions, rules:
     if rules.most_open is not None and _count_unfinished(session, values["owner"]) >= rules.most_open:
         raise TooManyJobsError(f"{rules.most_open} jobs are not done.")
     run = 1 if newest is None else newest.run + 1
-    if added := session.execute(sql.ADD_JOB, values | {"run": run, "created": session.now()}).fetchone():
+    now = session.now()
+    if added := session.execute(sql.ADD_JOB, values | {"run": run, "created": now, "loaded": now}).fetchone():
         return former, Job.of(added)
     # Another process has begun this run meanwhile.
     continues = replace(rules, if_unfinished="continue") if rules.if_unfinished == "cancel" else rules
     return former, _begin(session, values, options, continues)[1]
+
+
+def is_interrupted(job: Job) -> bool:
+    """Whether the upload of a job was interrupted. Just after a jump of the clock, this is not known: False."""
+    return job.state == "loading" and STORE_TIME.is_steady and STORE_TIME.now() - job.loaded > LOADING_SECONDS
 
 
 def _count_unfinished(session: Session, owner: str) -> int:
@@ -377,13 +384,17 @@ def _rows(job: Job, lines: Iterable[InputLine]) -> tuple[list[dict[str, Any]], l
         try:
             columns = orjson.dumps(line.columns) if line.columns else None
             own = {"job": job.id, "row": line.row, "key": line.key, "id": line.id.encode()}
-            own |= {"columns": columns, "line": line.line, "note": None if line.note is None else line.note.encode()}
+            own |= {"columns": columns, "line": line.line, "note": line.note.encode()}
             work = orjson.dumps(line.work)
         except (TypeError, ValueError) as error:
             raise JobError(f"Line {line.row + 1} cannot be stored: {error}.") from error
         inputs.append(own)
         target = {"job": job.id, "key": line.key, "row": line.row, "platform": line.platform, "work": work}
-        targets.append(target | {"state": "waiting"} | ({"root": line.key} if job.whole_roots else {}))
+        target |= {"root": line.key if job.whole_roots else None, "state": "waiting", "code": None, "outcome": None}
+        if line.error is not None:
+            outcome = orjson.dumps({"error": line.error})
+            target |= {"state": "failed", "code": line.error["code"], "outcome": outcome}
+        targets.append(target | {"seq": None})
     return inputs, targets
 
 
@@ -396,11 +407,12 @@ def _push(session: Session, job: Job, inputs: list[dict[str, Any]], targets: lis
         known = {(key, own_id) for key, _, own_id, *_ in stored}
         inputs = [row for row in inputs if (row["key"], row["id"]) not in known]
     new = session.execute(sql.ADD_INPUTS, inputs).rowcount if inputs else 0
-    added = int(session.execute(sql.ADD_TARGETS, targets).rowcount)
-    changes.move(job.id, to="waiting", n=added)
+    added = len(changes.add(targets))
     if new > added:
         changes.tallies[job.id, "repeated", "lines"] += new - added
-    changes.store(session.now())
+    now = session.now()
+    changes.store(now)
+    session.run(sql.SET_LOADED, job_=job.id, loaded_=now)
     return added
 
 

@@ -76,7 +76,7 @@ def open_jobs(settings: BaseSettings) -> Jobs:
 
 
 def prepare(location: str, *, must_open: bool = False) -> None:
-    """Create the tables of a store, or bring them up to date.
+    """Create the missing tables of a store.
 
     If the store is unavailable, nothing is raised, unless ``must_open``: a later transaction creates the tables.
 
@@ -84,8 +84,8 @@ def prepare(location: str, *, must_open: bool = False) -> None:
         UsageError: this version cannot use the store, or PostgreSQL needs an extra that is not installed. With
             ``must_open``, also if the store is unavailable.
     """
-    from crawler.jobs.schema_version import StoreVersionError  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-    from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, too
+    from crawler.jobs.store import Store  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.tables import StoreVersionError  # noqa: PLC0415  # imports SQLAlchemy, too
 
     try:
         store = Store(location)

@@ -7,19 +7,30 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from crawler.jobs.export import Cursor, by_outcome, in_order
-from crawler.jobs.rows import Shape, failure_line, in_one_table, new_entries, record_line, shapes_of
+from crawler.jobs.changes import Change, Comparison
+from crawler.jobs.outcomes import (
+    ColumnsDifferError,
+    Cursor,
+    Line,
+    Shape,
+    by_outcome,
+    failure_line,
+    in_order,
+    new_entries,
+    record_line,
+    shapes_of,
+)
 from crawler.outputs.exporters import open_exporter
 from crawler.outputs.failures import AUTO, AUTO_URI
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
@@ -31,8 +42,6 @@ if TYPE_CHECKING:
     from scrapy.exporters import BaseItemExporter
     from scrapy.settings import BaseSettings
 
-    from crawler.jobs.changes import Comparison
-    from crawler.jobs.export import Line
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.outputs.formats import Format
@@ -111,19 +120,16 @@ class Layout:
             DatabaseError: the database cannot be used.
         """
         self.check()
-        scrapers, own = await jobs.described(job)
+        one = self.format.kind == "table" and "%(scraper)s" not in self.path
         try:
-            found = shapes_of(job, scrapers, own, self.explode, self.fields)
+            found = shapes_of(job, *await jobs.described(job), self.explode, self.fields, in_one_table=one)
+        except ColumnsDifferError as error:
+            raise OutputError(
+                f"{self.path}: the job has {error}, whose columns differ: put %(scraper)s into the name, choose"
+                " --fields, or use .jsonl."
+            ) from None
         except ValueError as error:
             raise OutputError(str(error)) from error
-        if len(found) > 1 and self.format.kind == "table" and "%(scraper)s" not in self.path:
-            try:
-                found = in_one_table(found, self.fields)
-            except ValueError as error:
-                raise OutputError(
-                    f"{self.path}: the job has {error}, whose columns differ: put %(scraper)s into the name, choose"
-                    " --fields, or use .jsonl."
-                ) from None
         if self.format.kind == "database":  # a job of hours must not end with a wrong password
             DatabaseOutput(self.path.replace("%(name)s", job.name), found.values()).abandon()
         return found
@@ -173,7 +179,10 @@ class NewFile:
 
 @dataclass
 class Output:
-    """The files of a job's records, or of its failures. A workbook has the records and a sheet of the failures."""
+    """The files of a job's records, of its failures, or of its changes.
+
+    A workbook of records has a sheet of the failures, too.
+    """
 
     layout: Layout
     shapes: dict[str, Shape]
@@ -188,8 +197,7 @@ class Output:
     """The folder for the temporary files of a workbook. None: the system's folder of temporary files."""
     format: Format | None = None
     """The format. None: the one that the path's suffix names."""
-    failures: bool = False
-    """Whether failures are written. They are always written to workbooks."""
+    content: Literal["records", "failures", "changes"] = "records"
     _rows: Counter[str] = field(default_factory=Counter)
     """Path -> the number of rows written to it."""
     _files: dict[str, NewFile] = field(default_factory=dict)
@@ -198,11 +206,14 @@ class Output:
 
     def __post_init__(self) -> None:
         self._format = self.format or self.layout.format
-        self._has_failures = self.failures or self._format.kind == "book"
+        is_book = self._format.kind == "book"
+        self._has_failures = self.content == "failures" or (self.content == "records" and is_book)
 
-    def write(self, line: Line) -> None:
-        """Write the record of a target, if its scraper has a shape, or its failure."""
-        if line.record is not None:
+    def write(self, line: Line | Change) -> None:
+        """Write the record of a target, if its scraper has a shape, or its failure, or a change."""
+        if isinstance(line, Change):
+            self._exporter(CHANGES).export_item(line.line())
+        elif line.record is not None:
             given = record_line(line)
             shape = self.shapes.get(given["scraper"])
             if shape is not None:
@@ -213,7 +224,7 @@ class Output:
                     self._rows[self._path(shape.table)] += 1
         elif self._has_failures and line.is_failure:
             self._exporter(FAILURES).export_item(failure_line(line))
-            self._rows[self._path(FAILURES)] += self.failures
+            self._rows[self._path(FAILURES)] += self.content == "failures"
 
     def _exporter(self, table: Table) -> BaseItemExporter:
         path = self._path(table)
@@ -243,7 +254,8 @@ class Output:
         """
         filled = [each for each in self._exporters if each != FAILURES.title]
         if self.store_empty:
-            for table in [*(shape.table for shape in self.shapes.values()), *[FAILURES] * self._has_failures]:
+            shown = [CHANGES] * (self.content == "changes") + [FAILURES] * self._has_failures
+            for table in [*(shape.table for shape in self.shapes.values()), *shown]:
                 self._exporter(table)
         for exporter in self._exporters.values():
             exporter.finish_exporting()
@@ -275,9 +287,9 @@ class DatabaseOutput:
         self._lines: list[dict[str, Any]] = []
         self._written = 0
 
-    def write(self, line: Line) -> None:
+    def write(self, line: Line | Change) -> None:
         """Write the record of a target. Failures are left out."""
-        if line.record is not None:
+        if isinstance(line, Line) and line.record is not None:
             self._lines.append(record_line(line))
             if len(self._lines) == RECORDS_PER_TRANSACTION:
                 self._commit()
@@ -333,28 +345,43 @@ class JobFiles:
                 outputs.append(Output(named, shapes, self.settings, self._created, stream=stream))
         failures = failures and failures.replace("%(name)s", self.job.name)
         if failures is not None:
-            own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "failures": True}
+            own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "content": "failures"}
             outputs.append(Output(Layout(failures), {}, self.settings, self._created, **own))
-        lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after)
-        written, seq = await _write(lines, outputs)
+        until = self.job.seq
+        lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after, until=until)
+        written = await _write(lines, outputs)
         if failures is not None and failures not in written:
             _remove_local(failures)
-        return written, Cursor(self.job.id, max(seq, after.seq if after else 0))
+        return written, Cursor(self.job.id, max(until, after.seq if after else 0))
+
+    async def write_changes(self, path: str, comparison: Comparison) -> None:
+        """Write the changes since earlier runs to a file.
+
+        Raises:
+            OutputError: the path has no suffix of a format of files.
+            OSError: the file cannot be written. The former file stays.
+        """
+        layout = Layout(path)
+        if layout.format.kind == "database":
+            raise OutputError(f"{path}: changes are written to a file: use one of .jsonl, .csv, .xlsx, .json.")
+        output = Output(layout, {}, self.settings, self._created, content="changes")
+        async with aclosing(comparison.pages(self.jobs)) as pages:
+            await _write((each async for page in pages for each in page), [output])
 
     @property
     def _created(self) -> datetime:
         return datetime.fromtimestamp(self.job.created, UTC)
 
 
-async def _write(lines: AsyncIterator[Line], outputs: Sequence[Output | DatabaseOutput]) -> tuple[dict[str, int], int]:
-    """Write lines to files. Return the paths of the files with their numbers of rows, and the last sequence number."""
-    seq = 0
+async def _write(
+    lines: AsyncIterator[Line] | AsyncIterator[Change], outputs: Sequence[Output | DatabaseOutput]
+) -> dict[str, int]:
+    """Write lines to files. Return the paths of the files with their numbers of rows."""
     try:
         async for line in lines:
-            seq = max(seq, line.seq or 0)
             for output in outputs:
                 output.write(line)
-        return {path: n for output in outputs for path, n in output.close().items()}, seq
+        return {path: n for output in outputs for path, n in output.close().items()}
     except BaseException:
         for output in outputs:
             output.abandon()
@@ -373,41 +400,3 @@ def failures_path(settings: BaseSettings, job: Job) -> str | None:
         return None
     template = AUTO_URI if feed == AUTO else str(feed)
     return template.replace("%(name)s", "collect").replace("%(job)s", job.name.replace(os.sep, "_"))
-
-
-async def write_changes(jobs: Jobs, comparison: Comparison, path: str, settings: BaseSettings) -> None:
-    """Write the changes between runs to a file.
-
-    Raises:
-        OutputError: the path has no suffix of a format of files.
-        OSError: the file cannot be written. The former file stays.
-    """
-    chosen = Layout(path).format
-    if chosen.kind == "database":
-        raise OutputError(f"{path}: changes are written to a file: use one of .jsonl, .csv, .xlsx, .json.")
-    file = NewFile(path)
-    try:
-        async for _ in export_changes(jobs, comparison, chosen, file.content, settings):
-            pass
-    except BaseException:
-        file.discard()
-        raise
-    file.commit()
-
-
-async def export_changes(
-    jobs: Jobs, comparison: Comparison, chosen: Format, stream: IO[bytes], settings: BaseSettings
-) -> AsyncGenerator[None]:
-    """Write the changes between runs to a stream, in a format of files. Yield after each page.
-
-    Raises:
-        StoreUnavailable: the store cannot be read.
-    """
-    exporter = open_exporter(chosen, stream, CHANGES, settings)
-    async with aclosing(comparison.pages(jobs)) as pages:
-        async for page in pages:
-            for each in page:
-                exporter.export_item(each.line())
-            yield
-    exporter.finish_exporting()
-    yield

@@ -6,9 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from crawler.jobs.clock import store_time
-from crawler.jobs.export import first_failures
 from crawler.jobs.lifecycle import RETRYABLE
-from crawler.jobs.rows import failure_line
+from crawler.jobs.outcomes import failure_line, first_failures
 from crawler.monitoring.progress import counted
 from crawler.monitoring.summary import Report, example
 from crawler.registry import scrapers

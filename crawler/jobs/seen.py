@@ -12,7 +12,7 @@ import orjson
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs.job import Stored
 from crawler.jobs.location import prepare, store_location
 from crawler.jobs.store import Store

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.leases import Holder
 from crawler.jobs.seen import StoredSeen
@@ -25,10 +25,9 @@ from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, 
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:
-    from crawler.jobs.databases import Statement
     from crawler.jobs.job import Account, Job, Stored
     from crawler.jobs.lifecycle import Jobs
-    from crawler.jobs.store import Session
+    from crawler.jobs.store import Session, Statement
     from crawler.spiders.base import PlatformSpider
 
 CLAIMED_AT_ONCE = 8
@@ -149,9 +148,8 @@ class JobSource(TargetSource):
                 raise TargetsUnavailableError(f"The job {self.job.name!r} was removed.")
             if job.state != "open":
                 return True
-            if self.account is None or self.account.waits or self.worker.held:
-                return not await self.jobs.has_unfinished(job.id, self.platform)
-            return not await self.jobs.has_waiting(job.id, self.platform)
+            waits = self.account is None or self.account.waits or bool(self.worker.held)
+            return not await self.jobs.has_left(job.id, self.platform, running=waits)
         except StoreUnavailable:
             return False  # claim() ends the worker after a long outage
 

@@ -2,34 +2,350 @@
 
 SQLite serves the worker processes of one host. PostgreSQL (extra ``postgresql``) also serves several hosts. Statements
 are objects of SQLAlchemy Core, or texts that both databases accept, with named parameters (``:client``).
+
+SQLAlchemy creates the tables, and compiles each statement once. The drivers execute the statements: SQLAlchemy would
+take 100 µs for each statement and 5 µs for each value, in total as much CPU time as all other work of a worker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 import structlog
+from filelock import FileLock
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs import tables
 from crawler.jobs.clock import STORE_TIME, store_time
-from crawler.jobs.databases import Connection, PostgreSqlDatabase, SqliteDatabase
-from crawler.jobs.tables import SCHEMA, insert_into, writes
-
-if TYPE_CHECKING:
-    from crawler.jobs.databases import Database
-    from crawler.jobs.schema_version import VersionedSchema
+from crawler.jobs.tables import insert_into, writes
+from crawler.storage.sqlite import SqliteFile, transaction
 
 logger = structlog.get_logger(__name__)
+
+SCHEMA_LOCK = 7_403_812
+"""The number of the PostgreSQL advisory lock that is held while tables are created.
+
+Without this lock, ``CREATE TABLE IF NOT EXISTS`` can fail if several processes run it at the same time.
+"""
+
+BUSY_SECONDS = 1.0
+"""Maximum seconds for which a statement waits for a lock that another transaction holds."""
+CONNECT_SECONDS = 3
+"""Maximum seconds for connecting to PostgreSQL."""
+SCHEMA_SECONDS = 30.0
+"""Maximum seconds for which a process waits while another process creates the tables in PostgreSQL."""
+STATEMENT_SECONDS = 5.0
+"""Maximum seconds for which PostgreSQL executes a statement."""
+IDLE_SECONDS = 10.0
+"""Seconds after which PostgreSQL ends an idle transaction: a suspended process must not hold locks for longer."""
+
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""SQLite's error codes for a damaged database, and for a file that is not a database."""
+
+
+Statement: TypeAlias = str | sa.Executable
+Values: TypeAlias = dict[str, Any] | list[dict[str, Any]]
+
+
+_text = lru_cache(maxsize=256)(sa.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The text of a statement in the SQL of a database."""
+
+    text: str
+    positions: tuple[str, ...] | None
+    """The names of the values in the order of the placeholders. None: the placeholders in the text have names."""
+    lists: Mapping[str, tuple[str, ...]]
+    """Name of a list of values -> the names of its members."""
+    fixed: Mapping[str, Any]
+    """Values that are part of the statement."""
+
+    def arguments(self, values: Mapping[str, Any]) -> Any:
+        """Return the values as the driver expects them."""
+        named = {**self.fixed, **values}
+        for name, members in self.lists.items():
+            given = list(named.pop(name)) or [None]  # an empty list becomes NULL, which equals no value
+            named.update(zip(members, given + given[-1:] * (len(members) - len(given)), strict=True))
+        return named if self.positions is None else [named[name] for name in self.positions]
+
+
+def compiled(dialect: sa.Dialect, statement: sa.Executable, values: Mapping[str, Any]) -> Compiled:
+    """Return a statement, compiled for the names of its values and the lengths of its lists.
+
+    The length of a list is rounded up to a power of two, so that few different statements are compiled.
+    """
+    form = [(name, _places(value) if isinstance(value, list | tuple) else 0) for name, value in values.items()]
+    return _compiled(dialect, statement, tuple(form))
+
+
+def _places(values: Sequence[Any]) -> int:
+    return 1 << (max(len(values), 1) - 1).bit_length()
+
+
+@lru_cache(maxsize=1024)
+def _compiled(dialect: sa.Dialect, statement: Any, form: tuple[tuple[str, int], ...]) -> Compiled:
+    keys = [name for name, _ in form] if statement.is_insert else None
+    found = statement.compile(dialect=dialect, column_keys=keys)
+    state = found.construct_expanded_state({name: [b""] * n if n else None for name, n in form}, escape_names=False)
+    lists = {name: tuple(members) for name, members in state.parameter_expansion.items()}
+    given = {name for name, _ in form}.union(*lists.values())
+    fixed = {name: value for name, value in state.parameters.items() if name not in given}
+    positions = None if state.positiontup is None else tuple(state.positiontup)
+    return Compiled(state.statement, positions, lists, fixed)
+
+
+def named_rows(cursor: Any) -> Callable[..., Any]:
+    """Return the function that converts a row of a cursor to a named tuple."""
+    return _row_type(tuple(column[0] for column in cursor.description or ()))
+
+
+@lru_cache(maxsize=256)
+def _row_type(names: tuple[str, ...]) -> Callable[..., Any]:
+    of_names: Any = namedtuple  # noqa: PYI024  # the names are known at run time only
+    make: Callable[..., Any] = of_names("row", names, rename=True)._make
+    return make
+
+
+class Connection:
+    """An open connection to a database, which runs one transaction at a time."""
+
+    url: ClassVar[str]
+    """The SQLAlchemy URL that names the dialect and the driver."""
+
+    def __init__(self, driver: Any) -> None:
+        """Create missing tables. ``driver``: the connection of the driver.
+
+        Raises:
+            StoreVersionError: another version of the project has made the tables.
+        """
+        self.driver = driver
+        self.close: Callable[[], None] = driver.close
+        # With these options, SQLAlchemy begins and ends no transactions on the connection.
+        options: dict[str, Any] = {"poolclass": sa.pool.NullPool, "pool_reset_on_return": None}
+        engine = sa.create_engine(self.url, creator=lambda: driver, isolation_level="AUTOCOMMIT", **options)
+        self.dialect = engine.dialect.name
+        """``sqlite`` or ``postgresql``."""
+        try:
+            self._core = engine.connect()
+            if not tables.has_tables(self._core):  # most processes can connect without a write lock
+                self._create_tables()
+        except Exception as error:
+            self.close()
+            if isinstance(error, sa.exc.DBAPIError) and error.orig is not None:
+                raise error.orig from error  # the error of the driver, as those of all other statements
+            raise
+
+    def _create_tables(self) -> None:
+        with self.begin(write=True):
+            tables.create(self._core)
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        """Begin a transaction, which ends with the ``with`` block. ``write``: whether it changes data."""
+        raise NotImplementedError
+
+    def execute(self, statement: Statement, values: Values) -> Any:
+        """Run a statement and return its cursor. If ``values`` is a list, run the statement once for each entry."""
+        cursor = self.driver.cursor()
+        if values == []:
+            return cursor
+        one = values[0] if isinstance(values, list) else values
+        found = compiled(self._core.dialect, _text(statement) if isinstance(statement, str) else statement, one)
+        if isinstance(values, list):
+            cursor.executemany(found.text, [found.arguments(each) for each in values])
+        else:
+            cursor.execute(found.text, found.arguments(values))
+        return cursor
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has closed the connection."""
+        return False
+
+    def now(self) -> float:
+        """Return the Unix time of the database. With PostgreSQL, this is its server's: clocks of hosts differ."""
+        raise NotImplementedError
+
+    def run(self, sql: Statement, /, **values: Any) -> int:
+        """Run a statement. Return the number of changed rows."""
+        return int(self.execute(sql, values).rowcount)
+
+    def rows(self, sql: Statement, /, **values: Any) -> list[Any]:
+        """Run a query. Return its rows as named tuples."""
+        return list(self.execute(sql, values).fetchall())
+
+
+class Database:
+    """A database of the store: an SQLite file or a PostgreSQL database."""
+
+    name: str
+    """The name for logs, without a password."""
+    errors: tuple[type[Exception], ...]
+    """All exceptions that the driver may raise: those for an unavailable database, ``refusals`` and ``conflicts``."""
+    refusals: tuple[type[Exception], ...]
+    """The exceptions caused by the values of a statement. The same statement with the same values would fail again."""
+    conflicts: tuple[type[Exception], ...] = ()
+    """The exceptions after which a transaction can be repeated at once."""
+    losses: int = 0
+    """Number of times that this process found the stored data lost, and continued with another database."""
+
+    def connect(self) -> Connection:
+        """Connect, and create missing tables. Exceptions: as for ``Connection()``."""
+        raise NotImplementedError
+
+    def discard_lost(self, connection: Connection | None) -> bool:
+        """If the stored data is lost, create an empty database and return True: the caller must reconnect."""
+        return False
+
+    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
+        """If the error means that the files are damaged, rename them and create an empty database."""
+
+
+class SqliteDatabase(Database):
+    """An SQLite file. If it is deleted, replaced, emptied or damaged while it is in use, the loss is logged.
+
+    The process then continues with the file that has replaced it, or with a new, empty one. Without this check, SQLite
+    would continue to write to a deleted file without an error, and the data would be lost at the next start.
+    """
+
+    errors = (sqlite3.Error, OSError)
+    refusals = (sqlite3.DataError, sqlite3.IntegrityError)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+        self._file = SqliteFile(path, (), many_writes=True, busy_timeout=BUSY_SECONDS)
+        self._opened: tuple[int, int] | None = None
+        """Device and inode of the file that this process has opened."""
+
+    def connect(self) -> _SqliteConnection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)  # SQLite gives its log files the same mode
+        connection = _SqliteConnection(self._file.connect())
+        self._opened = self._identity()
+        return connection
+
+    def discard_lost(self, connection: Connection | None) -> bool:
+        if self._opened is None or (self._identity() == self._opened and self.path.stat().st_size):
+            return False
+        self._start_anew(connection, "deleted, replaced or emptied")
+        return True
+
+    def discard_damaged(self, connection: Connection | None, error: Exception) -> None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary part of an extended code
+        if code in DAMAGED and self._opened is not None and self._identity() == self._opened:
+            self._start_anew(connection, str(error))
+
+    def _start_anew(self, connection: Connection | None, reason: str) -> None:
+        """Rename the files of the lost database, and create a new one, unless another process has done so."""
+        kept_as = f"{self.name}.lost-{time.time_ns()}"
+        with FileLock(f"{self.name}.lock", timeout=BUSY_SECONDS):
+            if self._identity() in {None, self._opened}:
+                for suffix in ("", "-wal", "-shm"):
+                    with suppress(FileNotFoundError):
+                        Path(self.name + suffix).replace(kept_as + suffix)
+                if connection is not None:
+                    connection.close()  # after the rename: SQLite changes no file that was moved
+                self.connect().close()
+        self._opened = self._identity()
+        self.losses += 1
+        logger.error("store_lost", store=self.name, reason=reason, kept_as=kept_as)
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+
+class _SqliteConnection(Connection):
+    url = "sqlite://"
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        return transaction(self.driver, write=write)
+
+    def execute(self, statement: Statement, values: Values) -> Any:
+        cursor = super().execute(statement, values)
+        named = named_rows(cursor)
+        cursor.row_factory = lambda _, row: named(row)
+        return cursor
+
+    def now(self) -> float:
+        return time.time()
+
+
+class PostgreSqlDatabase(Database):
+    """A PostgreSQL database. Its server keeps the data and reports damage, so this class does not check for losses."""
+
+    name = "postgresql"
+
+    def __init__(self, url: str, *, durable: bool) -> None:
+        """``durable``: whether commits wait for the disk.
+
+        If they do not, a crash of the server may lose the last commits.
+        """
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
+
+        self.errors = (psycopg.Error, OSError)
+        self.refusals = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
+        self.conflicts = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+        limits = {
+            "lock_timeout": BUSY_SECONDS,
+            "statement_timeout": STATEMENT_SECONDS,
+            "idle_in_transaction_session_timeout": IDLE_SECONDS,
+        }
+        options = [f"-c {name}={round(seconds * 1000)}" for name, seconds in limits.items()]
+        if not durable:
+            options.append("-c synchronous_commit=off")
+        defaults = {
+            "connect_timeout": CONNECT_SECONDS,
+            "tcp_user_timeout": int(STATEMENT_SECONDS * 1000),
+            "options": " ".join(options),
+        }
+        self._parameters: dict[str, Any] = defaults | psycopg.conninfo.conninfo_to_dict(url)
+
+    def connect(self) -> _PostgreSqlConnection:
+        import psycopg  # noqa: PLC0415  # needs the extra "postgresql"
+
+        connection = psycopg.connect(**self._parameters, autocommit=True, row_factory=named_rows)
+        return _PostgreSqlConnection(connection)
+
+
+class _PostgreSqlConnection(Connection):
+    url = "postgresql+psycopg://"
+
+    def _create_tables(self) -> None:
+        with self.begin(write=True):
+            self.execute(f"SET LOCAL lock_timeout = {SCHEMA_SECONDS * 1000:.0f}", {})
+            self.execute("SELECT pg_advisory_xact_lock(:lock)", {"lock": SCHEMA_LOCK})
+            tables.create(self._core)
+
+    def begin(self, *, write: bool) -> AbstractContextManager[object]:
+        found: AbstractContextManager[object] = self.driver.transaction()
+        return found
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self.driver.closed)
+
+    def now(self) -> float:
+        return float(self.execute("SELECT extract(epoch FROM clock_timestamp())", {}).fetchone()[0])
+
 
 CLOSE_SECONDS = 3.0
 """Maximum seconds for which ``close()`` waits for pending transactions."""
@@ -88,15 +404,13 @@ class Store:
     ``StoreUnavailable``, and the next transaction connects again. The start and the end of an outage are logged.
     """
 
-    def __init__(self, location: str, schema: VersionedSchema = SCHEMA, *, durable: bool = True) -> None:
+    def __init__(self, location: str, *, durable: bool = True) -> None:
         """``location``: path of a file, or a ``postgresql://`` URL. ``durable``: see ``PostgreSqlDatabase``."""
         self.location = location
         self.failures = 0
         """Number of transactions that failed because the database was unavailable."""
         self._database: Database = (
-            PostgreSqlDatabase(location, schema, durable=durable)
-            if "://" in location
-            else SqliteDatabase(Path(location), schema)
+            PostgreSqlDatabase(location, durable=durable) if "://" in location else SqliteDatabase(Path(location))
         )
         self._connection: Connection | None = None
         self._failing_since: float | None = None

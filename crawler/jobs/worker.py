@@ -57,9 +57,9 @@ class Worker:
     """
 
     store: Store
-    on_stored: Callable[[Finished], None]
-    on_lost: Callable[[Claim], None]
-    on_claimed: Callable[[list[Claim]], None]
+    on_stored: Callable[[Finished], None] = lambda _: None
+    on_lost: Callable[[Claim], None] = lambda _: None
+    on_claimed: Callable[[list[Claim]], None] = lambda _: None
     holder: Holder = field(default_factory=Holder)
     """The worker's name and limits, and which targets it claims."""
     held: dict[Key, Claim] = field(default_factory=dict)
@@ -99,15 +99,13 @@ class Worker:
         Raises:
             WorkerStoppedError: the worker has stopped.
         """
-        return await self._claimed(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
-
-    async def _claimed(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         self._check()
         if len(self._unstored) >= MAX_UNSTORED:
             return []
+        claimed = self._claim(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
         try:
             # Shielded: otherwise a cancelled caller would leave claimed targets that no worker processes.
-            return await asyncio.shield(asyncio.ensure_future(self._claim(work)))
+            return await asyncio.shield(asyncio.ensure_future(claimed))
         except StoreUnavailable as error:
             self._tolerate(error)
             return []

@@ -74,6 +74,7 @@ class Endpoint:
         send_events = self.parts.webhooks.send_due
         periodic: tuple[Periodic, ...] = (
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
+            (self._stores.read_totals, metrics.TOTALS_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
             (send_events, webhooks.POLL_SECONDS, "webhooks_failed"),
             (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),

@@ -24,6 +24,7 @@ from scrapy import signals
 
 from crawler.monitoring.fields import optional_values
 from crawler.registry import spiders
+from crawler.service import usage
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
 from crawler.targets.warning import unread_paths
@@ -61,6 +62,18 @@ WEBHOOKS_AGE = Gauge(
     multiprocess_mode="livemax",
 )
 OUTCOMES = Counter("crawler_outcomes", "Targets completed by the crawlers, by code.", ["scraper", "code"])
+JOB_TARGETS = Gauge(
+    "crawler_job_targets",
+    "Targets of clients' jobs with a stored outcome, by code, since the store was made: they equal the bills.",
+    ["scraper", "code"],
+    multiprocess_mode="livemax",
+)
+JOB_RECORDS = Gauge(
+    "crawler_job_records",
+    "Billed records of clients' jobs since the store was made.",
+    ["scraper"],
+    multiprocess_mode="livemax",
+)
 ALARMS = Counter(
     "crawler_alarms",
     "Failed targets whose page may have a new layout (layout), or is the right page without data (shell).",
@@ -125,6 +138,8 @@ CONNECTIONS = Gauge("crawler_connections", "Open connections of clients.", multi
 UNKNOWN = "unknown"
 """The scraper label of calls without a known scraper, so that callers cannot create new series."""
 
+TOTALS_SECONDS = 5.0
+"""Interval in seconds at which ``StoreMetrics.read_totals()`` is called."""
 SAMPLE_SECONDS = 1.0
 """At most one record per scraper is sampled in this many seconds. Sampling every record would take too much CPU."""
 
@@ -233,6 +248,19 @@ class StoreMetrics:
             self._reported[counter, store] = number
         USAGE_PENDING.set(self.usage.pending())
 
+    async def read_totals(self) -> None:
+        """Set the numbers of targets and records of jobs to the stored ones, which are exact also after a kill.
+
+        Raises:
+            StoreUnavailable: the store cannot be read.
+        """
+        records: Tally[str] = Tally()
+        for scraper, code, targets, billed in await self.store.transact(usage.totals, write=False):
+            JOB_TARGETS.labels(scraper, code).set(targets)
+            records[scraper] += billed
+        for scraper, number in records.items():
+            JOB_RECORDS.labels(scraper).set(number)
+
 
 def collect(crawlers: OpenCrawlers, connections: int) -> None:
     """Set the gauges of this process, and increase the counters of its open crawlers.
@@ -288,6 +316,7 @@ def prepare() -> dict[str, Any]:
                 counter.labels(scraper.name, "OK")
             for alarm in ("layout", "shell"):
                 ALARMS.labels(scraper.name, alarm)
-            for metric in (BILLABLE, DURATION):
+            JOB_TARGETS.labels(scraper.name, "OK")
+            for metric in (BILLABLE, DURATION, JOB_RECORDS):
                 metric.labels(scraper.name)
     return {"crawler.service.metrics.CrawlerMetrics": 500}

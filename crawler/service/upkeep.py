@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.lifecycle import is_interrupted
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -48,10 +52,34 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: 
         await asyncio.sleep(seconds)
 
 
+@dataclass
+class Restarts:
+    """The pauses before work that has ended is started again: twice as long after each error that equals the last one.
+
+    So an error that does not pass repeats ever more seldom, and the end of an outage is noticed within ``longest``.
+    """
+
+    first: float
+    """The seconds of the first pause."""
+    longest: float
+    """The seconds of the longest pause. Work that has run for longer than this was successful."""
+    clock: Callable[[], float] = time.monotonic
+    times: int = 0
+    """How often the last error has ended the work in sequence."""
+    _error: str = ""
+    _began: float = -math.inf
+
+    def pause(self, error: str) -> float:
+        """Return the seconds until the next start of work that an error has just ended."""
+        is_equal = error == self._error and self.clock() - self._began <= self.longest
+        self.times, self._error = self.times + 1 if is_equal else 1, error
+        seconds = min(self.first * 2.0 ** (self.times - 1), self.longest)
+        self._began = self.clock() + seconds
+        return seconds
+
+
 UPKEEP_SECONDS = 60.0
 DAY_SECONDS = 86_400.0
-UPLOAD_SECONDS = 3_600.0
-"""Seconds after which a loading job counts as interrupted, because its process was killed."""
 JOBS_PER_PAGE = 500
 
 
@@ -79,6 +107,4 @@ async def _tend(jobs: Jobs, keep_days: float, job: Job) -> None:
 
 
 def _is_over(job: Job, now: float, keep_days: float) -> bool:
-    if job.state == "loading":
-        return job.created < now - UPLOAD_SECONDS
-    return job.ended is not None and job.ended < now - keep_days * DAY_SECONDS
+    return is_interrupted(job) or (job.ended is not None and job.ended < now - keep_days * DAY_SECONDS)

@@ -20,6 +20,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
+
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs import tables
 from crawler.jobs.clock import store_time, utc_text
@@ -39,6 +41,7 @@ REPORT_SECONDS = 2.0
 
 COUNTED = ("calls", "billable", "partial")
 ADD = insert_into(tables.usage, add=COUNTED)
+ADD_TOTALS = insert_into(tables.totals, add=("targets", "records"))
 
 DEFAULT_REPORT_DAYS = 31
 """Number of days in a report whose first day is not given."""
@@ -224,24 +227,34 @@ def _this_month() -> datetime:
 
 
 def store_bills(session: Session, batch: Sequence[Stored]) -> None:
-    """Count the outcomes of a batch in their owners'  The ``also_store`` of workers.
+    """Count the outcomes of a batch in their owners' usage, and in the totals of all owners.
 
-    A record is billable. A failure, or a target without new data, counts as a call that is not billable. Targets
-    without an owner and invalid lines are not counted.
+    The ``also_store`` of workers. A record is billable. A failure, or a target without new data, counts as a call that
+    is not billable. Targets without an owner are not counted.
     """
     counts: dict[Key, Count] = defaultdict(lambda: [0, 0, 0])
+    of_all: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     day = today()
     for finished in (each.finished for each in batch):
         claim = finished.claim
-        is_target = bool(claim.platform)  # invalid lines of a file have no platform
-        if not claim.owner or not is_target:
+        if not claim.owner:
             continue
         has_record = finished.state == "done" and finished.record is not None
-        count = counts[claim.owner, claim.work["scraper"], day, finished.code]
-        count[0] += 1
-        count[1] += has_record
+        scraper = claim.work["scraper"]
+        count, total = counts[claim.owner, scraper, day, finished.code], of_all[scraper, finished.code]
+        for each in (count, total):
+            each[0] += 1
+            each[1] += has_record
         count[2] += has_record and bool(finished.outcome.get("warnings"))
     add(session, counts)
+    names = ("scraper", "code", "targets", "records")
+    rows = [dict(zip(names, (*key, *total), strict=True)) for key, total in sorted(of_all.items())]
+    session.execute(ADD_TOTALS, rows)
+
+
+def totals(session: Session) -> list[Any]:
+    """Return scraper, code, the number of targets with this outcome, and the number of records, of all jobs so far."""
+    return session.rows(sa.select(tables.totals))
 
 
 def account_settings(owner: str, *, waits: bool = True) -> dict[str, Any]:

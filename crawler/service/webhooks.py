@@ -233,7 +233,7 @@ class Webhooks:
         url = f"{self._service_url}/v1/jobs/{job.id}/changes"
         body["data"]["changes"] = {"counts": dict(comparison.counts), "url": url}
         event = replace(event, body=orjson.dumps(body))
-        await self._store.transact(partial(events.set_body, event=event, due=store_time() + CLAIM_SECONDS))
+        await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
         return event
 
     async def _send(self, event: Event, webhook: Webhook) -> int:

@@ -25,9 +25,8 @@ from crawler.downloads.facts import Facts
 from crawler.downloads.throttle import CLOCK_SECONDS, JITTER, Limit, Start, Starts, Throttle
 from crawler.errors import Overloaded
 from crawler.jobs.clock import STORE_TIME
-from crawler.jobs.databases import _SqliteConnection
 from crawler.jobs.shared_facts import _Pending, decide
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Session, Store, _SqliteConnection
 
 DAY = 86_400.0
 HOUR = 3_600.0

@@ -25,11 +25,12 @@ from typing import Any, TypeVar
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.states import STATES
+from crawler.jobs.tables import STATES
+from crawler.service import usage
 from tests.jobs.chaos_cron import KEEP, NAME, OWNER
 from tests.jobs.chaos_worker import fails, followups_of
 from tests.jobs.database_faults import FaultyDatabase, faulty_database
-from tests.jobs.workers import lines, outcomes
+from tests.jobs.workers import SCRAPER, lines, outcomes
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -244,6 +245,12 @@ class Chaos:
 
         bills = await read("SELECT sum(calls), sum(billable) FROM usage")
         assert tuple(map(int, bills[0])) == (last * len(expected), last * (len(expected) - failed))
+        totals = await jobs.reads.transact(usage.totals, write=False)
+        good = last * (len(expected) - failed)
+        assert sorted(map(tuple, totals)) == [
+            (SCRAPER, "OK", good, good),
+            (SCRAPER, "TARGET_NOT_FOUND", last * failed, 0),
+        ]
         events = [json.loads(body)["data"] for (body,) in await read("SELECT body FROM outbox")]
         assert sorted((each["run"], each["revision"]) for each in events) == [(n, 1) for n in range(1, last + 1)]
         ids = {each.id for each in runs}

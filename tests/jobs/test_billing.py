@@ -7,6 +7,8 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -19,6 +21,7 @@ from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs
 from crawler.service import upkeep, usage
 from crawler.service.jobs import records
+from crawler.service.limits import Turns
 from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, lines
 
@@ -33,7 +36,8 @@ async def owned_job(jobs: Jobs, owner: str, n: int, start: int = 0) -> Job:
     lines += [
         InputLine(n + row, "again", key, "retail", work) for row, key in enumerate(keys)
     ]  # lines of known targets
-    lines.append(InputLine(2 * n, "invalid", target_key("", {"job": start}), "", {"scraper": None}))
+    invalid = InputLine(2 * n, "invalid", target_key("", {"job": start}), "", {"scraper": None})
+    lines.append(replace(invalid, error={"code": "INVALID_REQUEST"}))
     await jobs.push(job, lines)
     await jobs.open(job)
     return await current(jobs, job)
@@ -65,6 +69,9 @@ async def test_each_record_is_billed_once(jobs: Jobs, owner: str) -> None:
     await work(jobs)
     used = await jobs.reads.transact(lambda s: usage.report(s, owner), write=False)
     assert (used["calls"], used["billable"], used["partial"]) == ((8, 6, 1) if owner else (0, 0, 0))
+    totals = await jobs.reads.transact(usage.totals, write=False)
+    expected = {(SCRAPER, "OK", 7, 6), (SCRAPER, "TARGET_NOT_FOUND", 1, 0)}
+    assert set(map(tuple, totals)) == (expected if owner else set())
 
 
 async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: Jobs) -> None:
@@ -145,6 +152,7 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
     job = await current(jobs, job)
     selected = records.Selected("xlsx", until=job.seq)
     rows = await records.shapes(jobs, job, selected)
+    of: Any = SimpleNamespace(jobs=jobs, settings=Settings(), writing=Turns(1, of_client=1))
     with pytest.raises(InvalidRequest, match="use a limit"):
-        await records.records(jobs, job, selected, rows, Settings())
+        await records.records(of, job, selected, rows)
     assert os.listdir(folder) == []  # noqa: PTH208  # without a thread

@@ -20,7 +20,7 @@ from crawler.jobs.changes import Change, Comparison
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.jobs.output import OutputError, write_changes
+from crawler.jobs.output import JobFiles, OutputError
 from crawler.registry import find_scraper
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.professional.site import Site as Professional
@@ -372,7 +372,7 @@ READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
 async def test_changes_are_written_in_each_format(jobs: Jobs, tmp_path: Path, suffix: str) -> None:
     job = await one_change(jobs)
     path = tmp_path / f"changes.{suffix}"
-    await write_changes(jobs, Comparison(job, await jobs.earlier(job)), str(path), Settings())
+    await JobFiles(jobs, job, Settings()).write_changes(str(path), Comparison(job, await jobs.earlier(job)))
     rows = READERS[suffix](path)
     shown = [(row["path"], row["old"], row["new"]) for row in rows]
     assert sorted(shown, key=str) == sorted(ROWS, key=str)
@@ -385,8 +385,9 @@ async def test_changes_are_written_in_each_format(jobs: Jobs, tmp_path: Path, su
 
 async def test_a_database_is_no_place_for_changes(jobs: Jobs, tmp_path: Path) -> None:
     job = await one_change(jobs)
+    files = JobFiles(jobs, job, Settings())
     with pytest.raises(OutputError, match=r"use one of \.jsonl"):
-        await write_changes(jobs, Comparison(job, []), f"sqlite:///{tmp_path}/changes.sqlite", Settings())
+        await files.write_changes(f"sqlite:///{tmp_path}/changes.sqlite", Comparison(job, []))
 
 
 async def test_the_command_writes_the_changes_of_the_newest_run_that_is_done(tmp_path: Path) -> None:

@@ -524,7 +524,9 @@ def test_a_worker_ends_although_its_crawl_never_closes(tmp_path: Path, shop: Han
 
 
 def test_a_worker_gives_up_a_job_whose_crawls_fail_with_the_same_error(commands: Commands) -> None:
-    """The other jobs are collected. ``collect`` gives up after the first failure."""
+    """The targets end with the error, and can be retried. The other jobs are collected. ``collect`` gives up after the
+    first failure, and leaves the targets to its next start.
+    """
     bad = write(commands.folder / "bad.jsonl", [{"scraper": "microblog-profile", "username": "quiet_harbor"}])
     for name, targets in (("bad", bad), ("good", write(commands.folder / "good.jsonl", searches(2)))):
         commands.run("jobs", "push", name, targets)
@@ -532,11 +534,15 @@ def test_a_worker_gives_up_a_job_whose_crawls_fail_with_the_same_error(commands:
     assert run.returncode == 1
     sentence = "microblog: the crawl of the job bad ended{} ZeroDivisionError: a permanent error"
     assert run.stderr.endswith(f"{sentence.format(' 3 times with the same error:')}\n")
-    assert [commands.show(name)["state"] for name in ("bad", "good")] == ["open", "done"]
+    assert [commands.show(name)["state"] for name in ("bad", "good")] == ["done", "done"]
+    failure = "1 INTERNAL_ERROR: The crawl of the job ended 3 times: ZeroDivisionError: a permanent error. (line 1"
+    assert failure in commands.run("jobs", "show", "bad").stdout
+    assert commands.run("jobs", "retry", "bad").stderr.endswith("targets to retry: 1\n")
     run = commands.run("collect", bad, "--job", "bad", before=SPIDER_FAILS)
     assert run.returncode == 1
     assert sentence.format(":") in run.stderr
     assert run.stderr.count("event=job_crawl_failed") == 1
+    assert commands.show("bad")["targets"] == dict.fromkeys(commands.show("bad")["targets"], 0) | {"waiting": 1}
 
 
 def test_an_interrupted_command_writes_what_there_is(tmp_path: Path, shop: HangingPlatform) -> None:

@@ -10,10 +10,9 @@ import orjson
 import pytest
 
 from crawler.jobs import events
-from crawler.jobs.databases import Connection
 from crawler.jobs.job import Claim, Finished, Job
 from crawler.jobs.lifecycle import Jobs, Rules
-from crawler.jobs.store import Session
+from crawler.jobs.store import Connection, Session
 from crawler.jobs.tables import outbox
 from tests.jobs.workers import Process, done, lines, new_job
 

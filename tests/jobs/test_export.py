@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from crawler.jobs.export import Cursor, Line, by_seq, in_order
 from crawler.jobs.job import Finished, InputLine
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.outcomes import Cursor, Line, by_seq, in_order
 from crawler.jobs.store import Session
 from tests.jobs.workers import Process, done, lines, new_job, outcomes
 

@@ -17,12 +17,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from crawler.jobs import leases
-from crawler.jobs import statements as sql
+from crawler.jobs import tables as sql
 from crawler.jobs import worker as worker_module
-from crawler.jobs.databases import SCHEMA_LOCK
 from crawler.jobs.job import Claim, Finished, Stored
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import SCHEMA_LOCK, Session, Store
 from crawler.jobs.worker import WorkerStoppedError
 from tests.jobs.store_faults import KilledError, faults, unavailable
 from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
@@ -275,7 +274,7 @@ async def test_a_push_that_was_killed_can_be_repeated(jobs: Jobs) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions wait for 50 ms for a lock."""
-    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 0.05)
 
 
 @contextmanager

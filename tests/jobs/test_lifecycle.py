@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
+import sqlalchemy as sa
+from scrapy.settings import Settings
 
-from crawler.jobs import leases
-from crawler.jobs import statements as sql
+from crawler.jobs import leases, lifecycle
+from crawler.jobs import tables as sql
 from crawler.jobs.crawls import JobCrawls
-from crawler.jobs.job import Claim, Finished, InputLine, JobError, Stored
+from crawler.jobs.job import Claim, Finished, InputLine, Job, JobError, Stored
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs, Rules, UnfinishedRunError
 from crawler.jobs.options import JobOptions
-from crawler.jobs.states import JobState
 from crawler.jobs.store import Session
+from crawler.jobs.tables import JobState
+from crawler.service.usage import account_settings
 from crawler.targets.target import target_key
-from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+from tests.jobs.workers import SCRAPER, Process, assert_books, done, lines, new_job, outcomes
 from tests.tiers import FAST_ON_SQLITE
 
 
@@ -590,3 +594,109 @@ async def test_lines_of_the_same_target_are_kept(jobs: Jobs) -> None:
     assert [(each.row, each.id, each.columns) for each in line.inputs] == [
         (n, f"id {n}\x00", {"own": n, "text": "\x00"}) for n in range(3)
     ]
+
+
+@dataclass
+class Ended:
+    """The crawls of a runner: each ends at once, with the next of some reasons. An exception stands for itself."""
+
+    reasons: list[str]
+    settings: Settings = field(default_factory=Settings)
+    crawls: int = 0
+
+    def create_crawler(self, platform: str) -> Ended:
+        return self
+
+    @property
+    def signals(self) -> Ended:
+        return self
+
+    def connect(self, *_: object) -> None:
+        """Ignore the connection of a signal."""
+
+    async def crawl(self, *_: object, **__: object) -> None:
+        self.crawls += 1
+
+    @property
+    def stats(self) -> Ended:
+        return self
+
+    def get_stats(self) -> dict[str, str]:
+        return {"finish_reason": self.reasons.pop(0)}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "outcome_after", "crawls"),
+    [
+        (["closed: a"] * 3, 0, 3),
+        (["closed: a", "closed: b", "closed: a", "closed: a", "closed: a"], 0, 5),
+        (["closed: a"] * 5, 2, 5),  # another worker has stored an outcome meanwhile
+    ],
+)
+async def test_a_clients_job_that_is_given_up_ends_with_an_error_a_bill_and_an_event(
+    jobs: Jobs, reasons: list[str], outcome_after: int, crawls: int
+) -> None:
+    client = "acme"
+    job = await jobs.begin("listings", client, whole_roots=True)
+    work = {"scraper": SCRAPER, "id": "a", "params": {}}
+    await jobs.push(job, [replace(each, work=work) for each in lines(40)])
+    await jobs.open(job)
+    runner: Any = Ended([*reasons])
+    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, drain=True, rests=(0.0, 0.0))
+    other = Process(jobs, options={"job": job.id})
+    run = JobCrawls._crawl
+
+    async def crawl(self: JobCrawls, job: Job, platform: str) -> None:
+        if runner.crawls + 1 == outcome_after:
+            async with other.worker:
+                await other.claim(1)
+        await run(self, job, platform)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JobCrawls, "_crawl", crawl)
+        await loop.run()
+    ended = len(other.stored)
+    assert runner.crawls == crawls
+    await assert_books(jobs, job, failed=40 - ended, **({"done": ended} if ended else {}))
+    found = await outcomes(jobs, job)
+    (error,) = {orjson.dumps(each.outcome["error"]) for each in found if each.is_failure and each.outcome}
+    assert orjson.loads(error)["code"] == "INTERNAL_ERROR"
+    assert orjson.loads(error)["retryable"]
+    assert "closed" not in orjson.loads(error)["message"], "the cause may name what concerns the operator only"
+    bills = await jobs.read(sa.text("SELECT sum(calls), sum(billable) FROM usage"))
+    assert tuple(map(int, bills[0])) == (40 - ended, 0)
+    assert len(await jobs.read(sa.text("SELECT id FROM outbox"))) == 1
+    assert await jobs.retry(job) == 40 - ended
+    retried = await jobs.get(job.id)
+    assert retried is not None
+    assert retried.state == "open"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_steady", "state"),
+    [(119.0, True, "loading"), (121.0, True, "cancelled"), (121.0, False, "loading")],
+)
+async def test_an_interrupted_upload_blocks_its_name_for_two_minutes(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, seconds: float, state: str, *, is_steady: bool
+) -> None:
+    """A clock that has just jumped ends nothing. Each push of lines counts, not the beginning."""
+    rules = Rules("refuse")
+    job = await jobs.begin("nightly", "acme", rules=rules)
+    await asyncio.sleep(0.01)
+    await jobs.push(job, lines(3))
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert found.loaded > job.loaded
+    clock: Any = SimpleNamespace(is_steady=is_steady, now=lambda: found.loaded + seconds)
+    monkeypatch.setattr(lifecycle, "STORE_TIME", clock)
+    if state == "loading":
+        with pytest.raises(UnfinishedRunError, match="Run 1 of the job 'nightly' is loading"):
+            await jobs.begin("nightly", "acme", rules=rules)
+    else:
+        assert (await jobs.begin("nightly", "acme", rules=rules)).run == 2
+        with pytest.raises(JobError, match="is cancelled"):  # the first upload, if it runs still
+            await jobs.push(job, lines(3))
+    found = await jobs.get(job.id)
+    assert found is not None
+    assert found.state == state
+    await assert_books(jobs, found, **{"waiting" if state == "loading" else "cancelled": 3})

@@ -9,14 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.jobs import statements as sql
-from crawler.jobs.export import Cursor, by_outcome, in_order
-from crawler.jobs.intake import push
+from crawler.jobs import tables as sql
+from crawler.jobs.intake import push, rerun, unread
 from crawler.jobs.job import Claim, Finished, Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.jobs.reruns import rerun, unread
-from crawler.jobs.rows import record_line
+from crawler.jobs.outcomes import Cursor, by_outcome, in_order, record_line
 from crawler.reading.unread import Unread
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource
@@ -158,15 +156,4 @@ async def test_each_line_of_one_target_keeps_its_own_note_in_all_runs(jobs: Jobs
         for read in (by_outcome(jobs, Cursor(job.id)), in_order(jobs, job.id)):
             notes = {found["id"]: found["note"] for found in [record_line(each) async for each in read]}
             assert notes == {"a": REDUCED.format(99), "b": "", "c": REDUCED.format(50)}
-        job = await rerun(jobs, job, "job")
-
-
-async def test_a_line_without_a_stored_note_has_the_note_of_its_target(jobs: Jobs) -> None:
-    job = await jobs.begin("job")
-    work = {"id": "a", "scraper": "retail-search-v4", "params": {}, "note": "of the target"}
-    await jobs.push(job, [replace(each, work=work, note=None) for each in lines(1)])
-    await jobs.open(job)
-    for _ in range(2):
-        await Process(jobs, with_time).run(job)
-        assert [record_line(each)["note"] async for each in in_order(jobs, job.id)] == ["of the target"]
         job = await rerun(jobs, job, "job")

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawler.jobs.export import in_order
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
+from crawler.jobs.outcomes import Shape, in_order
 from crawler.jobs.output import Layout, Output
-from crawler.jobs.rows import Shape
 from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.targets.parser import TargetParser

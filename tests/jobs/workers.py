@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.export import Cursor, Line, by_seq
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.leases import Holder
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.outcomes import Cursor, Line, by_seq
 from crawler.jobs.worker import Worker
 from crawler.targets.target import followup_key, target_key
 

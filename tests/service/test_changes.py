@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import csv
 import gzip
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
+from python_calamine import CalamineWorkbook
+from scrapy.settings import Settings
 
+from crawler.jobs.changes import Comparison
 from crawler.jobs.lifecycle import Jobs
+from crawler.outputs.formats import SERVED
+from crawler.service.jobs import records
+from crawler.service.limits import Turns
 from tests.jobs.test_changes import SEARCH, page, run
 from tests.jobs.workers import lines
 from tests.service.client import call
@@ -79,13 +87,42 @@ def test_pages_have_all_changes_once(made: Made, limit: int) -> None:
     assert found == EXPECTED
 
 
-@pytest.mark.parametrize(("coding", "form"), [("gzip", "csv"), ("", "json")])
+def rows_of(book: bytes) -> list[dict[Any, Any]]:
+    keys, *rows = CalamineWorkbook.from_filelike(io.BytesIO(book)).get_sheet_by_name("changes").to_python()
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize(("coding", "form"), [("gzip", "csv"), ("", "json"), ("", "xlsx")])
 def test_changes_have_formats_and_codings(made: Made, coding: str, form: str) -> None:
     headers = {"X-API-Key": CLIENT, "Accept-Encoding": coding}
     reply = call(made.url, f"/v1/jobs/{made.second}/changes?format={form}", method="GET", headers=headers)
     body = gzip.decompress(reply.body) if coding else reply.body
-    rows = body if isinstance(body, list) else list(csv.DictReader(body.decode().splitlines()))
+    rows = body if isinstance(body, list) else rows_of(body) if form == "xlsx" else None
+    rows = list(csv.DictReader(body.decode().splitlines())) if rows is None else rows
     assert [(each["change"], each["id"], each["path"]) for each in rows] == EXPECTED
+
+
+async def test_the_comparisons_of_a_client_take_turns(tmp_path: Path) -> None:
+    jobs = Jobs(str(tmp_path / "store.sqlite3"))
+    made: dict[str, Any] = {}
+    for client in ("acme", "other"):
+        for values in ({}, NOW):
+            made[client] = await run(jobs, SEARCH, page(SEARCH, "A", **values), owner=client, targets=("a",))
+    of: Any = SimpleNamespace(jobs=jobs, settings=Settings(), comparing=Turns(4, of_client=1))
+
+    async def begun(client: str) -> tuple[Any, asyncio.Future[bytes]]:
+        job = made[client]
+        pieces = await records.changes(of, job, Comparison(job, await jobs.earlier(job)), SERVED["jsonl"])
+        return pieces, asyncio.ensure_future(anext(pieces))
+
+    (first, one), (second, two), (other, three) = [await begun(client) for client in ("acme", "acme", "other")]
+    assert (await one, await three) == (await one,) * 2
+    assert not two.done()
+    await first.aclose()  # the client leaves before the end
+    assert await two == await one
+    for each in (second, other):
+        await each.aclose()
+    await jobs.close()
 
 
 def test_a_first_run_has_no_changes_and_an_open_one_is_refused(made: Made) -> None:

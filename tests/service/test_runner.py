@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.registry import scrapers
 from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
+from crawler.service.upkeep import Restarts
 from crawler.targets.target import Outcome, Target, target_key
 
 SEARCH = scrapers()["retail-search-v4"]
@@ -139,6 +141,52 @@ async def test_an_unexpected_exception_does_not_stop_the_process(tmp_path: Path)
 
     async with running(tmp_path, fetch) as jobs:
         await has(jobs, await made(jobs, "acme", "mustard", "honey"), done=2)
+
+
+async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day of a clock that is not real, in which each worker ends at once."""
+    now, starts, sleep = 0.0, [], asyncio.sleep
+
+    async def pass_time(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        await (sleep(0) if now < 86_400 else asyncio.Event().wait())
+
+    class Broken:
+        def __init__(self, *_: object, **__: object) -> None:
+            starts.append(now)
+
+        async def __aenter__(self) -> None:
+            raise worker.WorkerStoppedError("the disk is full" if now < 10_000 else "a bug")
+
+        async def __aexit__(self, *_: object) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(runs, "Worker", Broken)
+    monkeypatch.setattr(runs, "RESTART_SECONDS", 5.0)
+    monkeypatch.setattr(runs, "Restarts", partial(Restarts, clock=lambda: now))
+    running = Runs(Jobs(str(tmp_path / "s")), cast("Any", Crawlers(Slots(cast("Any", None)))), lease=0.6, exits=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crawler.service.jobs.runs.asyncio.sleep", pass_time)
+        running.open()
+        for _ in range(2_000):
+            await sleep(0)
+    running.stop()
+    await running.close()
+    assert starts[:9] == [0, 5, 15, 35, 75, 155, 315, 615, 915]
+    assert len(starts) < 86_400 / 300 + 20
+    (changed, again, *_) = (each for each in starts if each >= 10_000)
+    assert again - changed == 5, "another error"
+
+
+@pytest.mark.parametrize(("ran", "pause"), [(0.0, 10.0), (300.0, 10.0), (301.0, 5.0)])
+def test_work_that_has_run_for_long_starts_again_soon(ran: float, pause: float) -> None:
+    now = 0.0
+    restarts = Restarts(5.0, 300.0, clock=lambda: now)
+    now += restarts.pause("error") + ran
+    assert restarts.pause("error") == pause
 
 
 async def test_hanging_targets_of_one_client_leave_a_slot_for_the_others(tmp_path: Path) -> None:

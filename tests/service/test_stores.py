@@ -36,7 +36,7 @@ def locked(path: Path) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read the file of keys again at each use, also directly after a failure."""
-    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.key_store.READ_SECONDS", 0.0)
     monkeypatch.setattr("crawler.service.key_store.RETRY_SECONDS", 0)
 
@@ -252,7 +252,7 @@ async def test_counts_are_stored_once_if_the_flush_takes_longer_than_its_caller_
 async def test_wide_reports_are_consistent_while_usage_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 60.0)
+    monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 60.0)
     workers = [Usage(Store(str(tmp_path / "service.sqlite3"))) for _ in range(3)]
     totals = []
 
@@ -377,8 +377,8 @@ async def test_a_read_is_repeated_after_postgresql_has_closed_the_connection(pos
 
 
 async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.jobs.databases.BUSY_SECONDS", 0.05)
-    monkeypatch.setattr("crawler.jobs.databases.IDLE_SECONDS", 600)  # the lock must last longer than the call
+    monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("crawler.jobs.store.IDLE_SECONDS", 600)  # the lock must last longer than the call
     store, other = Store(postgresql), Store(postgresql)
     await other.transact(lambda session: session.run("DELETE FROM usage"))
     release = threading.Event()

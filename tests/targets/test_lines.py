@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from crawler.errors import TargetNotFound
-from crawler.jobs import rows
-from crawler.jobs.export import InputId, Line
+from crawler.jobs import outcomes
+from crawler.jobs.outcomes import InputId, Line
 from crawler.outputs.failures import failure_line
 from crawler.registry import find_scraper
 from crawler.service.jobs.models import FailureLine, RecordLine
@@ -56,7 +56,7 @@ def test_a_target_of_an_earlier_version_has_no_note() -> None:
 
 def stored(target: Target | InvalidTarget, work: Any, state: str, outcome: dict[str, Any], data: Any = None) -> Line:
     """The outcome of a target as a job has it."""
-    place = (InputId(0, target.id, {}, target.line),)
+    place = (InputId(0, target.id, {}, target.line, getattr(target, "note", "")),)
     return Line(b"", 0, work, state, None, outcome, 1, data, place)
 
 
@@ -66,8 +66,8 @@ def test_the_record_of_a_job_has_the_line_of_a_batch() -> None:
     record = PHOTOS.item({"data": []}, target, fetched_at)
     line = stored(target, target.dump(), "done", {"fetched_at": fetched_at.isoformat(), "warnings": []}, {"data": []})
     written = dict(record.as_line())
-    assert rows.record_line(line) == written
-    assert list(rows.record_line(line)) == list(written)
+    assert outcomes.record_line(line) == written
+    assert list(outcomes.record_line(line)) == list(written)
     assert written["note"] == REDUCED
     assert set(written) == RecordLine.model_fields.keys() - {"root", "columns"}
     RecordLine.model_validate(written)
@@ -81,7 +81,7 @@ def test_the_failure_of_a_job_has_the_line_of_a_feed() -> None:
     for each, work in ((target, target.dump()), (invalid, {**invalid.as_dict(), "line": 7})):
         written = failure_line(Outcome(each, None, error, 0))
         line = stored(each, work, "failed", {"error": error.as_dict() | {"retryable": error.retryable}})
-        assert rows.failure_line(line) == written
-        assert list(rows.failure_line(line)) == list(written)
+        assert outcomes.failure_line(line) == written
+        assert list(outcomes.failure_line(line)) == list(written)
         assert set(written) == FailureLine.model_fields.keys() - {"root", "columns"}
         FailureLine.model_validate(written)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
 from crawler.jobs.clock import utc_text
-from crawler.jobs.export import Cursor
 from crawler.jobs.job import JobError
+from crawler.jobs.outcomes import Cursor
 from crawler.jobs.report import failures_by_code
 from crawler.service.jobs.uploads import Uploads
 from crawler.service.limits import Turns
@@ -34,6 +34,9 @@ MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT = 16, 4
 """Maximum numbers of uploads whose bodies arrive at the same time: in a process, and of one client."""
 MAX_FILES = 4
 """Maximum number of files of records that a process writes at once, one for each client. The others take turns."""
+MAX_COMPARISONS = 4
+"""Maximum number of comparisons with earlier runs that a process sends at once, one for each client. Each has a
+connection to the store, also while its client reads slowly, so they do not share their places with files."""
 POLL_SECONDS = 0.5
 """Interval in seconds at which a request that waits for a job reads its state."""
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
@@ -51,6 +54,7 @@ class ClientJobs:
         self.uploads = Uploads(self.jobs, self.settings.getint("JOBS_MAX"), self.settings.getbool("SANDBOX"))
         self.keep_days = self.settings.getfloat("JOBS_KEEP")
         self.writing = Turns(MAX_FILES, of_client=1)
+        self.comparing = Turns(MAX_COMPARISONS, of_client=1)
         self._arriving: Counter[str] = Counter()
         """Client -> the number of its uploads that are arriving."""
         self._changes: set[asyncio.Task[Any]] = set()

@@ -10,17 +10,17 @@ import asyncio
 import hashlib
 import io
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from crawler.errors import InvalidRequest
-from crawler.jobs.export import Cursor, Line, by_seq
-from crawler.jobs.output import Layout, Output, export_changes
-from crawler.jobs.rows import Shape, in_one_table, shapes_of
+from crawler.jobs.outcomes import ColumnsDifferError, Cursor, Line, Shape, by_seq, shapes_of
+from crawler.jobs.output import Layout, Output
 from crawler.outputs.formats import DEFAULT, SERVED
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.outputs.formats import Format
+    from crawler.service.jobs.client_jobs import ClientJobs
 
+Turn: TypeAlias = AbstractAsyncContextManager[None]
 PAGE = 8
 """Number of outcomes that are read at once. A record may have 100 kB, and its objects take ten times as much."""
 PIECE_BYTES = 65_536
@@ -57,11 +59,6 @@ class Selected:
     def form(self) -> Format:
         """The format."""
         return SERVED[self.format]
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the format is a file that can be sent only when it is complete."""
-        return self.form.kind == "book"
 
     def has(self, line: Line) -> bool:
         """Whether the response contains this outcome."""
@@ -103,67 +100,76 @@ async def shapes(jobs: Jobs, job: Job, selected: Selected) -> dict[str, Shape]:
     if selected.scraper is not None and selected.scraper not in names:
         raise InvalidRequest.of("scraper", f"the job has {', '.join(names)}")
     names = [each for each in names if selected.scraper in {None, each}]
+    is_table = selected.form.kind == "table"
     try:
-        found = shapes_of(job, names, own, selected.explode, selected.fields)
-    except ValueError as error:
-        raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
-    if len(found) < 2 or selected.form.kind != "table":
-        return found
-    try:
-        return in_one_table(found, selected.fields)
-    except ValueError as error:
+        return shapes_of(job, names, own, selected.explode, selected.fields, in_one_table=is_table)
+    except ColumnsDifferError as error:
         others = ", ".join(name for name, each in SERVED.items() if each.kind != "table")
         problem = f"the columns of {error} differ: choose a scraper, fields, or one of {others}"
         raise InvalidRequest.of("scraper", problem) from None
+    except ValueError as error:
+        raise InvalidRequest.of("explode" if selected.fields is None else "fields", str(error)) from None
 
 
-async def records(
-    jobs: Jobs, job: Job, selected: Selected, rows: dict[str, Shape] | None, settings: BaseSettings
-) -> AsyncIterator[bytes]:
+async def records(of: ClientJobs, job: Job, selected: Selected, rows: dict[str, Shape] | None) -> AsyncIterator[bytes]:
     """Return the pieces of the response with the records of a job. ``rows``: their shapes. None: the failures instead.
 
     Raises:
         InvalidRequest: a file would be too large.
     """
-    own: dict[str, Any] = {"format": selected.form, "failures": rows is None}
-
-    def output(path: str, **place: Any) -> Output:
-        return Output(Layout(path), rows or {}, settings, datetime.fromtimestamp(job.created, UTC), **own, **place)
-
-    pages = _selected(jobs, job, selected)
-    if selected.is_file:
-        return _pieces(await _file(pages, output))
-    buffer = Buffer()
-    return _pages(pages, buffer, output("records", stream=buffer))
+    content = "failures" if rows is None else "records"
+    output = partial(_output, job, of.settings, rows or {}, content=content, format=selected.form)
+    pages = _selected(of.jobs, job, selected)
+    if selected.form.kind == "book":
+        return await _file(pages, output, of.writing.turn(job.owner))
+    return _pages(pages, output)
 
 
-async def changes(jobs: Jobs, comparison: Comparison, chosen: Format, settings: BaseSettings) -> AsyncIterator[bytes]:
-    """Yield the pieces of the response with the changes of a job.
+async def changes(of: ClientJobs, job: Job, comparison: Comparison, chosen: Format) -> AsyncIterator[bytes]:
+    """Return the pieces of the response with the changes of a job, which are compared in a turn of the client.
 
     Raises:
-        StoreUnavailable: the store cannot be read.
+        InvalidRequest: a file would be too large.
     """
+    output = partial(_output, job, of.settings, {}, content="changes", format=chosen)
+    turn, pages = of.comparing.turn(job.owner), comparison.pages(of.jobs)
+    return await _file(pages, output, turn) if chosen.kind == "book" else _in_turn(turn, _pages(pages, output))
+
+
+def _output(job: Job, settings: BaseSettings, rows: dict[str, Shape], path: str, **own: Any) -> Output:
+    return Output(Layout(path), rows, settings, datetime.fromtimestamp(job.created, UTC), **own)
+
+
+async def _in_turn(turn: Turn, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with turn, aclosing(pieces):
+        async for piece in pieces:
+            yield piece
+
+
+async def _pages(pages: AsyncGenerator[list[Any]], output_to: Callable[..., Output]) -> AsyncGenerator[bytes]:
     buffer = Buffer()
-    async with aclosing(export_changes(jobs, comparison, chosen, buffer, settings)) as pages:
-        async for _ in pages:
-            yield buffer.take()
+    output = output_to("text", stream=buffer)
 
-
-async def _pages(pages: AsyncIterator[list[Line]], buffer: Buffer, output: Output) -> AsyncIterator[bytes]:
-    def encoded(page: list[Line]) -> bytes:
+    def encoded(page: list[Any]) -> bytes:
         for line in page:
             output.write(line)
         return buffer.take()
 
-    async for page in pages:
-        data = await asyncio.to_thread(encoded, page)
-        page.clear()  # the client may read slowly
-        yield data
+    async with aclosing(pages):
+        async for page in pages:
+            data = await asyncio.to_thread(encoded, page)
+            page.clear()  # the client may read slowly
+            yield data
     output.close()
     yield buffer.take()
 
 
-async def _file(pages: AsyncIterator[list[Line]], output_to: Callable[..., Output]) -> IO[bytes]:
+async def _file(pages: AsyncGenerator[list[Any]], output_to: Callable[..., Output], turn: Turn) -> AsyncIterator[bytes]:
+    async with turn, aclosing(pages):
+        return _pieces(await _written(pages, output_to))
+
+
+async def _written(pages: AsyncIterator[list[Any]], output_to: Callable[..., Output]) -> IO[bytes]:
     """Write a file, and return it open. The file has no name any longer, so closing it frees its space.
 
     Raises:
@@ -174,7 +180,7 @@ async def _file(pages: AsyncIterator[list[Line]], output_to: Callable[..., Outpu
         path = folder / "records"
         output = output_to(str(path), folder=folder)
 
-        def write(page: list[Line]) -> None:
+        def write(page: list[Any]) -> None:
             for line in page:
                 output.write(line)
             _check_size(folder)
@@ -203,7 +209,7 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncIterator[list[Line]]:
+async def _selected(jobs: Jobs, job: Job, selected: Selected) -> AsyncGenerator[list[Line]]:
     """Yield pages of the outcomes, with a line for each input line."""
     cursor = Cursor(job.id, selected.after)
     while page := await by_seq(jobs, cursor, until=selected.until, limit=PAGE):

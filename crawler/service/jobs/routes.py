@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-from contextlib import nullcontext
 from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
@@ -25,10 +24,10 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.jobs.changes import Comparison
-from crawler.jobs.export import Cursor
 from crawler.jobs.job import MAX_NAME_LENGTH
 from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.options import CategoryOptions, Flag, Int, JobOptions, KeepOption
+from crawler.jobs.outcomes import Cursor
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
 from crawler.service import usage
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from crawler.jobs.job import Job
-    from crawler.jobs.rows import Shape
+    from crawler.jobs.outcomes import Shape
     from crawler.outputs.formats import Format
     from crawler.service.envelope import Call
     from crawler.service.parts import Parts
@@ -335,7 +334,13 @@ def _outcomes(known: Mapping[str, Format], line: Any, *headers: str) -> Mapping[
     return {200: Reply("Success.", None, ("X-Next-Cursor", *headers), media)}
 
 
-class ReadRecords(Outcomes):
+class RecordsFormat(Route):
+    """The format of the routes whose lines are in all formats that the endpoint sends."""
+
+    format: _format(SERVED) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
+
+
+class ReadRecords(Outcomes, RecordsFormat):
     """The records of a job.
 
     The records that were stored when the response began, also while the job runs.
@@ -345,7 +350,6 @@ class ReadRecords(Outcomes):
     operation = "job-records"
     replies = _outcomes(SERVED, RecordLine, "ETag")
 
-    format: _format(SERVED) = None  # type: ignore[valid-type]  # a type that is made of the table of formats
     fields: Annotated[str | None, Field(min_length=1, max_length=4_000)] = None
     """The fields of the data, with commas between them."""
     explode: Annotated[str | None, Field(min_length=1, max_length=200)] = None
@@ -380,7 +384,7 @@ class ReadFailures(Outcomes, FailuresFormat):
         return await _streamed(call, parts, job, await self._selected(job, parts, format=name), None)
 
 
-class ReadChanges(Paged, FailuresFormat):
+class ReadChanges(Paged, RecordsFormat):
     """What has changed in a job since its earlier runs.
 
     The job must be done. Its targets, rows and values are compared with those of the earlier jobs of the same name.
@@ -388,19 +392,21 @@ class ReadChanges(Paged, FailuresFormat):
 
     path = PATH + "/{job_id}/changes"
     operation = "job-changes"
-    replies = _outcomes(OF_FAILURES, ChangeLine)
+    replies = _outcomes(SERVED, ChangeLine)
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job, jobs = await parts.jobs.find(call.holder, self.job_id), parts.jobs.jobs
         if job.state != "done":
             raise InvalidRequest.of("job_id", "the job is not done: only a job that is done can be compared")
-        form = OF_FAILURES[self.format or accepted(call.request_headers.get("accept", ""), OF_FAILURES)]
+        form = SERVED[self.format or accepted(call.request_headers.get("accept", ""), SERVED)]
         first, end = self._cursor(job).seq, await jobs.next_row(job)
         until = max(first, min(first + self.limit, end))
         last = None if first < until == end else until - 1
         comparison = Comparison(job, await jobs.earlier(job), first, last)
         headers = {"X-Next-Cursor": str(Cursor(job.id, until)), "Vary": "Accept, Accept-Encoding"}
-        return _pieces(call, form, headers, records.changes(jobs, comparison, form, parts.settings))
+        if call.method == "HEAD":
+            return _pieces(call, form, headers, None)
+        return _pieces(call, form, headers, await records.changes(parts.jobs, job, comparison, form))
 
 
 async def _begun(job: Job, parts: Parts) -> dict[str, Any]:
@@ -425,15 +431,13 @@ async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows
         return raw_response(call, media_type, b"", headers, status=304)
     if call.method == "HEAD":
         return _pieces(call, selected.form, headers, None)
-    async with parts.jobs.writing.turn(job.owner) if selected.is_file else nullcontext():
-        made = await records.records(parts.jobs.jobs, job, selected, rows, parts.settings)
-    return _pieces(call, selected.form, headers, made)
+    return _pieces(call, selected.form, headers, await records.records(parts.jobs, job, selected, rows))
 
 
 def _pieces(call: Call, form: Format, headers: dict[str, str], pieces: AsyncIterator[bytes] | None) -> Answer:
-    """Return the response whose body is made piece by piece."""
+    """Return the response whose body is made piece by piece. ``pieces``: None for the method HEAD."""
     whole = raw_response(call, form.media_type, b"", headers)
-    return StreamedAnswer(whole.status, whole.headers, b"", pieces=None if call.method == "HEAD" else pieces)
+    return StreamedAnswer(whole.status, whole.headers, b"", pieces=pieces)
 
 
 def accepted(accept: str, known: Mapping[str, Format]) -> str:

@@ -24,12 +24,12 @@ from crawler.errors import (
     StoreUnavailable,
     UpstreamRateLimited,
 )
-from crawler.jobs.intake import NO_PLATFORM, failed
 from crawler.jobs.job import Finished
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
-from crawler.jobs.worker import BATCH, Worker, WorkerStoppedError
+from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.service.jobs.uploads import all_targets
+from crawler.service.upkeep import Restarts
 from crawler.service.usage import store_bills
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
 
@@ -51,8 +51,8 @@ RUN_SECONDS = 120.0
 """Timeout in seconds of a target after its claim: the longest timeout of a call."""
 TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a target waits for another attempt."""
-RESTART_SECONDS = 5.0
-"""Seconds until a new worker starts after one has stopped."""
+RESTART_SECONDS, MAX_RESTART_SECONDS = 5.0, 300.0
+"""Seconds until a new worker starts after one has stopped: at first, and at most after many equal errors."""
 
 
 @dataclass
@@ -117,28 +117,28 @@ class Runs:
         await self.jobs.close()
 
     async def _run(self) -> None:
+        restarts = Restarts(RESTART_SECONDS, MAX_RESTART_SECONDS)
         while not self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
-            worker = Worker(
-                self.jobs.writes,
-                lambda _: None,
-                lambda claim: self.cancel(claim.target),
-                lambda _: None,
-                Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills),
-            )
+            holder = Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills)
+            worker = Worker(self.jobs.writes, on_lost=lambda claim: self.cancel(claim.target), holder=holder)
+            error = ""
             try:
                 async with worker:
                     try:
                         async with asyncio.TaskGroup() as group:
-                            group.create_task(self._end_invalid(worker))
                             for queue in self._queues.values():
                                 group.create_task(self._work(worker, queue))
                     finally:
                         await self._end_tasks(worker)
             except* WorkerStoppedError as stopped:
-                logger.error("job_worker_stopped", error=str(stopped.exceptions[0]))  # noqa: TRY400
-            except* Exception:
+                error = str(stopped.exceptions[0])
+                logger.error("job_worker_stopped", error=error)  # noqa: TRY400
+            except* Exception as failed:
+                error = repr(failed.exceptions[0])
                 logger.exception("job_worker_failed")  # the calls of the endpoint continue
-            await asyncio.sleep(RESTART_SECONDS)
+            seconds = restarts.pause(error)
+            logger.warning("job_worker_restarts", seconds=seconds, times=restarts.times)
+            await asyncio.sleep(seconds)
 
     async def _end_tasks(self, worker: Worker) -> None:
         """Wait for the targets in flight. If their outcomes cannot be stored any more, cancel them."""
@@ -147,16 +147,6 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-    @staticmethod
-    async def _end_invalid(worker: Worker) -> None:
-        """End the invalid lines of jobs."""
-        while True:
-            lines = await worker.claim(NO_PLATFORM, BATCH)
-            for claim in lines:
-                worker.finish(failed(claim))
-            if not lines:
-                await asyncio.sleep(POLL_SECONDS)
 
     async def _work(self, worker: Worker, queue: _Queue) -> None:
         loop, crawler, running = asyncio.get_running_loop(), queue.crawler, queue.running

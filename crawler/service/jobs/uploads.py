@@ -23,7 +23,7 @@ from crawler.errors import (
     JobNotDone,
     UnsupportedMediaType,
 )
-from crawler.jobs import intake, reruns
+from crawler.jobs import intake
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
@@ -242,7 +242,7 @@ class Uploads:
             JobNotDone, ConcurrencyLimited, IdempotencyMismatch: as for ``make()``.
         """
         rules = Rules("refuse", key, self.most)
-        return await self._begun(reruns.rerun(self.jobs, job, job.name, rules=rules), reruns.fingerprint(job))
+        return await self._begun(intake.rerun(self.jobs, job, job.name, rules=rules), intake.rerun_fingerprint(job))
 
     async def _begun(self, begin: Awaitable[Job], fingerprint: str | None) -> Job:
         try:
@@ -322,7 +322,7 @@ class Uploads:
     async def _push(self, job: Job, source: FileSource, contents: Contents) -> None:
         try:
             paced = partial(self.turns.each, job.owner, size=ROWS_PER_TRANSACTION)
-            await intake.push(self.jobs, job, [source], count=contents.count, paced=paced)
+            await intake.push(self.jobs, job, [source], on_line=contents.count, paced=paced)
         except TargetsUnavailableError as error:  # also raised for wrong files
             raise _unreadable(error, source) from None
 

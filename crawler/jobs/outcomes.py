@@ -1,0 +1,312 @@
+"""The outcomes of a job: reading them, their lines in files, and the rows of tables.
+
+Each page is read in a short transaction of its own. The transaction that numbers an outcome (``seq``) holds a lock on
+the job until its commit, so that outcomes become visible in the order of their numbers. So a reader that continues
+after the last ``seq`` misses no outcome, even while other processes store outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from crawler.jobs import tables as sql
+from crawler.jobs.job import unpack
+from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path
+from crawler.outputs.exporters import joined_rows
+from crawler.outputs.selection import Selection, identified, table_columns
+from crawler.outputs.tables import Table
+from crawler.registry import find_scraper
+from crawler.targets import lines
+
+if TYPE_CHECKING:
+    from crawler.jobs.job import Job
+    from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.store import Session, Statement
+    from crawler.targets.target import Scraper
+
+LINES_PER_PAGE = 500
+NO_END = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class InputId:
+    """The input line of a target: its position, the user's id and own columns, its number in the file, its note."""
+
+    row: int
+    id: str
+    columns: dict[str, Any]
+    line: int | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A target of a job, with its outcome if it has one."""
+
+    key: bytes
+    row: int | None
+    """Position of the input line that led to the target."""
+    work: Any
+    state: str
+    code: str | None
+    outcome: dict[str, Any] | None
+    """The parts of the outcome other than the data. None: the target has no outcome."""
+    seq: int | None
+    record: Any
+    """The data. None: the target failed, has no new data, or has no outcome."""
+    inputs: tuple[InputId, ...] = ()
+    """The input lines of the target. A target that was given more than once has several. A follow-up has none."""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the target has an error."""
+        return self.state in {"failed", "dead"}
+
+    def by_input(self) -> list[Line]:
+        """Return one copy of this line for each input line of the target. A follow-up is returned unchanged."""
+        return [replace(self, inputs=(each,)) for each in self.inputs] or [self]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A position in the outcomes of a job, as text ``<job>.<seq>``."""
+
+    job: int
+    seq: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """Return the cursor in a text.
+
+        Raises:
+            ValueError: the text is not a cursor.
+        """
+        job, dot, seq = text.partition(".")
+        if not (dot and job.isdecimal() and seq.isdecimal() and text.isascii() and len(text) < 40):
+            raise ValueError(f"{text!r} is not a cursor: use the cursor of the last page, such as '7.500'.")
+        return cls(int(job), int(seq))
+
+    def __str__(self) -> str:
+        return f"{self.job}.{self.seq}"
+
+
+async def by_seq(jobs: Jobs, cursor: Cursor, *, until: int = NO_END, limit: int = LINES_PER_PAGE) -> list[Line]:
+    """Return the next outcomes after a cursor, in the order of their commits: at most ``limit``, up to ``seq = until``.
+
+    The next page begins at ``Cursor(job, lines[-1].seq)``. Return [] if no more outcomes are stored yet.
+    """
+    values = {"job": cursor.job, "after": cursor.seq, "until": until, "limit": limit}
+
+    return await jobs.reads.transact(lambda session: _lines(session, cursor.job, sql.BY_SEQ, values), write=False)
+
+
+async def first_failures(jobs: Jobs, job: int, codes: Iterable[str], limit: int) -> dict[str, list[Line]]:
+    """Return error code -> the first failures with this code, at most ``limit``."""
+
+    def found(session: Session) -> dict[str, list[Line]]:
+        return {code: _lines(session, job, sql.BY_CODE, {"job": job, "code": code, "limit": limit}) for code in codes}
+
+    return await jobs.reads.transact(found, write=False)
+
+
+def _lines(session: Session, job: int, statement: Statement, values: dict[str, Any]) -> list[Line]:
+    rows = session.rows(statement, **values)
+    inputs: dict[bytes, list[InputId]] = {}
+    for key, *rest in session.rows(sql.INPUTS_OF, job=job, keys=[row.key for row in rows]) if rows else ():
+        inputs.setdefault(key, []).append(_input(*rest))
+    return [_line(row, *inputs.get(row.key, ())) for row in rows]
+
+
+async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncIterator[Line]:
+    """Yield the outcomes after a cursor, in the order of their commits: one line for each input line or follow-up."""
+    while page := await by_seq(jobs, cursor, until=until):
+        for line in page:
+            for each in line.by_input():
+                yield each
+        cursor = Cursor(cursor.job, page[-1].seq or until)
+
+
+async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
+    """Yield a line for each input line, in the order of the input, each followed by its target's follow-ups.
+
+    Targets without an outcome are included. The follow-ups of a target that was given more than once follow its first
+    line.
+    """
+    after = -1
+    while True:
+        rows = await jobs.read(sql.BY_ROW, job=job, after=after, limit=LINES_PER_PAGE)
+        if not rows:
+            return
+        followups = _followups(jobs, job, rows[0].position, rows[-1].position)
+        followup = await anext(followups, None)
+        for row in rows:
+            yield _line(row, _input(row.position, row.id, row.columns, row.line, row.note))
+            while followup is not None and followup.row == row.position:
+                yield followup
+                followup = await anext(followups, None)
+        after = rows[-1].position
+
+
+async def _followups(jobs: Jobs, job: int, first: int, last: int) -> AsyncIterator[Line]:
+    """Yield the follow-ups of input lines, in the order of the lines."""
+    position = {"row_": first, "key_": b""}
+    while True:
+        rows = await jobs.read(sql.FOLLOWUPS, job=job, last=last, limit=LINES_PER_PAGE, **position)
+        for row in rows:
+            yield _line(row)
+        if len(rows) < LINES_PER_PAGE:
+            return
+        position = {"row_": rows[-1].row, "key_": rows[-1].key}
+
+
+def _input(row: int, own_id: bytes, columns: bytes | None, line: int | None, note: bytes) -> InputId:
+    own = orjson.loads(columns) if columns else {}
+    return InputId(row, own_id.decode(), own, line, note.decode())
+
+
+def _line(row: Any, *inputs: InputId) -> Line:
+    outcome = orjson.loads(row.outcome) if row.outcome else None
+    own = (row.key, row.row, orjson.loads(row.work), row.state, row.code)
+    return Line(*own, outcome, row.seq, unpack(row.data) if row.data else None, inputs)
+
+
+def record_line(line: Line) -> dict[str, Any]:
+    """Return the line of a target's record."""
+    outcome = line.outcome or {}
+    found = lines.provenance(_identity(line), outcome["fetched_at"], outcome["warnings"], _note(line))
+    return lines.record(found, line.record)
+
+
+def failure_line(line: Line) -> dict[str, Any]:
+    """Return the line of a failed target."""
+    number = line.inputs[0].line if line.inputs else line.work["line"]
+    return lines.failure(_identity(line), line.work.get("parent"), number, (line.outcome or {})["error"])
+
+
+def new_entries(line: Line) -> frozenset[str] | None:
+    """Return the ids of the entries of a record that ``since=`` selects. None: all."""
+    new = (line.outcome or {}).get("new_entries")
+    return None if new is None else frozenset(new)
+
+
+def _note(line: Line) -> str:
+    """Return the note of the input line, whose numbers may differ from those of other lines with the same target."""
+    return line.inputs[0].note if line.inputs else str(line.work.get("note", ""))
+
+
+def _identity(line: Line) -> dict[str, Any]:
+    """Return the keys that identify the target. A follow-up has the user's columns of its root."""
+    work = line.work
+    own_id, own = (line.inputs[0].id, line.inputs[0].columns) if line.inputs else (work["id"], work.get("columns", {}))
+    return lines.identity(own_id, work.get("root"), work["scraper"], work["params"], own)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The form of a scraper's rows: whole records or the entries of a list, with all fields or with some of them."""
+
+    scraper: Scraper
+    own: tuple[str, ...] = ()
+    """The names of the user's own columns in targets files."""
+    row_path: RecordPath | None = None
+    sliced: bool = False
+    """Whether requested targets are split into slices. Then the column ``root`` has the id of the requested target."""
+    selection: Selection | None = None
+    joint: Struct | None = None
+    """The columns of a table that several scrapers share."""
+
+    @cached_property
+    def table(self) -> Table:
+        """The form of tables, which have the name of the scraper."""
+        if self.joint is not None:
+            return Table(self.joint, has_more_keys=self.selection is None, title=self.scraper.name)
+        if self.selection is not None:
+            return Table(self.selection.fields, title=self.scraper.name)
+        fields = table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
+        return Table(fields, has_more_keys=True, title=self.scraper.name)
+
+    def rows(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a record's line in tables. ``new``: as in ``exploded_rows``."""
+        provenance = {key: value for key, value in line.items() if key != "data"}
+        if self.row_path is None:
+            rows = iter([{**identified(provenance), **line["data"]}])
+        else:
+            rows = joined_rows(provenance, line["data"], self.row_path, self.scraper.entries, new)
+        return rows if self.selection is None else map(self.selection.row, rows)
+
+    def lines(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the lines of a record in JSON: its own line, or the entries of the list."""
+        if self.row_path is not None:
+            yield from self.rows(line, new)
+        elif self.selection is None:
+            yield line
+        else:
+            yield {**line, "data": self.selection.row(line["data"])}
+
+
+class ColumnsDifferError(ValueError):
+    """Raised when the rows of several scrapers do not fit into one table. The message names the scrapers."""
+
+
+def _in_one_table(shapes: Mapping[str, Shape], fields: str | None) -> dict[str, Shape]:
+    """Return the shapes of several scrapers with the same columns: the selected ``fields``, or those that all have."""
+    columns = [each.table.fields for each in shapes.values()]
+    if fields is None and any(each.of.keys() != columns[0].of.keys() for each in columns):
+        raise ColumnsDifferError(", ".join(shapes))
+    joint = _joined(columns)
+    if fields is not None:
+        order = [name.strip().partition(".")[0] for name in fields.split(",")]
+        joint = Struct(dict(sorted(joint.of.items(), key=lambda each: order.index(each[0]))))
+    return {name: replace(each, joint=joint) for name, each in shapes.items()}
+
+
+def _joined(structs: Iterable[Struct]) -> Struct:
+    """Return the type of objects that have the keys of all types."""
+    found: dict[str, ColumnType] = {}
+    for name, kind in (each for struct in structs for each in struct.of.items()):
+        known = found.setdefault(name, kind)
+        if isinstance(known, Struct) and isinstance(kind, Struct):
+            found[name] = _joined([known, kind])
+    return Struct(found)
+
+
+def shapes_of(  # noqa: PLR0913  # the options of an output
+    job: Job,
+    scrapers: Iterable[str],
+    own: tuple[str, ...],
+    explode: str | None,
+    fields: str | None,
+    *,
+    in_one_table: bool,
+) -> dict[str, Shape]:
+    """Return the shapes of a job's rows by scraper, without scrapers that lack the list ``explode`` or all ``fields``.
+
+    ``own``: the names of the user's own columns. ``in_one_table``: whether all shapes must have the same columns.
+
+    Raises:
+        ColumnsDifferError: they have not.
+        ValueError: no scraper has the list, or no scraper has one of the fields. The message has the known names.
+    """
+    sliced = job.options.exhaustive
+    found: list[Shape] = []
+    problems: list[str] = []
+    for scraper in map(find_scraper, scrapers):
+        try:
+            data = column_type_of_models([scraper.data])
+            found.append(Shape(scraper, own, find_row_path(data, explode) if explode else None, sliced))
+        except ValueError as error:
+            problems.append(str(error))
+    if problems and not found:
+        raise ValueError("; ".join(dict.fromkeys(problems)))
+    if fields is not None and found:
+        tables = [([each.scraper], each.row_path) for each in found]
+        selections = Selection.of_tables(fields, tables, sliced=sliced)
+        pairs = zip(found, selections, strict=True)
+        found = [replace(each, selection=selection) for each, selection in pairs if selection.tree]
+    shapes = {each.scraper.name: each for each in found}
+    return _in_one_table(shapes, fields) if in_one_table and len(found) > 1 else shapes

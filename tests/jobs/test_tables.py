@@ -1,0 +1,105 @@
+"""The version of a store, and the plans of its statements."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
+from sqlalchemy.dialects import sqlite
+
+from crawler.jobs import tables as sql
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.location import prepare, store_location
+from crawler.jobs.store import Store, compiled
+from crawler.jobs.tables import StoreVersionError
+from tests.jobs.workers import lines, new_job
+
+
+async def test_a_store_of_another_version_is_refused(jobs: Jobs, location: str) -> None:
+    await new_job(jobs, 3)
+    await jobs.writes.transact(lambda session: session.run("UPDATE schema_version SET version = 99"))
+    message = "The tables of the store have version 99, and this program needs version [0-9]+: use the program"
+    with pytest.raises(StoreVersionError, match=message):
+        Store(location).transact_sync(lambda _: None)
+    with pytest.raises(UsageError, match=message):
+        prepare(location)
+
+
+def test_a_store_of_version_0_2_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "service.sqlite3"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE usage (client TEXT)")
+    message = re.escape(
+        "The store is of version 0.2, which this version cannot read: print its usage with version 0.2 ("
+    )
+    with pytest.raises(UsageError, match=message):
+        prepare(str(path))
+
+
+def test_the_default_store_of_version_0_2_is_opened_and_so_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
+    (tmp_path / ".scrapy").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert store_location(Settings({"STORE": None})).endswith("/.scrapy/store.sqlite3")
+    (tmp_path / ".scrapy/service.sqlite3").touch()
+    assert store_location(Settings({"STORE": None})).endswith("/.scrapy/service.sqlite3")
+    (tmp_path / ".scrapy/store.sqlite3").touch()
+    assert store_location(Settings({"STORE": None})).endswith("/.scrapy/store.sqlite3")
+
+
+def test_the_space_of_deleted_rows_can_be_freed(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "jobs.sqlite3"))
+    assert store.transact_sync(lambda session: session.rows("PRAGMA auto_vacuum")) == [(2,)]
+    store.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "index"),
+    [
+        ("TO_CLAIM", {"job": 1, "platform": "retail", "limit": 32}, "targets_waiting"),
+        ("JOBS_TO_CLAIM", {"platform": "retail", "skipped": [0]}, "targets_waiting"),
+        ("JOBS_TO_CLAIM", {"platform": "retail", "skipped": [0]}, "targets_leases"),
+        ("EXPIRED", {"now": 0.0, "far": 9e9, "limit": 500}, "targets_leases"),
+        ("BY_SEQ", {"job": 1, "after": 0, "until": 9, "limit": 500}, "targets_seq"),
+        ("FOLLOWUPS", {"job": 1, "last": 9, "row_": 0, "key_": b"", "limit": 500}, "targets_followups"),
+        ("ROOT_TO_CLAIM", {"job": 1, "root": b"x"}, "targets_roots"),
+        ("HELD", {"job_": 1, "keys": [b"x", b"y"]}, "sqlite_autoindex_targets_1 (job=? AND key=?)"),
+        (
+            "START",
+            {"job_": 1, "keys": [b"x"], "worker_": "", "until": 0.0},
+            "sqlite_autoindex_targets_1 (job=? AND key",
+        ),
+        (
+            "RENEW",
+            {"job_": 1, "keys": [b"x"], "worker_": "", "until": 0.0},
+            "sqlite_autoindex_targets_1 (job=? AND key",
+        ),
+        ("INPUTS_OF", {"job": 1, "keys": [b"x"]}, "inputs_key"),
+    ],
+)
+async def test_a_statement_uses_its_index(tmp_path: Path, name: str, values: dict[str, object], index: str) -> None:
+    jobs = Jobs(str(tmp_path / "jobs.sqlite3"))
+    job = await jobs.begin("job")
+    await jobs.push(job, lines(500))
+    statement = getattr(sql, name)
+
+    def plan() -> str:
+        text = compiled(sqlite.dialect(), statement, values)
+        database = sqlite3.connect(tmp_path / "jobs.sqlite3")
+        try:
+            return str(database.execute(f"EXPLAIN QUERY PLAN {text.text}", text.arguments(values)).fetchall())
+        finally:
+            database.close()
+
+    found = plan()
+    assert index in found, found
+    running = "SCAN targets USING INDEX targets_leases"  # this index has the running targets only
+    assert "SCAN targets" not in found.replace(running, "")
+    await jobs.close()
