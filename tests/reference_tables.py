@@ -61,10 +61,9 @@ def routes() -> str:
         rows[f"`{each.method} {path}`"] = (
             "" if each.is_public else "required",
             ", ".join(f"`{name}`" for name in given),
-            ", ".join(str(status) for status in each.replies or (200,)),
             in_markdown(about),
         )
-    titles = ("request", "API key", "query parameters, headers", "status", "about")
+    titles = ("request", "API key", "query parameters, headers", "about")
     return table(titles, [(request, *cells) for request, cells in rows.items()])
 
 

@@ -28,11 +28,11 @@ def written(page: str) -> str:
     own, others = [], []
     for name, (default, meaning) in settings().items():
         if hasattr(default_settings, name):
-            others.append((f"`{name}`", default, _code(getattr(default_settings, name)), meaning))
+            others.append((f"`{name}`", default, meaning))
         else:
             own.append((f"`{name}`", default, meaning))
     page = _with(page, "own", table(("setting", "default", "meaning"), own))
-    return _with(page, "Scrapy's", table(("Scrapy's setting", "here", "Scrapy's default", "why"), others))
+    return _with(page, "Scrapy's", table(("Scrapy's setting", "here", "why"), others))
 
 
 def settings() -> dict[str, tuple[str, str]]:
