@@ -44,7 +44,8 @@ other fields always have a value, except that an unknown text is `""`, and a lis
 number is never 0, and no value is a guess.
 
 In brackets: the percentage of the counted objects of this kind (for a field of a post: of all posts) without a value,
-in the sandbox and in saved responses. Without brackets, it is 100 in both; "–" means that no object was found.
+in the sandbox / in saved responses, for each scraper in the heading. Without brackets, it is always 100; "–" means that
+no object was found, or that the field of this scraper has a value.
 
 - *Sandbox*: a crawl with seed {SEED} over the targets in `{TARGETS.relative_to(ROOT)}` that need no special settings
   and are not named after a fault. The sandbox is not a measurement of the real platforms.
@@ -178,22 +179,47 @@ def read() -> dict[str, Counts]:
 
 def page(counts: dict[str, Counts]) -> str:
     """Return the page in Markdown. It has the scrapers that were measured."""
-    return "\n".join([INTRODUCTION, *(section(name, counts) for name in counts[SANDBOX])])
+    parts = dict.fromkeys(section(name, counts) for name in counts[SANDBOX])
+    return "\n".join([INTRODUCTION, *parts])
 
 
 def section(name: str, counts: dict[str, Counts]) -> str:
-    """Return the table of a scraper: a row for each condition, with the fields to which it applies."""
-    fields = list(listed_fields(name, counts))
-    outer = os.path.commonpath([each.path.replace(".", "/") for each in fields]).replace("/", ".")
+    """Return the table of a scraper, which is also that of its platform's scrapers with mostly the same fields.
+
+    It has a row for each condition, with the fields to which it applies.
+    """
+    listed = {each: {field.path: field for field in listed_fields(each, counts)} for each in alike(name)}
+    fields = {path: field for each in listed.values() for path, field in each.items()}
+    outer = os.path.commonpath([path.replace(".", "/") for path in fields]).replace("/", ".")
     rows: dict[str, list[str]] = {}
-    for each in fields:
-        found = [counts[source].get(name, {}).get(each.path) for source in SOURCES]
-        shares = "/".join(map(share, found))
-        path = f"`{each.path.removeprefix(f'{outer}.')}`"
-        rows.setdefault(each.when, []).append(path if shares == "100/100" else f"{path} ({shares})")
+    for path, field in fields.items():
+        shares = [
+            "/".join(share(counts[source].get(each, {}).get(path)) for source in SOURCES) if path in paths else "–"
+            for each, paths in listed.items()
+        ]
+        given = "" if set(shares) == {"100/100"} else f" ({', '.join(shares)})"
+        rows.setdefault(field.when, []).append(f"`{path.removeprefix(f'{outer}.')}`{given}")
     head = ["| when | fields |", "|---|---|"]
     prefix = [f"Paths are relative to `{outer}`.", ""] if outer else []
-    return "\n".join([f"## {name}", "", *prefix, *head, *(f"| {k} | {', '.join(v)} |" for k, v in rows.items()), ""])
+    lines = (f"| {when} | {', '.join(names)} |" for when, names in rows.items())
+    return "\n".join([f"## {', '.join(listed)}", "", *prefix, *head, *lines, ""])
+
+
+def alike(name: str) -> list[str]:
+    """Return the scrapers of a scraper's platform whose records have mostly the same fields, in alphabetical order.
+
+    >>> alike("retail-search-v4")
+    ['retail-category-v4', 'retail-search-v4']
+    """
+    scraper = find_scraper(name)
+    paths = {each.path for each in missing(scraper.data)}
+    return [
+        each
+        for each in sorted(scraper_names())
+        for other in [find_scraper(each)]
+        if other.name == each and other.platform == scraper.platform
+        if len(paths & (others := {field.path for field in missing(other.data)})) > max(len(paths), len(others)) / 2
+    ]
 
 
 def listed_fields(name: str, counts: dict[str, Counts]) -> Iterator[Missing]:
