@@ -135,7 +135,7 @@ STATED = [
     ("docs/schedule.md", r"a real Scrapyd ([0-9.]+[0-9])", version("scrapyd")),
     ("docs/schedule.md", r"`scrapinghub-entrypoint-scrapy` ([0-9.]+)", version("scrapinghub-entrypoint-scrapy")),
     ("docs/schedule.md", r"Scrapy\s+([0-9.]+[0-9])", version("scrapy")),
-    ("docs/from-scrapyrt.md", r"\s([0-9.]+[0-9])\. Unlike scrapyrt", version("scrapyrt")),
+    ("docs/from-scrapyrt.md", r"\s([0-9]+\.[0-9]+\.[0-9]+)\b", version("scrapyrt")),
 ]
 """Page, pattern of a version that the page states, and the version with which the tests run."""
 
