@@ -101,9 +101,11 @@ def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_needs_loopback_only(tmp_path: Path, name: str) -> None:
     command, code, part = COMMANDS[name]
-    (tmp_path / "own.py").write_text(OWN_SPIDER)
-    (tmp_path / "links.txt").write_text(f"{CATEGORY}\n")
-    run = isolated(tmp_path, *command)
+    folder = tmp_path / "with blanks"
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN_SPIDER)
+    (folder / "links.txt").write_text(f"{CATEGORY}\n")
+    run = isolated(folder, *command)
     assert (run.returncode, part in run.stdout + run.stderr) == (code, True), run.stdout[-2000:] + run.stderr
 
 
