@@ -365,7 +365,8 @@ class Throttle:
             background=background,
         )
         start = await self.facts.change(Starts, self.name, take)
-        self._next = time.monotonic() + self._starts.next_at - self.facts.now()
+        if limit.delay:
+            self._next = time.monotonic() + self._starts.next_at - self.facts.now()
         if start is not None and start.token:
             self._held[token] = time.monotonic()
             if limit.burst > 1:

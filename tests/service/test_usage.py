@@ -24,6 +24,7 @@ from scrapy.settings import Settings
 from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
+from crawler.platforms import platforms
 from crawler.service.endpoint import Endpoint
 from crawler.service.keys import FixedKeys, Holder, SandboxKeys
 from crawler.service.upkeep import repeat
@@ -213,7 +214,8 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", ["", "own.sqlite3"])
 def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
-    monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda **_: SimpleNamespace(start=dict))
+    origins = dict.fromkeys(platforms(), "http://127.0.0.1:9")
+    monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda **_: SimpleNamespace(start=lambda: origins))
     real, sandbox = Settings({"STORE": own}), Settings({"STORE": own})
     use_sandbox(sandbox)
     assert Path(store_location(sandbox)).name == Path(store_location(real)).name
