@@ -81,7 +81,8 @@ class HttpHandler(HTTP11DownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """Download a request from a local server (``LocalOrigins``), or else from the platform.
 
-        Exceptions of Scrapy's handler are raised, too.
+        It is sent through the egress that ``meta["egress"]`` names, or else directly. Exceptions of Scrapy's handler
+        are raised, too.
 
         Raises:
             BlockedByPolicy: as for ``LocalOrigins.request``.
@@ -90,23 +91,18 @@ class HttpHandler(HTTP11DownloadHandler):
         """
         async with self.closing.limit():
             sent = self.local_origins.request(request)
-            response = await self._download(sent)
+            is_direct = "egress" not in sent.meta or "page_session" in sent.meta  # browser pages use FilteringProxy
+            egress = None if is_direct else self.egresses[sent.meta["egress"]]
+            try:
+                response = await super().download_request(_through(egress, sent) if egress else sent)
+            except UNCLEAR as error:
+                failure = await self._failure(egress, sent, error) if egress and egress.proxy else None
+                if egress is None or failure is None:
+                    raise
+                logger.warning("egress_failed", egress=egress.name, url=sent.url, reason=failure.message)
+                await self.count(sent, failure)
+                raise failure from None  # the message of a library's error might contain the proxy's URL
             return response if sent is request else response.replace(url=request.url)
-
-    async def _download(self, request: Request) -> Response:
-        """Download a request through the egress that ``meta["egress"]`` names, or else directly."""
-        if "egress" not in request.meta or "page_session" in request.meta:  # browser pages use FilteringProxy
-            return await super().download_request(request)
-        egress = self.egresses[request.meta["egress"]]
-        try:
-            return await super().download_request(_through(egress, request))
-        except UNCLEAR as error:
-            failure = await self._failure(egress, request, error) if egress.proxy else None
-            if failure is None:
-                raise
-            logger.warning("egress_failed", egress=egress.name, url=request.url, reason=failure.message)
-            await self.count(request, failure)
-            raise failure from None  # the message of a library's error might contain the proxy's URL
 
     async def close(self) -> None:
         """Close the connections, and stop the simulated platforms."""

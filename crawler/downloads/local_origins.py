@@ -61,17 +61,18 @@ class LocalOrigins:
         Raises:
             BlockedByPolicy: with ``SANDBOX``, the URL has no local server.
         """
-        local = self._origins.get(origin_of(request.url))
+        origin = origin_of(request.url)
+        local = self._origins.get(origin)
         if local is None:
             if self.is_sandbox and urlsplit(request.url).hostname not in LOOPBACK:
-                raise BlockedByPolicy(f"SANDBOX is set, and {origin_of(request.url)} is not simulated.")
+                raise BlockedByPolicy(f"SANDBOX is set, and {origin} is not simulated.")
             return request
         meta = {**request.meta, "proxy": None}
         if self.is_sandbox:
             meta.pop("egress", None)
         headers = request.headers.copy()
         headers.pop("Proxy-Authorization", None)
-        return request.replace(url=moved(request.url, local), meta=meta, headers=headers)
+        return request.replace(url=local + request.url[len(origin) :], meta=meta, headers=headers)
 
     async def close(self) -> None:
         """Stop the simulated platforms."""
