@@ -72,7 +72,6 @@ def post_done(session: Session, before: Any, after: dict[str, Any], now: float) 
         "targets": {"total": sum(counts.values()), **counts},
         "created_at": utc_text(before.created),
         "ended_at": utc_text(after["ended"]),
-        "changes": None,
     }
     body = orjson.dumps({"type": "job.done", "timestamp": utc_text(now), "data": data})
     sorted_by_time = f"msg_{round(now * 1000):012x}{secrets.token_hex(10)}"
@@ -101,9 +100,9 @@ def claim(session: Session, events: Iterable[Event], until: float) -> list[Event
     ]
 
 
-def delay(session: Session, event: Event, due: float) -> None:
-    """Store the body of a claimed event, and delay its next try. Events of which another process has the claim stay."""
-    session.run(DELAY, id_=event.id, tries_=event.tries, body_=event.body, due_=due)
+def delay(session: Session, event: Event, due: float) -> bool:
+    """Store the body of a claimed event, and delay its next try. Return False if another process has the claim."""
+    return bool(session.run(DELAY, id_=event.id, tries_=event.tries, body_=event.body, due_=due))
 
 
 def drop(session: Session, ids: list[str]) -> None:

@@ -28,6 +28,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
+from crawler.errors import StoreUnavailable
 from crawler.jobs import events
 from crawler.jobs.changes import Comparison
 from crawler.jobs.clock import store_time
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from twisted.web.client import URI
 
     from crawler.jobs.events import Event
+    from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Store
     from crawler.service.keys import Keys, Webhook
@@ -192,8 +194,15 @@ class Webhooks:
 
     async def _deliver(self, event: Event, webhook: Webhook) -> None:
         status, error = None, None
-        with logged("changes_failed", id=event.id):
-            event = await self._with_changes(event)
+        try:
+            whole = await self._with_changes(event)
+        except StoreUnavailable:
+            with logged("webhooks_failed"):  # nothing was sent: the event is sent when its claim ends
+                await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
+            return
+        if whole is None:
+            return  # another process has claimed the event meanwhile
+        event = whole
         try:
             status = await self._send(event, webhook)
         except Exception as failure:  # noqa: BLE001  # any failure is a failed try, so that the number of tries is limited
@@ -212,29 +221,42 @@ class Webhooks:
             tried = {"id": event.id, "client": event.client, "attempt": event.tries}
             log("webhook", **tried, result=result, status=status, error=error)
 
-    async def _with_changes(self, event: Event) -> Event:
-        """Return an event with the numbers of changes since the earlier runs of its job, in its first try.
+    async def _with_changes(self, event: Event) -> Event | None:
+        """Return an event with the numbers of changes since the earlier runs of its job. None: the claim is lost.
 
-        The comparison may take longer than ``CLAIM_SECONDS``, so the claim is prolonged. The numbers are stored, so
-        that all tries have the same body.
+        The first try stores the numbers, or that there are none, so that all tries have the same body: the earlier runs
+        may change meanwhile. The comparison may take longer than ``CLAIM_SECONDS``, so the claim is prolonged.
 
         Raises:
             StoreUnavailable: the store cannot be used.
         """
         body = orjson.loads(event.body)
-        job = None if body["data"].get("changes") else await self._jobs.get(int(body["data"]["job_id"]))
-        earlier = await self._jobs.earlier(job) if job is not None and job.state == "done" else []
-        if job is None or not earlier:
+        if "changes" in body["data"]:
             return event
+        job = await self._jobs.get(int(body["data"]["job_id"]))
+        earlier = await self._jobs.earlier(job) if job is not None and job.state == "done" else []
+        body["data"]["changes"] = await self._compare(event, job, earlier) if job is not None and earlier else None
+        event = replace(event, body=orjson.dumps(body))
+        is_claimed = await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
+        return event if is_claimed else None
+
+    async def _compare(self, event: Event, job: Job, earlier: list[Job]) -> dict[str, Any] | None:
+        """Return the numbers of changes in a job since earlier runs. None: they cannot be compared.
+
+        Raises:
+            StoreUnavailable: the store cannot be used.
+        """
         await self._store.transact(partial(events.delay, event=event, due=store_time() + COMPARE_SECONDS))
         comparison = Comparison(job, earlier)
-        async for _ in comparison.pages(self._jobs):
-            pass
-        url = f"{self._service_url}/v1/jobs/{job.id}/changes"
-        body["data"]["changes"] = {"counts": dict(comparison.counts), "url": url}
-        event = replace(event, body=orjson.dumps(body))
-        await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
-        return event
+        try:
+            async for _ in comparison.pages(self._jobs):
+                pass
+        except StoreUnavailable:
+            raise
+        except Exception:
+            logger.exception("changes_failed", id=event.id)
+            return None
+        return {"counts": dict(comparison.counts), "url": f"{self._service_url}/v1/jobs/{job.id}/changes"}
 
     async def _send(self, event: Event, webhook: Webhook) -> int:
         """Send an event. Return the status of the response.

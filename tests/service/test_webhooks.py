@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import os
 import re
 import shlex
@@ -13,17 +14,20 @@ import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from standardwebhooks import Webhook as Verifier
 
+from crawler.errors import StoreUnavailable
+from crawler.jobs import events
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.service.key_store import KeyStore
-from crawler.service.keys import Webhook, new_secret
+from crawler.service.keys import FixedKeys, Webhook, new_secret
+from crawler.service.webhooks import Webhooks
 from tests.conftest import empty_database
 from tests.crawls import ROOT
 from tests.jobs.test_changes import SEARCH, page, run
@@ -178,6 +182,39 @@ async def test_the_event_of_a_later_run_has_the_numbers_of_changes(endpoint: End
         {"counts": counts, "url": f"/v1/jobs/{second.id}/changes"}
     ] * 2
     assert [each["data"]["run"] for each in others] == [2, 2]
+
+
+async def test_all_tries_have_the_changes_of_the_first_one(sqlite_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier run may be retried between two tries. While the store is unavailable, nothing is sent."""
+    jobs = Jobs(sqlite_store)
+    runs = [await run(jobs, SEARCH, page(SEARCH, "A"), owner="acme") for _ in range(2)]
+    webhooks = Webhooks(jobs.writes, FixedKeys({}), jobs, "")
+    far = 1e12
+    due = await jobs.writes.transact(lambda session: events.due(session, far, far, []))
+    (event,) = await jobs.writes.transact(lambda session: events.claim(session, due[1:], far))
+    sent: list[bytes] = []
+
+    async def send(each: events.Event, _: Webhook) -> int:
+        sent.append(each.body)
+        return 500
+
+    monkeypatch.setattr(webhooks, "_send", send)
+    webhook = Webhook(url="http://127.0.0.1/", secret=new_secret())
+    for found in (StoreUnavailable("The disk is full."), [], runs[:1]):
+
+        async def earlier(_: object, found: Any = found) -> Any:
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(jobs, "earlier", earlier)
+        await webhooks._deliver(event, webhook)
+        _, (body,) = await jobs.writes.transact(lambda session: session.rows("SELECT body FROM outbox ORDER BY id"))
+        event = replace(event, body=body)
+    await jobs.close()
+    assert len(sent) == 2
+    assert sent[0] == sent[1]
+    assert json.loads(sent[0])["data"]["changes"] is None
 
 
 async def test_no_event_is_kept_for_a_client_without_a_webhook(endpoint: Endpoint, name: str) -> None:

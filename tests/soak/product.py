@@ -241,13 +241,15 @@ class Pace:
         while True:
             before = time.monotonic()
             time.sleep(self.TICK)
-            self.waited += time.monotonic() - before - self.TICK
+            passed = time.monotonic() - before
+            waited = passed - self.TICK
             for pid in self.product.accepting():
                 with suppress(OSError):
                     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-                    waited = sum(int(each.read_text().split()[1]) for each in threads) / 1e9
-                    self.waited += max(0.0, waited - self._of_process.get(pid, waited))  # threads end
-                    self._of_process[pid] = waited
+                    so_far = sum(int(each.read_text().split()[1]) for each in threads) / 1e9
+                    waited += max(0.0, so_far - self._of_process.get(pid, so_far))  # threads end
+                    self._of_process[pid] = so_far
+            self.waited += min(waited, passed)  # threads wait at the same time
 
     def lateness(self) -> float:
         """Return the seconds so far by which responses may have been late: load, and suspended processes."""
