@@ -202,11 +202,10 @@ class Attack:
         ended.set()
         tender.join()
         after = resident_megabytes(self.product.serving())
-        ledger.figures["MB more"], ledger.figures["MB more at most"] = (
-            round(each - before) for each in (after, max(self.memory))
-        )
-        if after - before > MAX_GROWTH_MEGABYTES:
-            ledger.differs(f"the endpoint's memory is {after - before:.0f} MB larger than at the start")
+        grown, peak = ((each - before) / self.product.endpoints for each in (after, max(self.memory)))
+        ledger.figures["MB more"], ledger.figures["MB more at most"] = round(grown), round(peak)
+        if grown > MAX_GROWTH_MEGABYTES:
+            ledger.differs(f"each process of the endpoint has {grown:.0f} MB more memory than at the start")
         if (more := open_files(self.product.serving()) - files) > MAX_MORE_FILES:
             ledger.differs(f"the endpoint has {more} more open files than at the start")
         for each in (*self.product.end(), *self.product.logged_errors(), *self.wrong_events()):
