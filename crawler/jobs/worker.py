@@ -103,18 +103,18 @@ class Worker:
         if len(self._unstored) >= MAX_UNSTORED:
             return []
         claimed = self._claim(lambda each: leases.claim(each, self.holder, platform, n, skipped or Skipped()))
-        try:
-            # Shielded: otherwise a cancelled caller would leave claimed targets that no worker processes.
-            return await asyncio.shield(asyncio.ensure_future(claimed))
-        except StoreUnavailable as error:
-            self._tolerate(error)
-            return []
+        # Shielded: otherwise a cancelled caller would leave claimed targets that no worker processes.
+        return await asyncio.shield(asyncio.ensure_future(claimed))
 
     async def _claim(self, work: Callable[[Session], list[Claim]]) -> list[Claim]:
         async with self._lock:
             if self._closing:
                 return []
-            found = await self._transact(work)
+            try:
+                found = await self._transact(work)
+            except StoreUnavailable as error:  # handled here, because the caller may be gone
+                self._tolerate(error)
+                return []
             self.held |= {each.target: each for each in found}
         return found
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import Any
 
 import pytest
 
+from crawler.errors import StoreUnavailable
 from crawler.jobs import worker as worker_module
 from crawler.jobs.job import Claim, Finished
 from crawler.jobs.lifecycle import Jobs
@@ -146,6 +148,25 @@ async def test_a_claim_that_is_cancelled_leaves_no_target_behind(jobs: Jobs) -> 
             claiming.cancel()
             await asyncio.gather(claiming, return_exceptions=True)
     await assert_books(jobs, job, waiting=10)
+
+
+async def test_a_cancelled_claim_that_fails_is_no_unhandled_error(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = Process(jobs)
+
+    async def unavailable(_: object) -> None:
+        await asyncio.sleep(0.01)
+        raise StoreUnavailable("The server was killed.")
+
+    monkeypatch.setattr(process.worker, "_transact", unavailable)
+    claiming = asyncio.create_task(process.worker.claim("retail", 2))
+    await asyncio.sleep(0)
+    claiming.cancel()
+    await asyncio.sleep(0.1)
+    gc.collect()  # asyncio logs exceptions that nothing has retrieved
+    assert not caplog.records
+    assert await process.worker.claim("retail", 2) == []
 
 
 async def test_at_10_a_jump_of_the_clock_ends_nothing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,8 @@ class Attack:
     """How often each fault occurred."""
     memory: list[float] = field(default_factory=list)
     """Samples of the endpoint's resident memory in MB."""
+    tenths: list[int] = field(default_factory=list)
+    """The same after each tenth of the attack."""
 
     # Faults. Each takes the generator of its thread, and ends what it has begun.
 
@@ -203,6 +205,7 @@ class Attack:
         tender.join()
         after = resident_megabytes(self.product.serving())
         grown, peak = ((each - before) / self.product.endpoints for each in (after, max(self.memory)))
+        self.tenths = [round(each) for each in self.memory[:: max(1, len(self.memory) // 10)]]
         ledger.figures["MB more"], ledger.figures["MB more at most"] = round(grown), round(peak)
         if grown > MAX_GROWTH_MEGABYTES:
             ledger.differs(f"each process of the endpoint has {grown:.0f} MB more memory than at the start")
@@ -344,7 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ledger = attack.clients.ledger
     calls = ledger.answered["caller"]
     print(f"calls {calls.total()} {dict(calls)}; faults {attack.struck.total()} {dict(attack.struck)}")
-    print(f"figures {dict(ledger.figures)}")
+    print(f"figures {dict(ledger.figures)}; memory in MB, in tenths of the attack: {attack.tenths}")
     if not ledger.differences:
         shutil.rmtree(folder, ignore_errors=True)
         print("0 differences")

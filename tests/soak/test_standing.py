@@ -88,6 +88,7 @@ def test_differences_give_exit_code_1_and_the_command_that_repeats_the_attack(
             run=lambda _: None,
             clients=SimpleNamespace(ledger=ledger),
             struck=Counter[str](),
+            tenths=[],
         )
 
     monkeypatch.setattr(standing, "prepared", prepared)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown
+from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown, StoreUnavailable
 from crawler.jobs.clock import utc_text
 from crawler.jobs.job import JobError
 from crawler.jobs.outcomes import Cursor
@@ -112,14 +112,17 @@ class ClientJobs:
 
         Raises:
             InvalidRequest: another request has cancelled or deleted the job meanwhile.
+            StoreUnavailable: the store cannot be used.
         """
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(_outcome(work))
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
-        try:
-            return await asyncio.shield(task)
-        except JobError:
-            raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile") from None
+        outcome = await asyncio.shield(task)
+        if isinstance(outcome, JobError):
+            raise InvalidRequest.of("job_id", "the job was cancelled or deleted meanwhile")
+        if isinstance(outcome, StoreUnavailable):
+            raise outcome
+        return outcome
 
     async def close(self) -> None:
         """Wait at most 5 seconds until cancellations and removals have ended."""
@@ -190,3 +193,11 @@ async def detail(jobs: Jobs, job: Job, keep_days: float) -> dict[str, Any]:
 def _warning(name: str, count: int) -> dict[str, Any]:
     source, code, reason = name.rsplit("/", 2)
     return {"source": source, "code": code, "reason": reason, "count": count}
+
+
+async def _outcome(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of a change, or its expected error: the client that waited for it may be gone."""
+    try:
+        return await work
+    except (JobError, StoreUnavailable) as error:
+        return error
