@@ -36,6 +36,8 @@ from crawler.service import metrics
 from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IProtocol, IProtocolFactory, ITCPTransport
     from twisted.web.client import URI
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from crawler.jobs.events import Event
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
-    from crawler.jobs.store import Store
+    from crawler.jobs.store import Session, Store
     from crawler.service.keys import Keys, Webhook
 
 logger = structlog.get_logger(__name__)
@@ -194,6 +196,7 @@ class Webhooks:
 
     async def _deliver(self, event: Event, webhook: Webhook) -> None:
         status, error = None, None
+        work: Callable[[Session], object]
         try:
             whole = await self._with_changes(event)
         except StoreUnavailable:

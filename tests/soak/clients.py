@@ -33,6 +33,8 @@ CLIENT_SECONDS = 10.0
 """The same, measured by the client: this process also writes and reads the bodies of all other requests."""
 SLOW_SECONDS = 20.0
 """Seconds in which a slow connection must be closed: 15 s, and a margin."""
+MOST_BUFFERED = 64 * MEGABYTE
+"""More than the kernel keeps of responses that are not read: a tenth of what a client of ``SLOW`` requests at once."""
 UNFINISHED = 6
 """Number of jobs that are not done, from which on a client makes no other."""
 ENVELOPES = {"RATE_LIMITED", "CONCURRENCY_LIMITED", "STORE_UNAVAILABLE", "OVERLOADED", "SHUTTING_DOWN"}
@@ -232,11 +234,9 @@ class Clients:
                         received += piece
                     connection.send(drip)
                     time.sleep(0.25)
-                else:  # the end of an unread response can only be read after its beginning
+                else:  # the end of an unread response can only be read after what the kernel has buffered
                     connection.settimeout(SLOW_SECONDS)
-                    while kind.startswith("unread") and (piece := connection.recv(65_536)):
-                        received += piece
-                    if not kind.startswith("unread") or len(received) > MEGABYTE:
+                    if not kind.startswith("unread") or not _is_closed(connection):
                         self.ledger.differs(f"a connection of {kind} is open after {time.monotonic() - begin:.1f} s")
             if received and b'"success":false' not in received and not kind.startswith("unread"):
                 self.ledger.differs(f"{kind}: {received[:100]!r}")
@@ -277,6 +277,18 @@ class Clients:
             for _ in range(chance.randrange(20)):
                 connection.recv(1_000)
                 time.sleep(0.2)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Return whether a connection ends after what the kernel has buffered."""
+    read = 0
+    with suppress(TimeoutError):
+        while piece := connection.recv(65_536):
+            read += len(piece)
+            if read > MOST_BUFFERED:
+                return False
+        return True
+    return False
 
 
 QUICK_BOMBS = ("the last cell of the grid", "a cell far away", "a cell outside of the grid", "entities")
