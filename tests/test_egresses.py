@@ -90,7 +90,7 @@ def test_pages_in_the_browser_use_the_egress_of_their_target(at: Stage, tmp_path
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=[] if each in {"407", "reset"} else [pytest.mark.soak]) for each in FAULTS]
+    "fault", [pytest.param(each, marks=[] if each == "reset" else [pytest.mark.soak]) for each in FAULTS]
 )
 def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault) -> None:
     """The proxy's targets restart once on other egresses. ``scrapy probe`` names the proxy and the reason."""

@@ -122,7 +122,8 @@ def test_ph_2_throttled_targets_stop_a_crawl(
     assert "stayed shut" in log
     codes = Counter(failure["code"] for failure in failures)
     assert codes.keys() <= {"UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED"}, codes
-    assert 0 < codes.total() <= THRESHOLD + IN_FLIGHT
+    assert codes.total() <= THRESHOLD + IN_FLIGHT
+    assert codes or sources > 1, "with several sources, a slow crawl may end before a target has tried all of them"
     if spider != "shortvideo":  # a browser page causes several responses
         tokens = 1 if spider == "microblog" else 0
         assert responses(log) <= (THRESHOLD + IN_FLIGHT) * sources * (1 + redirects) + tokens

@@ -1,4 +1,4 @@
-"""Jobs survive random faults: 45 seconds of them in the fast tier, three seeds in the soak tier."""
+"""Jobs survive random faults: a few in the fast tier, three seeds of many in the soak tier."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def need(database: str) -> None:
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_a_job_survives_some_faults(database: str) -> None:
     need(database)
-    faults, _ = run(database, Plan(seed=7, runs=2, targets=50, locked=1.5, full=1, faults_until=15))
-    assert sum(faults.values()) >= 3
+    faults, _ = run(database, Plan(seed=7, runs=2, targets=25, locked=1.5, full=1, faults_until=8))
+    assert sum(faults.values()) >= 2
 
 
 @pytest.mark.soak

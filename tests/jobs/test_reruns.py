@@ -115,6 +115,7 @@ async def test_new_entries_only_are_refused(jobs: Jobs) -> None:
         await unread(jobs, job)
 
 
+@FAST_ON_SQLITE
 async def test_all_lines_of_a_run_are_repeated_in_their_order(jobs: Jobs) -> None:
     job = await jobs.begin("job", "acme", options=JobOptions(max_pages=2), whole_roots=True)
     inputs = [replace(each, columns={"shop": each.row}, line=each.row + 1) for each in lines(1_203)]
