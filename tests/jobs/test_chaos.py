@@ -26,8 +26,8 @@ def need(database: str) -> None:
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_a_job_survives_some_faults(database: str) -> None:
     need(database)
-    faults, _ = run(database, Plan(seed=7, runs=2, targets=25, locked=1.5, full=1, faults_until=8))
-    assert sum(faults.values()) >= 2
+    faults, _ = run(database, Plan(seed=7, runs=2, targets=25, locked=1.5, full=1, most=6))
+    assert faults
 
 
 @pytest.mark.soak
