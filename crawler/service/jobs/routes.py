@@ -47,7 +47,7 @@ from crawler.service.jobs.models import (
     RecordLine,
 )
 from crawler.service.jobs.records import Selected
-from crawler.service.jobs.uploads import KEY, SUFFIXES, Upload
+from crawler.service.jobs.uploads import SUFFIXES, Upload
 from crawler.service.responses import has_copy
 from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
 
@@ -67,7 +67,7 @@ MAX_OUTCOMES = 999_999_999
 """The default and the maximum number of outcomes in a response."""
 PEEKED_BYTES = 64
 
-Key = Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=f"^{KEY.pattern}$")]
+Key = Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=r"^[\x21-\x7e]{1,255}$")]
 JobId = Annotated[str, WithJsonSchema({"type": "string", "pattern": JOB_ID})]
 
 

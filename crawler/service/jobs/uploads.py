@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import shutil
 import tempfile
 from collections import Counter
@@ -61,8 +60,6 @@ MAX_READING = 2
 """Maximum number of clients whose uploads a process reads at once. The others take turns with them."""
 MAX_LISTED = 100
 """Maximum number of invalid lines that a response lists."""
-KEY = re.compile(r"[\x21-\x7e]{1,255}")
-"""Matches valid idempotency keys."""
 
 
 def all_targets(default: str | None = None, *, sliced: bool = False) -> TargetParser:
@@ -138,7 +135,7 @@ class Upload:
 
     content: IO[bytes]
     media_type: str
-    """The value of the header Content-Type."""
+    """The value of the header Content-Type, which names one of ``SUFFIXES``."""
     scraper: str | None = None
     """The scraper of targets that do not name one."""
     key: str | None = None
@@ -148,16 +145,12 @@ class Upload:
     """The name of the job. None: it has no other run, and gets the id of the request as its name."""
 
     def check(self) -> None:
-        """Check the headers.
+        """Check what the route does not check of the header ``Content-Type``.
 
         Raises:
-            UnsupportedMediaType: no targets file has this media type, or workbooks are not read on this system.
-            InvalidRequest: the encoding or the ``Idempotency-Key`` is not valid.
+            UnsupportedMediaType: workbooks are not read on this system.
+            InvalidRequest: the encoding is not valid.
         """
-        if self._type not in SUFFIXES:
-            raise UnsupportedMediaType(f"Send the targets with one of these Content-Types: {', '.join(SUFFIXES)}.")
-        if self.key is not None and not KEY.fullmatch(self.key):
-            raise InvalidRequest.of("Idempotency-Key", "expected 1 to 255 visible ASCII characters")
         if SUFFIXES[self._type] == ".xlsx" and not has_limits():
             raise UnsupportedMediaType(
                 "This system cannot limit the memory of a process, so workbooks are not read: send the sheet as CSV."
