@@ -10,6 +10,7 @@ from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
+import orjson
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -38,6 +39,19 @@ VALUE_ERROR_PREFIX = "Value error, "
 
 EXPECTED = "Input should be "
 """The prefix of pydantic's messages that say what is valid."""
+
+
+def encodable(value: Any) -> Any:
+    """Return a value that is copied from a page unchanged.
+
+    Raises:
+        ValueError: the value cannot be written as JSON, because it is nested too deeply or has a huge integer.
+    """
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(f"cannot be written as JSON: {error}") from None
+    return value
 
 
 class Mark(Enum):

@@ -31,6 +31,12 @@ BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})
 THROTTLING_STATUSES = BLOCK_STATUSES | {429}
 """HTTP statuses that the circuit breaker counts, even if the page object does not recognise the page as a block."""
 
+MAX_BYTES = 4_000_000
+"""Maximum size of a response that is read, in bytes. The largest recorded response has 1.7 MB.
+
+Reading a page keeps the interpreter's lock and so blocks the event loop, in a thread, too. ``benchmarks.worst_pages``
+measures the time for the worst pages of 2 MB."""
+
 P = TypeVar("P", bound="PlatformPage")
 
 
@@ -113,6 +119,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     def _validate_input(self) -> None:
         """Run ``validate_input`` before the first field is read, and not again after it has passed.
 
+        Before it, refuse a response that is larger than ``MAX_BYTES``.
+
         This method overrides a private method, because web-poet 0.24 has no public hook. The original method caches its
         result with ``cached_method``, which stores a bound method on the page object. That reference cycle would keep
         megabytes of payload in memory until the next garbage collection.
@@ -120,10 +128,17 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         if not self._input_validated:
             self._input_validated = True  # set before the call: validate_input reads fields, which call this method
             try:
+                self._raise_for_size()
                 self.validate_input()
             except ScrapeError:
                 self._input_validated = False
                 raise
+
+    def _raise_for_size(self) -> None:
+        size = len(self.response.body)
+        if size > MAX_BYTES:
+            message = f"The response has {size:,} bytes. At most {MAX_BYTES:,} are read."
+            raise invalid_error(message, ["response"], "Response too large", "too_large", reason="too_large")
 
     def payload(self, kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> C:
         """Read a JSON document of the response by its contract.
@@ -132,8 +147,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         whether program code may follow the JSON.
 
         Raises:
-            ExtractionFailed: the document is not JSON, is nested too deeply, is too large or has too many rows; or it
-                is not an object of the contract, such as an object without its identity.
+            ExtractionFailed: the document is not JSON, is nested too deeply or has too many rows; or it is not an
+                object of the contract, such as an object without its identity.
         """
         if self.payloads is not None:
             self.payloads.append((kind, decode(body, what=what, code_after=code_after)))

@@ -25,10 +25,6 @@ ROOT = "$"
 UNKNOWN = "…unknown"
 """The last step of the paths under which unknown names from the platform are reported."""
 
-MAX_BYTES = 4_000_000
-"""Maximum size of a document for the careful pass, in bytes. The largest recorded document has 1.7 MB. Reading 30 MB
-would block the event loop for seconds."""
-
 
 class Reading(NamedTuple, Generic[C]):
     """The result of reading a payload: the contract's instance, and the unread parts.
@@ -44,11 +40,8 @@ def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> 
     """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
 
     Raises:
-        ExtractionFailed: the document is too large, is not JSON, is nested too deeply, or has too many rows.
+        ExtractionFailed: the document is not JSON, is nested too deeply, or has too many rows.
     """
-    if len(body) > MAX_BYTES:
-        message = f"The page's {what} has {len(body):,} bytes and is not as expected. Up to {MAX_BYTES:,} are read."
-        raise invalid_error(message, [what], "Data too large", "too_large", reason="too_large")
     return read_plain(kind, decode(body, what=what, code_after=code_after))
 
 

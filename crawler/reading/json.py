@@ -5,6 +5,7 @@ No function recurses, so that a document nested a thousand levels deep cannot ex
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -27,14 +28,7 @@ _LONE_SURROGATE = re.compile(
 REPAIRABLE = ("surrogate", "UTF-8", "control character")
 """Words in orjson's error messages about faults that ``decode`` can repair."""
 
-# Some documents have raw control characters, such as line breaks, inside strings. JSON allows them only between values.
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
 _JSON, _JSON_TEXT = re.compile(rb"\s*[{\[]"), re.compile(r"\s*[{\[]")
-
-
-def _escape_controls(text: re.Match[str]) -> str:
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text[0])
 
 
 def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
@@ -67,11 +61,32 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
                 return orjson.loads(text[: error.pos])
             if not any(reason in error.msg for reason in REPAIRABLE):
                 raise
-            whole = _LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text)
-            return orjson.loads(_STRING.sub(_escape_controls, whole))
-    except orjson.JSONDecodeError as error:
-        message = f"The page's {what} is not valid JSON: {error.msg} at character {error.pos}."
-        raise invalid_error(message, [what], error.msg, "json_invalid", reason="broken_data_block") from error
+            return _LENIENT.decode(_LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text))
+    except (ValueError, RecursionError) as error:
+        problem, place = ("nested too deeply", "") if isinstance(error, RecursionError) else _cause(error)
+        message = f"The page's {what} is not valid JSON: {problem}{place}."
+        raise invalid_error(message, [what], problem, "json_invalid", reason="broken_data_block") from error
+
+
+def _cause(error: ValueError) -> tuple[str, str]:
+    """Return what is wrong with a document, and where."""
+    return (error.msg, f" at character {error.pos}") if isinstance(error, json.JSONDecodeError) else (str(error), "")
+
+
+def encode(data: object, *, what: str) -> bytes:
+    """Encode data of a page as JSON, such as the values of script literals, so that a contract can read them.
+
+    >>> encode({"a": [1]}, what="block")
+    b'{"a":[1]}'
+
+    Raises:
+        ExtractionFailed: the data is nested deeper than 254 levels, or has an integer of more than 64 bits.
+    """
+    try:
+        return orjson.dumps(data)
+    except orjson.JSONEncodeError as error:
+        message = f"The page's {what} cannot be written as JSON: {error}."
+        raise invalid_error(message, [what], str(error), "json_invalid", reason="broken_data_block") from error
 
 
 def is_json(document: str | bytes) -> bool:
@@ -262,3 +277,9 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def refuse_constant(name: str) -> NoReturn:
     """Raise ValueError: the ``parse_constant`` of decoders that refuse NaN and Infinity."""
     raise ValueError(f"{name} is not a JSON value")
+
+
+# Some documents have raw control characters, such as line breaks, inside strings. Numbers are read as by orjson.
+_LENIENT = json.JSONDecoder(
+    strict=False, parse_int=orjson.loads, parse_float=orjson.loads, parse_constant=refuse_constant
+)

@@ -15,7 +15,7 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> 
 
     Raises:
         ExtractionFailed: the document is not JSON, is nested too deeply, or has more than ``strict.MAX_ROWS`` rows of
-            one kind; or the document is not as declared and larger than ``careful.MAX_BYTES``.
+            one kind.
     """
     value = strict.decoded(kind, body)
     if value is not None:

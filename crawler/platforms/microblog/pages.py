@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
-import orjson
 from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, quoted
@@ -26,7 +25,7 @@ from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, values
-from crawler.reading.json import dicts, dig, linked_data, nonempty_strings
+from crawler.reading.json import dicts, dig, encode, linked_data, nonempty_strings
 from crawler.reading.paths import steps
 from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, text
@@ -159,7 +158,7 @@ class ProfilePage(MicroblogPage):
     def rows(self) -> list[Row]:
         if not self._instructions:
             return []
-        encoded = orjson.dumps(self._records.nested({"instructions": self._instructions}))
+        encoded = encode(self._records.nested({"instructions": self._instructions}), what="timeline")
         timeline = timeline_of(self.payload(WebTimeline, encoded, what="timeline").instructions)
         self.unread += timeline.unread + (lacking_parts(self._instructions) if timeline.has_empty_parts else [])
         self.unread += self._records.lacking(RECORD_KEYS)
@@ -203,7 +202,7 @@ class ProfilePage(MicroblogPage):
     def _users(self) -> list[WebUser]:
         """The user objects in the page, the most complete one first."""
         found = sorted(self._by_type.get("User", []), key=len, reverse=True)
-        encoded = orjson.dumps(self._records.nested({"users": found}))
+        encoded = encode(self._records.nested({"users": found}), what="users")
         return self.payload(WebUsers, encoded, what="users").users
 
     @cached_property

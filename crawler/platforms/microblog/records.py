@@ -12,8 +12,8 @@ from typing import Any
 from crawler.reading.unread import Unread, invalid_error
 
 MAX_OBJECTS = 20_000
-"""Maximum number of objects in the nested data, in which an object may occur several times. Real pages have about
-500."""
+"""Maximum number of objects and lists in the nested data, in which an object may occur several times. Real pages have
+about 500 objects."""
 MAX_DEPTH = 60
 """Objects that are nested deeper are left out, so that a post that quotes itself ends. Real pages have up to 25
 levels."""
@@ -43,10 +43,11 @@ class Records:
         reference to a missing record is replaced by None.
 
         Raises:
-            ExtractionFailed: the value contains more objects than any real page.
+            ExtractionFailed: the value contains more objects and lists than any real page.
         """
         if type(value) is list:
-            return [self.nested(each, depth + 1) for each in value]
+            self._count()
+            return None if depth > MAX_DEPTH else [self.nested(each, depth + 1) for each in value]
         if type(value) is not dict:
             return value
         if _REF in value:
@@ -57,13 +58,16 @@ class Records:
                 return {"rest_id": number, "result": None} if kind == "TweetResults" else None
         elif _REFS in value:
             return [self.nested({_REF: ref}, depth + 1) for ref in value[_REFS]] if type(value[_REFS]) is list else None
-        self._left -= 1
-        if self._left < 0:
-            message = f"The page's data contains more than {MAX_OBJECTS:,} objects."
-            raise invalid_error(message, ["script"], "Too many objects", "too_many", reason="too_large")
+        self._count()
         if depth > MAX_DEPTH:
             return None
         return {key: self.nested(value[key], depth + 1) for key in self._keys.intersection(value)}
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            message = f"The page's data contains more than {MAX_OBJECTS:,} objects and lists."
+            raise invalid_error(message, ["script"], "Too many objects", "too_many", reason="too_large")
 
     def get(self, record_id: str) -> dict[str, Any] | None:
         """Return the page's record with an id, or None. A missing user record is rebuilt from its fields' records."""

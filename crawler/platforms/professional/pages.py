@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
-import orjson
 from web_poet import field
 
 from crawler.errors import ExtractionFailed, quoted
@@ -18,6 +17,7 @@ from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
+from crawler.reading.json import encode
 from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
 
@@ -208,7 +208,7 @@ class ProfilePage(PlatformPage):
     @cached_property
     def linked(self) -> LinkedData:
         """The page's linked data. It is empty if the page has no linked data or broken linked data."""
-        return self.payload(LinkedData, orjson.dumps(self._document.nodes), what="the linked data")
+        return self.payload(LinkedData, encode(self._document.nodes, what="linked data"), what="linked data")
 
     @property
     def shown_followers(self) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from crawler.platforms.grammar import Grammar
-from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, refuse_link
+from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, encodable, refuse_link
 from crawler.platforms.pasted import WORDS
 from crawler.platforms.shortvideo.link import LINKS
 
@@ -222,7 +222,7 @@ class Video(Model):
 class PhotoPost(Model):
     """A photo post from the search results."""
 
-    anchors: list[Any] | None
+    anchors: Annotated[list[Any], AfterValidator(encodable)] | None
     """Links from the post to effects, templates or shops, unchanged; null if the response has none."""
     author: Author
     author_user_id: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from parsel import Selector
+from lxml import etree
 
 from crawler.reading.contract import Contract, always, filled, identity, often, sometimes
 
@@ -48,10 +48,16 @@ class Feed(Contract):
 
 
 def feed_root(body: bytes) -> Any:
-    """Return a feed's root element, or None if the response is not an Atom feed."""
-    body = body.strip()
-    root = Selector(body=body, type="xml").root if body.startswith(b"<") else None
-    return root if getattr(root, "tag", None) == f"{{{ATOM}}}feed" else None
+    """Return a feed's root element, or None if the response is not an Atom feed.
+
+    XML that is not well-formed is not read: libxml2 needs seconds to recover from 2 MB of errors. libxml2's limits of
+    depth (256), of texts (10 MB) and of the expansion of entities apply.
+    """
+    try:
+        root = etree.fromstring(body.strip(), etree.XMLParser(resolve_entities=False, no_network=True))
+    except etree.XMLSyntaxError:
+        return None
+    return root if root.tag == f"{{{ATOM}}}feed" else None
 
 
 def plain_feed(root: Any) -> dict[str, Any]:
