@@ -16,6 +16,7 @@ LAYERS = {
     "logs": 0,
     "reading": 1,
     "storage": 1,
+    "storage.private": 0,  # imports nothing
     "targets.coverage": 1,  # imports nothing of the project; also returned by exhaustive crawls of platforms
     "jobs": 2,
     "platforms": 2,
@@ -32,7 +33,7 @@ LAYERS = {
     "jobs.intake": 4,
     "jobs.extension": 6,
     "jobs.crawls": 5,
-    "downloads.facts": 1,  # imports nothing
+    "downloads.facts": 1
     "jobs.shared_facts": 4,
     "jobs.arguments": 10,
     "jobs.changes": 10,

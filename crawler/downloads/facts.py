@@ -21,6 +21,8 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from crawler.storage.private import create_file
+
 MAX_FACTS = 100_000
 """Maximum number of facts of each kind in memory, such as refused targets. Beyond it, the oldest fact is dropped."""
 
@@ -111,8 +113,7 @@ class Facts:
         if self._folder is not None:
             path, seconds = self._path(name), time.time() + at - self.now()
             with suppress(OSError):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.touch()
+                create_file(path)
                 os.utime(path, (seconds, seconds))
 
     def kept(self, name: str) -> float:

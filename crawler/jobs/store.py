@@ -31,6 +31,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import tables
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.tables import insert_into, writes
+from crawler.storage.private import FILE_MODE
 from crawler.storage.sqlite import SqliteFile, transaction
 
 logger = structlog.get_logger(__name__)
@@ -233,8 +234,6 @@ class SqliteDatabase(Database):
         """Device and inode of the file that this process has opened."""
 
     def connect(self) -> _SqliteConnection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch(mode=0o600)  # SQLite gives its log files the same mode
         connection = _SqliteConnection(self._file.connect())
         self._opened = self._identity()
         return connection
@@ -253,7 +252,7 @@ class SqliteDatabase(Database):
     def _start_anew(self, connection: Connection | None, reason: str) -> None:
         """Rename the files of the lost database, and create a new one, unless another process has done so."""
         kept_as = f"{self.name}.lost-{time.time_ns()}"
-        with FileLock(f"{self.name}.lock", timeout=BUSY_SECONDS):
+        with FileLock(f"{self.name}.lock", timeout=BUSY_SECONDS, mode=FILE_MODE):
             if self._identity() in {None, self._opened}:
                 for suffix in ("", "-wal", "-shm"):
                     with suppress(FileNotFoundError):

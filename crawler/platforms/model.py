@@ -41,14 +41,21 @@ EXPECTED = "Input should be "
 """The prefix of pydantic's messages that say what is valid."""
 
 
+LEVELS = 20
+"""Number of levels that may be around a copied value: those of the record, of an envelope and of a job's rows."""
+
+
 def encodable(value: Any) -> Any:
     """Return a value that is copied from a page unchanged.
 
     Raises:
         ValueError: the value cannot be written as JSON, because it is nested too deeply or has a huge integer.
     """
+    surrounded = value
+    for _ in range(LEVELS):
+        surrounded = [surrounded]
     try:
-        orjson.dumps(value)
+        orjson.dumps(surrounded)
     except orjson.JSONEncodeError as error:
         raise ValueError(f"cannot be written as JSON: {error}") from None
     return value

@@ -64,8 +64,6 @@ class KeyStore:
         check_client(client)
         key_id, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
         key = f"sk_{key_id}_{secret}"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch(mode=0o600)
         with self._file.transaction() as database:
             row = (key_id, client, hash_of(key), int(time.time()), rate, concurrency)
             database.execute(

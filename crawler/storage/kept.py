@@ -27,6 +27,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path
 
 from crawler.logs import one_line
+from crawler.storage.private import write_new
 from crawler.storage.scrub import Scrubber
 
 if TYPE_CHECKING:
@@ -133,11 +134,9 @@ class Keeper:
         params = msgspec.json.decode(clean(msgspec.json.encode(head.params).decode()))
         head = msgspec.structs.replace(head, url=clean(head.url), params=params)
         folder = self._folder() / head.platform / head.source
-        folder.mkdir(parents=True, exist_ok=True)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}"
         draft = folder / f".{name}"
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(gzip.compress(msgspec.json.encode(head) + b"\n" + body.encode(), 1))
+        write_new(draft, gzip.compress(msgspec.json.encode(head) + b"\n" + body.encode(), 1))
         draft.replace(folder / f"{name}{SUFFIX}")
         for source in self._folder().glob("*/*/"):
             _prune(source, self.keep)

@@ -8,6 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.storage.private import create_file
+
 BUSY_TIMEOUT = 30.0
 """The default of ``SqliteFile.busy_timeout``, in seconds."""
 
@@ -29,8 +31,11 @@ class SqliteFile:
     """Maximum seconds for which a statement waits for the lock of another connection."""
 
     def connect(self) -> sqlite3.Connection:
-        """Open the file. Use ``transaction()`` for writes. The connection may be used in another thread."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Open the file, or create it for its owner only. Use ``transaction()`` for writes.
+
+        The connection may be used in another thread.
+        """
+        create_file(self.path)
         connection = sqlite3.connect(
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )

@@ -16,9 +16,9 @@ import pytest
 from web_poet import HttpResponse, PageParams, field
 
 import crawler.platforms
-from crawler.errors import UpstreamBlocked
-from crawler.platforms.page import PlatformPage
-from tests.mutations import fixtures
+from crawler.errors import ExtractionFailed, UpstreamBlocked
+from crawler.platforms.page import MAX_BYTES, PlatformPage
+from tests.mutations import PageFixture, fixtures
 
 
 @attrs.define(slots=False)
@@ -137,3 +137,12 @@ def test_co_10_every_extraction_failure_names_its_paths() -> None:
     assert created
     without = [f"{path}:{node.lineno}" for path, node in created if "details" not in {k.arg for k in node.keywords}]
     assert not without
+
+
+@pytest.mark.parametrize("fixture", fixtures(), ids=lambda each: each.name)
+def test_a_response_that_is_larger_than_the_limit_is_not_read(fixture: PageFixture) -> None:
+    padding = b" " * (MAX_BYTES - len(fixture.body))
+    assert asyncio.run(fixture.case.page_object(fixture.body + padding).to_item()) == fixture.item
+    with pytest.raises(ExtractionFailed) as refused:
+        asyncio.run(fixture.case.page_object(fixture.body + padding + b" ").to_item())
+    assert refused.value.reason == "too_large"

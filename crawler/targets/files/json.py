@@ -13,6 +13,8 @@ from crawler.targets.files.text import TextFile
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
 """Matches a whole string, the opening quotation mark of an incomplete string, a bracket, a brace or a comma."""
 
+_SPACE = re.compile(r"\s*")
+
 
 def read_json_lines(text: TextFile) -> Iterator[Row]:
     """Yield the objects of a file that has one per line. Empty lines are left out."""
@@ -40,19 +42,21 @@ class _Elements:
     def __init__(self, text: TextFile) -> None:
         self._chunks = text.chunks()
         self._text = ""
+        self._start = 0
+        """The index in the text at which the unread part begins."""
         self._line = 1
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         self._fill()
         self._skip(self._text.index("[") + 1)
         while True:
-            end = _element_end(self._text)
+            end = _element_end(self._text, self._start)
             if end is not None:
                 yield from self._take(end)
+                self._skip(end + 1)
                 if self._text[end] == "]":
                     break
-                self._skip(end + 1)
-            elif len(self._text) > MAX_LINE_CHARACTERS:
+            elif len(self._text) - self._start > MAX_LINE_CHARACTERS:
                 self._skip_space()
                 raise UnreadableFileError(
                     self._line, f"the element is not closed within {MAX_LINE_CHARACTERS} characters."
@@ -60,41 +64,50 @@ class _Elements:
             elif not self._fill():
                 self._skip_space()
                 raise UnreadableFileError(self._line, "the array is not closed: the file may be truncated.")
-        self._check_rest(end + 1)
+        self._check_rest()
 
     def _fill(self) -> bool:
-        """Append the next piece of the file. Return False at its end."""
-        chunk = next(self._chunks, None)
-        self._text += chunk or ""
-        return chunk is not None
+        """Append pieces of the file until the unread part is twice as long. Return False at the end of the file.
+
+        So each character of a long element is searched at most twice for the element's end, whatever its length.
+        """
+        pieces = [self._text[self._start :]]
+        self._text, self._start = "", 0
+        left = max(len(pieces[0]), 1)
+        while left > 0 and (piece := next(self._chunks, "")):
+            pieces.append(piece)
+            left -= len(piece)
+        self._text = "".join(pieces)
+        return len(pieces) > 1
 
     def _skip(self, end: int) -> None:
-        self._line += self._text.count("\n", 0, end)
-        self._text = self._text[end:]
+        self._line += self._text.count("\n", self._start, end)
+        self._start = end
 
     def _skip_space(self) -> None:
-        self._skip(len(self._text) - len(self._text.lstrip()))
+        content = _SPACE.match(self._text, self._start)
+        assert content is not None
+        self._skip(content.end())
 
     def _take(self, end: int) -> Iterator[tuple[int, str]]:
         """Yield the element before ``end``, unless it is the empty text before the closing bracket."""
-        element = self._text[:end]
+        element = self._text[self._start : end]
         before = len(element) - len(element.lstrip())
         if element.strip() or self._text[end] == ",":
             yield self._line + element.count("\n", 0, before), element.strip()
 
-    def _check_rest(self, start: int) -> None:
-        self._skip(start)
-        while not self._text.strip() and self._fill():
-            pass
-        if self._text.strip():
+    def _check_rest(self) -> None:
+        while not self._text[self._start :].strip() and self._fill():
+            self._skip_space()
+        if self._text[self._start :].strip():
             self._skip_space()
             raise UnreadableFileError(self._line, "something follows the array.")
 
 
-def _element_end(text: str) -> int | None:
-    """Return the index of the comma or bracket after the first element of a text. None: the element is incomplete."""
+def _element_end(text: str, start: int) -> int | None:
+    """Return the index of the comma or bracket after the element at ``start``. None: the element is incomplete."""
     depth = 0
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text, start):
         match token[0]:
             case "{" | "[":
                 depth += 1
