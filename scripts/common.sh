@@ -152,15 +152,17 @@ create_environment() {
     fi
 }
 
-# Sets up .venv. Usage: setup run|dev
-#   run   what running needs
-#   dev   also the tools of developers: for tests, checks and benchmarks
+# Sets up .venv. Usage: setup run|locked|dev
+#   run      what running needs
+#   locked   the same, in the exact versions of requirements.lock, whose hashes pip checks
+#   dev      also the tools of developers: for tests, checks and benchmarks
 setup() {
     local python expected folder log title install=(.venv/bin/python -m pip install)
     python=$(find_python)
     expected=$("$python" -c 'import hashlib, pathlib, sys
-files = b"".join(pathlib.Path(name).read_bytes() for name in ("pyproject.toml", "requirements.txt"))
-print(sys.version_info[:2], hashlib.sha256(files).hexdigest())')
+names = ["requirements.lock"] if sys.argv[1] == "locked" else ["pyproject.toml", "requirements.txt"]
+files = b"".join(pathlib.Path(name).read_bytes() for name in names)
+print(sys.version_info[:2], hashlib.sha256(files).hexdigest())' "$1")
     # The programs in .venv/bin contain the path of .venv: they do not run after the project's folder has moved.
     folder=$(cat .venv/.folder 2>/dev/null || echo "$PWD")
     if [[ $folder == "$PWD" ]]; then
@@ -180,12 +182,15 @@ print(sys.version_info[:2], hashlib.sha256(files).hexdigest())')
     if [[ $1 == run ]]; then
         title="Installing the dependencies (once; half a minute) ..."
         install+=(-r requirements.txt)
+    elif [[ $1 == locked ]]; then
+        title="Installing the locked dependencies (once; half a minute) ..."
+        install+=(--require-hashes --no-deps -r requirements.lock)
     else
         title="Installing the dependencies and the tools of developers (once; two minutes) ..."
         install+=(-e '.[dev]')
     fi
     with_progress "$title" "$log" "${install[@]}" || setup_failed "$log"
-    rm -f "$log"
+    rm -f "$log" .venv/.installed-*  # another installation may have changed the versions
     echo "$PWD" >.venv/.folder
     echo "$expected" >".venv/.installed-$1"
 }

@@ -33,7 +33,7 @@ LAYERS = {
     "jobs.intake": 4,
     "jobs.extension": 6,
     "jobs.crawls": 5,
-    "downloads.facts": 1
+    "downloads.facts": 1,
     "jobs.shared_facts": 4,
     "jobs.arguments": 10,
     "jobs.changes": 10,

@@ -136,7 +136,7 @@ BOUNDED = {
     "service/schemas.py:for_callers": "a schema of the project",
     "browser/sessions.py:PageSession.attach.": "handlers of events, which call the session's methods of their names",
 }
-"""Functions that call themselves, by the beginning of their places, with what limits their depth: no stranger's text."""
+"""Functions that call themselves, by the beginning of their places, with what limits their depth."""
 
 TEXTS = {
     "lists": Nested("[", "]"),

@@ -57,7 +57,7 @@ def machine(tmp_path: Path) -> Path:
     for name in SCRIPTS:
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     (tmp_path / "docs").mkdir()
-    for name in ("pyproject.toml", "requirements.txt", "docs/clients.md"):
+    for name in ("pyproject.toml", "requirements.txt", "requirements.lock", "docs/clients.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
     for name in TOOLS:
@@ -136,6 +136,21 @@ def test_us3_a_the_demo_installs_only_what_running_needs(machine: Path) -> None:
         0,
         ["Creating .venv with python3.11 ...", "Installing the dependencies (once; half a minute) ..."],
     )
+
+
+def test_the_demo_installs_the_locked_versions(machine: Path) -> None:
+    run(machine, script="demo", HAS_PIP="1")
+    _, _, calls = run(machine, "--locked", "--stay", script="demo", HAS_PIP="1")
+    pip = PIP.replace("install ", "--python .venv/bin/python install pip ")
+    assert calls[1:] == [
+        f"{pip} -r requirements.txt",
+        "-u scripts/demo.py",
+        f"{PIP} --require-hashes --no-deps -r requirements.lock",
+        "-u scripts/demo.py --stay",
+    ]
+    _, _, calls = run(machine, "--locked", script="demo", HAS_PIP="1")
+    assert calls[5:] == ["-u scripts/demo.py"]
+
 
 
 def test_us3_a_a_second_start_installs_nothing(machine: Path) -> None:

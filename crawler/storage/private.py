@@ -1,7 +1,8 @@
 """Files and folders that only their owner may read: stores, API keys, kept responses, and what is beside them.
 
 The modes do not depend on the umask. A file or folder that already exists keeps its mode: an operator may have given
-it to a group. Outputs, such as those of ``-O``, get the mode of the user's umask, as in all Scrapy projects, and so does the folder ``.scrapy``, which Scrapy creates.
+it to a group. Outputs, such as those of ``-O``, get the mode of the user's umask, as in all Scrapy projects, and so
+does the folder ``.scrapy``, which Scrapy creates.
 """
 
 from __future__ import annotations

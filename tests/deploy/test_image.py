@@ -22,15 +22,15 @@ from tests.test_doc_examples import free_ports
 pytestmark = pytest.mark.soak
 
 KUBERNETES = ROOT / "deploy/kubernetes"
-INSTALLED = "postgresql,s3"
-"""The default extras of the image without ``cloud``, which is not installed in the tests' environment."""
+NO_LOCK = "/dev/null"
+"""The tests' environment has the dependencies in other versions than ``requirements-image.lock``."""
 NO_PLATFORM = '{"retail": "http://127.0.0.1:1"}'
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     folder = tmp_path_factory.mktemp("docker")
-    return Image(folder, {"BROWSER": "1", "EXTRAS": INSTALLED}, offline=True)
+    return Image(folder, {"BROWSER": "1", "LOCK": NO_LOCK}, offline=True)
 
 
 def container(manifest: str, secrets: dict[str, str], **values: str) -> Container:

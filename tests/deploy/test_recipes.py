@@ -69,6 +69,32 @@ def test_the_manifests_fit_the_schema_of_kubernetes(manifest: Path) -> None:
     check("kubernetes-validate", "pip install kubernetes-validate", "--strict", str(manifest))
 
 
+@pytest.mark.parametrize("name", ["crawler-endpoint", "workers"])
+def test_the_pods_have_no_rights_that_they_do_not_need(name: str) -> None:
+    pod = pods()[name]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    users = [rest for instruction, rest in instructions(DOCKERFILE.read_text()) if instruction == "USER"]
+    assert users == [str(pod["securityContext"]["runAsUser"])] == [str(pod["securityContext"]["fsGroup"])]
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounts == {"data": "/data", "tmp": "/tmp"}  # noqa: S108  # in the container
+        assert mounts.keys() == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_the_base_image_is_an_argument_with_a_full_tag() -> None:
+    stages = [rest for name, rest in instructions(DOCKERFILE.read_text()) if name == "FROM"]
+    assert stages == ["$BASE AS crawler", "crawler AS endpoint"]
+    (base,) = (rest for name, rest in instructions(DOCKERFILE.read_text()) if rest.startswith("BASE="))
+    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+", base)
+
+
 def test_the_compose_file_is_valid() -> None:
     check("docker-compose", "Debian: apt-get install docker-compose", "-f", str(COMPOSE), "config", **VARIABLES)
 
@@ -123,7 +149,7 @@ def test_us_3_all_persistent_files_of_the_image_are_in_its_volume() -> None:
 
 def test_us_4_the_pods_of_the_endpoint_share_no_file() -> None:
     pod = pods()["crawler-endpoint"]
-    assert "volumes" not in pod
+    assert all(volume.keys() == {"name", "emptyDir"} for volume in pod["volumes"])
     sources = {entry["name"]: entry.get("valueFrom") for entry in pod["containers"][0]["env"]}
     assert sources["CRAWLER_API_KEYS"] == {"secretKeyRef": {"name": "api-keys", "key": "keys"}}
 

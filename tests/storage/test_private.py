@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_the_endpoint_leaves_private_files(tmp_path: Path) -> None:
     keys = scrapy(tmp_path, "keys", "create", "somebody")
     assert forks.run(keys, before=start_in(tmp_path), capture_output=True, cwd=tmp_path).returncode == 0
     command = scrapy(tmp_path, "serve", "--sandbox", "--port", "0", *QUICK)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with forks.Popen(command, before=start_in(tmp_path), text=True, cwd=tmp_path, **pipes) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
