@@ -16,8 +16,7 @@ import pytest
 from web_poet import HttpResponse
 
 from crawler.errors import ScrapeError
-from crawler.mcp import results
-from crawler.mcp.server import _id_of
+from crawler.mcp.server import bounded
 from crawler.outputs import feed_files, sql
 from crawler.platforms import cursors
 from crawler.platforms.microblog.js_literals import Literals
@@ -62,7 +61,6 @@ def feed_values(text: str) -> object:
 
 
 STRANGERS: dict[str, Callable[[str], object]] = {
-    "mcp/server.py:_id_of": _id_of,
     "platforms/cursors.py:decode": lambda text: cursors.decode("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
     "platforms/photoapp/embed.py:post_in_html": lambda text: embed.post_in_html(b"<p data-media-id=1>" + text.encode()),
@@ -104,7 +102,7 @@ REFUSED_FROM = {"platforms/professional/markup.py:parse": 600_000}
 """Number of characters from which each text is refused (10,000 tags), if the time below it is not linear."""
 
 WALKERS: dict[str, Callable[[Any], object]] = {
-    "mcp/results.py:_first": lambda data: results.bounded(encodable({"data": data}), 100),
+    "mcp/server.py:_first": lambda data: bounded(encodable({"data": data}), 100),
     "outputs/sql.py:_storable": lambda data: sql._storable(encodable(data)),
     "platforms/microblog/records.py:Records.nested": lambda data: Records([], frozenset("a")).nested(data),
     "reading/json.py:all_dicts": lambda data: list(all_dicts(data)),
@@ -119,7 +117,7 @@ BOUNDED = {
     "errors.py:documented.below": "classes",
     "jobs/job.py:_path": "data that was not JSON, of the user's own components",
     "jobs/lifecycle.py:_begin": "a second try",
-    "jobs/rows.py:_joined": "column types",
+    "jobs/outcomes.py:_joined": "column types",
     "jobs/worker.py:Worker._store": "a second try",
     "mcp/server.py:_short": "a schema of the project",
     "monitoring/fields.py:": "a data model and its data",
@@ -133,7 +131,8 @@ BOUNDED = {
     "reading/strict.py:_Compiler._type": "the paths of contracts",
     "reading/values.py:count": "a float as an integer",
     "service/openapi.py:_compact": "a schema of the project",
-    "service/schemas.py:for_callers": "a schema of the project",
+    "service/openapi.py:_references": "a schema of the project",
+    "service/route.py:for_callers": "a schema of the project",
     "browser/sessions.py:PageSession.attach.": "handlers of events, which call the session's methods of their names",
 }
 """Functions that call themselves, by the beginning of their places, with what limits their depth."""

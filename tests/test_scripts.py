@@ -152,7 +152,6 @@ def test_the_demo_installs_the_locked_versions(machine: Path) -> None:
     assert calls[5:] == ["-u scripts/demo.py"]
 
 
-
 def test_us3_a_a_second_start_installs_nothing(machine: Path) -> None:
     program(machine, "apt-get", APT)
     run(machine, script="demo", HAS_PIP="1")
