@@ -31,6 +31,16 @@ def test_a_job_survives_some_faults(database: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("database", DATABASES)
+def test_outcomes_bills_and_totals_are_equal_after_some_faults(database: str, seed: int) -> None:
+    """``crawler_job_targets`` and ``crawler_job_records`` are these totals."""
+    need(database)
+    faults, _ = run(database, Plan(seed, runs=2, targets=50, locked=1.5, full=1, faults_until=20))
+    assert sum(faults.values()) >= 3
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("database", DATABASES)
 def test_a_job_survives_all_faults(database: str, seed: int) -> None:

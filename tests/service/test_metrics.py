@@ -67,6 +67,21 @@ def test_calls_are_counted_by_code(fresh: Service) -> None:
     assert becomes(fresh.url, 1, "crawler_retries_total", platform="retail")
 
 
+def test_the_targets_of_jobs_are_those_of_the_usage_also_after_a_restart(tmp_path: Path) -> None:
+    links = b"https://www.walmart.com/browse/food/976759\nhttps://x.com/nobody_here\nnothing to scrape\n"
+    headers = {**HEADERS, "Content-Type": "text/plain", "Prefer": "wait=100"}
+    expected = {(RETAIL, "OK"): 1, ("microblog-profile", "TARGET_NOT_FOUND"): 1}
+    for is_restarted in (False, True):
+        with running(tmp_path / "log") as service:
+            if not is_restarted:
+                assert call(service.url, "/v1/jobs", links, headers=headers).body["job"]["state"] == "done"
+            for (scraper, code), number in expected.items():
+                assert becomes(service.url, number, "crawler_job_targets", scraper=scraper, code=code)
+            assert becomes(service.url, 1, "crawler_job_records", scraper=RETAIL)
+            used = call(service.url, "/v1/usage", method="GET").body["usage"]
+            assert {(each["scraper"], code): n for each in used for code, n in each["outcomes"].items()} == expected
+
+
 def test_alarms_are_counted_from_zero(tmp_path: Path) -> None:
     """A truncated page counts as a layout, the right page without data as a shell, and a ruling as neither."""
     posts, path = PhotoApp(), "/v1/scrapers/photoapp-post-v4"
