@@ -133,7 +133,7 @@ def probe_egresses(at: Stage, **settings: Any) -> tuple[int, dict[str, str]]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=120,
+        timeout=300,
     )
     assert not secrets_in(run.stdout, run.stderr)
     reports = run.stdout.split("\negress     ")[1:]

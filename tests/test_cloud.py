@@ -80,12 +80,12 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
         },
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=300,
     )
     if not received:
         with contextlib.suppress(OSError):  # unblock the reader if it still waits for a writer
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    reader.join(timeout=30)
+    reader.join(timeout=300)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
     return items, run.stderr + repr(received)[-2000:]
 

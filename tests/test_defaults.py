@@ -32,7 +32,7 @@ def environment() -> dict[str, str]:
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = scrapy(*arguments)
-    return forks.run(command, cwd=project, env=environment(), capture_output=True, text=True, check=False, timeout=120)
+    return forks.run(command, cwd=project, env=environment(), capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
@@ -53,7 +53,7 @@ def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:
         headers = {"X-API-Key": key, "Content-Type": "application/json"}
         assert call(url, SEARCH, {"query": "mustard"}, headers=headers).code == "UPSTREAM_ERROR"
         service.terminate()
-        assert service.wait(timeout=30) == 0
+        assert service.wait(timeout=300) == 0
     usage = run(project, "keys", "usage")
     assert "acme" in usage.stdout, usage.stderr
     assert sorted(path.name for path in (project / ".scrapy").iterdir() if path.is_dir()) == ["budgets"]

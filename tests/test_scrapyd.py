@@ -154,7 +154,7 @@ def running(folder: Path, **environment: str) -> Iterator[Scrapyd]:
         yield scrapyd
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)
 
 
 @pytest.fixture(scope="module")

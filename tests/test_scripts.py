@@ -91,7 +91,7 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     calls = machine / "calls"
     return done.returncode, done.stdout.splitlines(), calls.read_text().splitlines() if calls.exists() else []
@@ -106,7 +106,7 @@ def test_ct_2_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: st
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: ")

@@ -106,7 +106,7 @@ def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.Monke
 
     async def visit_and_wait() -> None:
         try:
-            await asyncio.wait_for(visit(), 60)
+            await asyncio.wait_for(visit(), 300)
         finally:  # Playwright still waits for the driver's process. If the loop ended first, its pipes would leak.
             await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
@@ -141,7 +141,7 @@ def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
     if operation == "page":
         monkeypatch.setattr(BrowserContext, "new_page", never)
     with pytest.raises(Error, match="crashed"):
-        asyncio.run(asyncio.wait_for(visit(), 60))
+        asyncio.run(asyncio.wait_for(visit(), 300))
 
 
 def test_tiny_shared_memory_does_not_break_pages() -> None:

@@ -233,7 +233,7 @@ def scrapy(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
         text=True,
         cwd=folder,
         env={**own, **environment},
-        timeout=60,
+        timeout=300,
     )
 
 

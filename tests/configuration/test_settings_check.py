@@ -356,7 +356,7 @@ def test_us_11_commands_refuse_wrong_settings(
         text=True,
         cwd=ROOT,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=300,
     )
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(problem)

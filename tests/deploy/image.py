@@ -98,7 +98,7 @@ class Image:
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command in addition to the entrypoint, like ``docker exec``."""
         return subprocess.run(
-            command, cwd=self.workdir, env=self._environment, capture_output=True, text=True, check=False, timeout=60
+            command, cwd=self.workdir, env=self._environment, capture_output=True, text=True, check=False, timeout=300
         )
 
     def _path(self, folder: Path, *, offline: bool) -> str:
@@ -111,7 +111,7 @@ class Image:
                 "--yes",
                 "setuptools",
             ]  # the shared environment's is newer
-            subprocess.run(remove, check=True, capture_output=True, timeout=60)
+            subprocess.run(remove, check=True, capture_output=True, timeout=300)
             (packages,) = folder.glob("python/lib/*/site-packages")
             (packages / "shared.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
             self._script(folder / "python/bin/scrapy", 'exec python -m scrapy "$@"')

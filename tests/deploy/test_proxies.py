@@ -61,7 +61,7 @@ class Proxy:
     def connect(self) -> http.client.HTTPSConnection:
         # The certificate is one for the tests: this is about the proxy, not about the trust in a certificate.
         context = ssl._create_unverified_context()  # noqa: S323
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context)
+        return http.client.HTTPSConnection("localhost", self.port, timeout=300, context=context)
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = HEADERS) -> Reply:
         connection = self.connect()

@@ -35,7 +35,7 @@ def check(program: str, package: str, *arguments: str, **variables: str) -> None
     if path is None:
         pytest.skip(f"needs {program} ({package})")
     done = subprocess.run(
-        [path, *arguments], capture_output=True, text=True, check=False, env=os.environ | variables, timeout=120
+        [path, *arguments], capture_output=True, text=True, check=False, env=os.environ | variables, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

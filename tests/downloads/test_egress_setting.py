@@ -119,7 +119,7 @@ def test_a_command_refuses_a_wrong_setting_at_its_start(command: list[str]) -> N
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=120,
+        timeout=300,
     )
     assert run.returncode == 2
     assert "EGRESSES: 0.proxy: https:// proxies cannot be used" in run.stderr

@@ -47,7 +47,7 @@ async def collect(jobs: Jobs, world: World, places: list[Place], day: int) -> Jo
     await jobs.push(job, world.lines(places, day))
     await jobs.open(job)
     process = Process(jobs, world.answer(places, day))
-    async with asyncio.timeout(60), process.worker:
+    async with asyncio.timeout(300), process.worker:
         while (found := await jobs.find(name)) is not None and found.state == "open":
             for platform in {each.platform for each in places}:
                 await process.claim(platform=platform)
@@ -166,7 +166,7 @@ async def run(
         return Finished(claim, "done", "OK", stored, pages[number], (next_page,) if number + 1 < len(pages) else ())
 
     process = Process(jobs, answer)
-    async with asyncio.timeout(30), process.worker:
+    async with asyncio.timeout(300), process.worker:
         while (found := await jobs.find("one", owner)) is not None and found.state == "open":
             await process.claim(platform=platform)
             await asyncio.sleep(0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 
 import pytest
 
@@ -81,14 +81,18 @@ async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, location:
     job = await new_job(jobs, 5)
     await Process(jobs).run(job)
     other = Jobs(location)
+    has_written, is_read = threading.Event(), threading.Event()
 
     def write_slowly(session: Session) -> None:
         session.run("UPDATE jobs SET seq = seq")
-        time.sleep(0.8)
+        has_written.set()
+        is_read.wait()
 
     writing = asyncio.create_task(other.writes.transact(write_slowly))
-    await asyncio.sleep(0.3)
-    assert len(await by_seq(jobs, Cursor(job.id))) == 5
-    assert not writing.done()
+    await asyncio.to_thread(has_written.wait)
+    try:
+        assert len(await by_seq(jobs, Cursor(job.id))) == 5
+    finally:
+        is_read.set()
     await writing
     await other.close()

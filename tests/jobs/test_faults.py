@@ -80,7 +80,7 @@ async def test_a_deadlock_is_repeated_at_once(jobs: Jobs, location: str) -> None
 
 
 async def claim_forever(process: Process) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while True:
             await process.worker.claim("retail", 3)
             await asyncio.sleep(0.01)

@@ -256,7 +256,7 @@ async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
             process.worker.finish(done(claim, followups=3))
     await released.worker.release()
     tending = Process(jobs, options={"lease": 1.0})
-    async with asyncio.timeout(60), tending.worker:
+    async with asyncio.timeout(300), tending.worker:
         while await jobs.count_unfinished(job.id, "retail"):  # noqa: ASYNC110  # the lease ends later
             await asyncio.sleep(0.05)
     await assert_books(jobs, job, done=3, cancelled=16)

@@ -34,7 +34,7 @@ def test_each_egress_and_source_has_a_line() -> None:
 
 def probe(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "scrapy", "probe", "--budgets", *arguments]
-    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
 
 
 def test_the_command_prints_the_shipped_budgets() -> None:

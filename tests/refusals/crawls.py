@@ -193,7 +193,7 @@ def replay(
     with served(platform, refusals) as (server, settings):
         given = {**settings, "REPLAY_LOG": log, "FAILURES_FEED": folder / "failures.jsonl", **options}
         command = crawls.command(platform, {"targets": targets}, given, "-s", ENABLED, "-O", str(folder / "out.jsonl"))
-        done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=150)
+        done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=300)
         found = {each.name: Replayed() for each in refusals}
         for line in crawls.lines(log):
             one = found[line["target"]]

@@ -119,7 +119,7 @@ def content_type(body: bytes) -> str:
 def pass_on(handler: BaseHTTPRequestHandler, replay: Replay) -> tuple[int, dict[str, str], bytes]:
     """Return the response of the simulated platform to a request: its status, headers and body."""
     given = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-    connection = http.client.HTTPConnection(urlsplit(replay.sandbox).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(replay.sandbox).netloc, timeout=300)
     own, other = str(urlsplit(replay.origin).port), str(urlsplit(replay.sandbox).port)
     headers = {name: value for name, value in handler.headers.items() if name not in {"Accept-Encoding", LABEL}}
     headers["Host"] = headers["Host"].replace(own, other)

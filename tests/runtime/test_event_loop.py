@@ -43,7 +43,7 @@ async def received(server: socket.socket, *, by_object: bool = False) -> list[in
             done.set()
 
     loop.add_reader(reader, read)
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), 300)
     return pieces
 
 
@@ -81,7 +81,7 @@ def test_the_writer_of_a_reset_connection_is_called(runner: asyncio.Runner) -> N
         loop.add_reader(server, server.recv, 1_000)
         client.sendall(bytes(2_500))
         reset(client)
-        await asyncio.wait_for(failed.wait(), 30)
+        await asyncio.wait_for(failed.wait(), 300)
 
     with runner, server:
         runner.run(scenario())

@@ -29,7 +29,7 @@ class Clients:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, client: str = "acme"
     ) -> Reply:
         sent = {**HEADERS, "X-API-Key": self.keys[client], **(headers or {})}
-        return call(self.service.url, path, body, method=method, headers=sent, timeout=120)
+        return call(self.service.url, path, body, method=method, headers=sent, timeout=300)
 
 
 def respond(platform: HangingPlatform, path: str, args: dict[str, str]) -> FakeResponse | None:

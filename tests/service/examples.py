@@ -147,7 +147,7 @@ def _of_jobs(url: str, store: Path) -> Iterator[Any]:
     upload = [{"scraper": "retail-search-v4", "query": "hang"}]
     _posted(url, upload, "/v1/jobs?name=prices")
     yield _posted(url, upload, "/v1/jobs?name=prices")
-    with closing(sqlite3.connect(store, isolation_level=None, timeout=30)) as other:
+    with closing(sqlite3.connect(store, isolation_level=None, timeout=300)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield _posted(url, upload, "/v1/jobs")
 

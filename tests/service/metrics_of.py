@@ -12,7 +12,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def samples(url: str) -> Samples:
     """Return all samples by name and labels."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=60) as response:  # noqa: S310  # the service under test
+    with urllib.request.urlopen(f"{url}/metrics", timeout=300) as response:  # noqa: S310  # the service under test
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = response.read().decode()
     return {

@@ -145,7 +145,7 @@ def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
         browser = chromium_tree(service.pid)
         assert browser
         service.process.terminate()
-        service.process.wait(timeout=60)
+        service.process.wait(timeout=300)
         assert service.process.returncode == 0
         assert not any(map(alive, browser))
 
@@ -162,7 +162,7 @@ def test_a_listing_blocked_for_plain_requests_is_loaded_in_the_browser(tmp_path:
     blocked_id = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
     expected = Shop().expected_record({"scraper": "retail-category-v4", "cat_id": blocked_id})
     with running(tmp_path / "log", *LONG_TIMEOUTS, "BROWSER_FALLBACK=retail") as service:
-        reply = call(service.url, CATEGORY, {"cat_id": blocked_id}, timeout=60)
+        reply = call(service.url, CATEGORY, {"cat_id": blocked_id}, timeout=300)
         assert reply.body["data"] == expected
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).status == 200
         assert len(pages(service)) == 1, "only the blocked listing is loaded in the browser"

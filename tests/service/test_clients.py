@@ -74,7 +74,7 @@ def model(name: str) -> Any:
 def connect(service: Service, key: str = "sandbox") -> Any:
     """Return a client for the service, made as in ``docs/clients.md``, for use in a ``with`` statement."""
     return import_module(PACKAGE).AuthenticatedClient(
-        base_url=service.url, token=key, auth_header_name="X-API-Key", prefix="", timeout=60
+        base_url=service.url, token=key, auth_header_name="X-API-Key", prefix="", timeout=300
     )
 
 

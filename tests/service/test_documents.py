@@ -32,7 +32,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def get(url: str, path: str) -> tuple[int, dict[str, str], str]:
     """Return the status, headers and text of a response. Redirects are not followed."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
     connection.request("GET", path)
     response = connection.getresponse()
     text = response.read().decode()
@@ -42,7 +42,7 @@ def get(url: str, path: str) -> tuple[int, dict[str, str], str]:
 
 def raw(url: str, sent: bytes) -> str:
     """Send bytes on a new connection, and return everything received until the service closes it."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
     connection.connect()
     connection.sock.sendall(sent)
     received = b"".join(iter(lambda: connection.sock.recv(65_536), b""))

@@ -422,7 +422,7 @@ def exchange(url: str, sent: bytes, *, is_answered: bool = False) -> bytes:
     """
     parts = urlsplit(url)
     received = b""
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=300) as connection:
         with suppress(OSError):  # rejected before everything was sent
             connection.sendall(sent)
             if is_answered:
@@ -458,7 +458,7 @@ def test_rb_18_http_is_read_as_the_standard_requires(service: Service, name: str
     sent, expected = RB_18[name]
     parts = urlsplit(service.url)
     received = b""
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=300) as connection:
         connection.sendall(sent)
         while piece := connection.recv(65_536):
             received += piece
@@ -470,7 +470,7 @@ def test_pipelined_requests_get_their_responses_in_order(service: Service) -> No
     head = HEAD.replace(CATEGORY.encode(), SEARCH.encode())
     last = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     parts = urlsplit(service.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=300) as connection:
         connection.sendall(head + length(slow) + head + length(quick) + last)
         received = b""
         while piece := connection.recv(65_536):
@@ -496,7 +496,7 @@ def test_the_service_still_works_afterwards(service: Service) -> None:
 def test_connections_beyond_the_limit_get_an_error(tmp_path: Path) -> None:
     with running(tmp_path / "log", "SERVICE_MAX_CONNECTIONS=5") as service:
         parts = urlsplit(service.url)
-        idle = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) for _ in range(5)]
+        idle = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=300) for _ in range(5)]
         time.sleep(0.2)
         refused = exchange(service.url, b"")
         assert refused.startswith(b"HTTP/1.1 503 ")

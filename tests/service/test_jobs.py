@@ -68,7 +68,7 @@ def get(url: str, path: str, method: str = "GET") -> Reply:
 def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     """Return the status, headers and undecoded body of a response."""
     parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=300)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, headers={"X-API-Key": "sandbox", **named})
     response = connection.getresponse()
@@ -507,7 +507,7 @@ def test_records_of_a_job_that_is_done_are_not_sent_twice_to_a_client_that_has_t
 
 def test_large_envelopes_are_compressed_if_the_client_accepts_it(service: Service) -> None:
     parts = urlsplit(service.url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=300)
     headers = {"X-API-Key": "sandbox", "Content-Type": "application/json", "Accept-Encoding": "gzip"}
     connection.request("POST", "/v1/scrapers/retail-search-v4", b'{"query": "mustard"}', headers)
     response = connection.getresponse()
@@ -652,7 +652,7 @@ async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
     runs.open()
     await asyncio.sleep(0.05)
     runs.stop()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(300):
         await runs.close()
 
 
@@ -762,7 +762,7 @@ def upload(
     url: str, length: int, sent: bytes, headers: str = "X-API-Key: sandbox\r\nContent-Type: text/plain"
 ) -> socket.socket:
     parts = urlsplit(url)
-    connection = socket.create_connection((parts.hostname, parts.port), timeout=30)
+    connection = socket.create_connection((parts.hostname, parts.port), timeout=300)
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
     connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
     return connection
@@ -778,7 +778,7 @@ def test_an_upload_above_the_limit_is_refused_before_it_arrives(small: Service) 
     with upload(small.url, 1_000_000_000, b"") as connection:
         assert b"413 " in connection.recv(20)
     parts = urlsplit(small.url)
-    chunked = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    chunked = HTTPConnection(parts.hostname or "", parts.port, timeout=300)
     pieces = (b"https://x.com/quiet_harbor\n" * 100 for _ in range(200))
     chunked.request(
         "POST", "/v1/jobs", pieces, {"X-API-Key": "sandbox", "Content-Type": "text/plain"}, encode_chunked=True

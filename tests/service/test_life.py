@@ -68,13 +68,13 @@ def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
     with running(tmp_path / "log", before=VERY_SLOW) as service:
         codes = asyncio.run(scenario(service.url, service.pid))
         assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
-        assert service.process.wait(timeout=60) == 0
+        assert service.process.wait(timeout=300) == 0
 
 
 def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CRAWLER_KEYS_FILE": str(keys)}
     command = [sys.executable, "-m", "scrapy", *arguments]
-    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60)
+    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
 
 
 def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:

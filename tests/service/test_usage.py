@@ -169,7 +169,7 @@ def test_a_stopped_service_has_written_all_usage(tmp_path: Path) -> None:
 
     with running(tmp_path / "log", before=VERY_SLOW) as service:
         codes = asyncio.run(ended_in_the_middle(service))
-        assert service.process.wait(timeout=60) == 0
+        assert service.process.wait(timeout=300) == 0
     with running(tmp_path / "log") as service:
         assert counted(service) == Counter(codes)
 

@@ -48,7 +48,7 @@ TARGETS = b"scraper,query\nretail-search-v4,mustard\nretail-search-v4,\n"
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until a condition holds."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             if condition():
                 return

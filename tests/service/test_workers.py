@@ -61,7 +61,7 @@ def children(service: Service) -> list[int]:
 def kept_connections(service: Service, number: int, calls: int) -> None:
     """Open keep-alive connections, and make several calls over each."""
     parts = urlsplit(service.url)
-    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(number)]
+    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300) for _ in range(number)]
     for connection in connections:
         for _ in range(calls):
             connection.request("POST", CATEGORY, json.dumps({"cat_id": "3944"}), HEADERS)
@@ -79,7 +79,7 @@ def test_a_burst_of_connections_is_distributed_evenly(pair: Service) -> None:
     """If all workers shared one listening socket, the first one to wake up would accept most of a burst."""
     before = Counter(served_by(pair))
     parts = urlsplit(pair.url)
-    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30) for _ in range(8)]
+    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300) for _ in range(8)]
     for connection in connections:
         connection.connect()
     for connection in connections:
@@ -116,13 +116,13 @@ def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) ->
         return [late, *(reply.code for reply in await slow)]
 
     assert asyncio.run(scenario()) == ["SHUTTING_DOWN"] + ["OK"] * 10
-    assert pair.process.wait(timeout=60) == 0
+    assert pair.process.wait(timeout=300) == 0
 
 
 def test_workers_exit_with_the_supervisor(pair: Service) -> None:
     workers = children(pair)
     pair.process.kill()
-    pair.process.wait(timeout=60)
+    pair.process.wait(timeout=300)
     deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline
@@ -194,7 +194,7 @@ async def test_a_worker_stops_if_the_supervisor_exits_while_it_starts(exits: str
     with supervisor, channel:
         receive_connections(channel, SimpleNamespace(stop=stopped.set), Site(Resource()))
         supervisor.close()  # the worker's ready message is unread, so the kernel resets the channel
-        await asyncio.wait_for(stopped.wait(), 30)
+        await asyncio.wait_for(stopped.wait(), 300)
 
 
 LOAD = """

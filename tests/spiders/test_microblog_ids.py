@@ -205,7 +205,7 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
 )
 def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
     arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
-    run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
 
 

@@ -456,7 +456,7 @@ class Together(Stub):
         if kind == "feed":
             self.asked.set()
         elif kind == "about":
-            await asyncio.wait_for(self.asked.wait(), 10)
+            await asyncio.wait_for(self.asked.wait(), 300)
         return await super().fetch(request, target)
 
 
