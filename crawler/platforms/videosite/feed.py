@@ -17,6 +17,8 @@ _PREFIXES = {
     "http://search.yahoo.com/mrss/": "media:",
 }
 _ENTRY = f"{{{ATOM}}}entry"
+MAX_BYTES = 500_000
+"""Maximum size of a feed. A feed has 15 entries, with at most 5,000 characters of description each."""
 _GROUP = "media:group/media:"
 
 
@@ -50,9 +52,11 @@ class Feed(Contract):
 def feed_root(body: bytes) -> Any:
     """Return a feed's root element, or None if the response is not an Atom feed.
 
-    XML that is not well-formed is not read: libxml2 needs seconds to recover from 2 MB of errors. libxml2's limits of
-    depth (256), of texts (10 MB) and of the expansion of entities apply.
+    XML that is larger than ``MAX_BYTES`` or not well-formed is not read: libxml2 needs seconds to recover from 2 MB of
+    errors. libxml2's limits of depth (256) and of the expansion of entities apply.
     """
+    if len(body) > MAX_BYTES:
+        return None
     try:
         root = etree.fromstring(body.strip(), etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError:
