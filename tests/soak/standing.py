@@ -317,6 +317,8 @@ def prepared(seed: int, folder: Path) -> Iterator[Attack]:
             "DOWNLOAD_MAXSIZE": 4 * MEGABYTE,
             "RETRY_BACKOFF_MAX": 2,
             "BREAKER_THRESHOLD": 0,  # an open circuit breaker would keep most targets waiting for minutes
+            "BREAKER_COOLDOWN": 0.5,  # and so would a suspended egress
+            "RETRY_AFTER_MAX": 2,
             "UNREAD_KEEP": 0,
             "EXTENSIONS": json.dumps({"tests.soak.store_faults.StoreFaults": 0}),
         }
