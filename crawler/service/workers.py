@@ -182,7 +182,8 @@ def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> Non
             loop.remove_reader(channel)
             reactor.stop()
         for descriptor in descriptors:
-            with socket.socket(fileno=descriptor) as connection:  # the reactor duplicates the descriptor
+            # The reactor duplicates the descriptor. It raises an OSError if the client has reset the connection.
+            with socket.socket(fileno=descriptor) as connection, suppress(OSError):
                 reactor.adoptStreamConnection(connection.fileno(), connection.family, site)
 
     site.doStart()

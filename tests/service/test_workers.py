@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ import pytest
 from twisted.web.resource import Resource
 from twisted.web.server import Site
 
-from crawler.service.workers import receive_connections
+from crawler.service.workers import CONNECTION, receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
@@ -223,3 +224,27 @@ print(
 def test_sp3_6_the_workers_fork_after_the_imports_and_before_a_reactor_or_a_thread_exists() -> None:
     loaded = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == ["True", "True", "False", "1"]
+
+
+async def test_a_connection_that_was_reset_on_its_way_to_a_worker_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    supervisor, worker = socket.socketpair()
+    listener = socket.create_server(("127.0.0.1", 0))
+    adopted = asyncio.Event()
+
+    def adopt(descriptor: int, *_: object) -> None:
+        adopted.set()
+        with socket.socket(fileno=os.dup(descriptor)) as connection:
+            connection.getpeername()  # as Twisted does
+
+    with supervisor, worker, listener:
+        receive_connections(worker, SimpleNamespace(adoptStreamConnection=adopt), Site(Resource()))
+        client = socket.create_connection(listener.getsockname())
+        connection, _ = listener.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
+        client.close()
+        socket.send_fds(supervisor, [CONNECTION], [connection.fileno()])
+        connection.close()
+        async with asyncio.timeout(10):
+            await adopted.wait()
+        asyncio.get_running_loop().remove_reader(worker)
+    assert not caplog.records
