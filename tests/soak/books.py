@@ -173,7 +173,7 @@ class Books:
         for (name, labels), number in samples(self.clients.product.url).items():
             if name == "crawler_calls_total":
                 shown[dict(labels)["code"]] += int(number)
-        for code, number in answered.items():
+        for code, number in sum(self.ledger.answered.values(), Counter()).items():
             if not number <= shown[code] <= number + unanswered.total():
                 self.ledger.differs(f"{number} calls with {code}, {shown[code]} in the metrics")
 

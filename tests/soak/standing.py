@@ -34,7 +34,6 @@ from tests.crawls import sandbox
 from tests.jobs.database_faults import FaultyDatabase, faulty_database
 from tests.jobs.lossy_postgresql import lossy
 from tests.proxies import NamedFault, Relay, in_thread, proxies
-from tests.service import client
 from tests.service.hostile_platform import MEGABYTE, harmful_responses
 from tests.service.receivers import ENDLESS, Receiver, receiving, silence, status, text
 from tests.soak import faults as of_files
@@ -235,8 +234,9 @@ class Attack:
         clients = self.clients
         for _ in range(3):
             for each in {each.scraper: each for each in reversed(clients.targets.others)}.values():
-                clients.send("hostile", "POST", f"/v1/scrapers/{each.scraper}", each.params, Prefer="wait=30")
-            clients.send("hostile", "POST", client.SEARCH, {"query": "mustard"}, Prefer="wait=30")
+                reply = clients.send("hostile", "POST", f"/v1/scrapers/{each.scraper}", each.params, Prefer="wait=30")
+                clients.ledger.answered["hostile"][reply.code] += 1
+            clients.call(chance)
         clients.upload(chance)
         for action in (clients.read_job, clients.upload_workbook, clients.misspell) * 3:
             with suppress(OSError, HTTPException):
