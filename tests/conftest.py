@@ -107,7 +107,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line("\n".join(parsed))
 
 
-def _program(name: str) -> str | None:
+def program(name: str) -> str | None:
     """The path of a PostgreSQL program: on the PATH, or in Debian's folder of the newest version."""
     packaged = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
     return shutil.which(name) or (str(packaged[-1]) if packaged else None)
@@ -119,7 +119,7 @@ DATABASES = itertools.count()
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """The URL of a PostgreSQL server on a socket file. It runs as an unprivileged user if the tests run as root."""
-    initdb, postgres = _program("initdb"), _program("postgres")
+    initdb, postgres = program("initdb"), program("postgres")
     if initdb is None or postgres is None:
         pytest.skip("needs PostgreSQL (Debian and Ubuntu: apt-get install postgresql)")
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # the path of a socket must be short

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from tests.conftest import _program
+from tests.conftest import program
 
 
 class PostgreSqlServer:
@@ -28,7 +28,7 @@ class PostgreSqlServer:
             nobody = pwd.getpwnam("nobody")
             shutil.chown(folder, nobody.pw_uid, nobody.pw_gid)
             self.as_user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        make = [str(_program("initdb")), "-D", str(folder / "data"), "-U", "tests", "-A", "trust", "-E", "UTF8"]
+        make = [str(program("initdb")), "-D", str(folder / "data"), "-U", "tests", "-A", "trust", "-E", "UTF8"]
         make += ["--no-locale", "--no-sync", "--wal-segsize=1"]
         subprocess.run(make, check=True, capture_output=True, cwd=folder, **self.as_user)
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,7 +41,7 @@ class PostgreSqlServer:
         while True:
             if self.process is None or self.process.poll() is not None:
                 (self.folder / "data/postmaster.pid").unlink(missing_ok=True)
-                command = [str(_program("postgres")), "-D", str(self.folder / "data"), "-k", str(self.folder)]
+                command = [str(program("postgres")), "-D", str(self.folder / "data"), "-k", str(self.folder)]
                 command += [part for option in options for part in ("-c", option)]
                 self.process = subprocess.Popen(
                     command, stderr=subprocess.DEVNULL, cwd=self.folder, env=self.environment, **self.as_user

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawler.jobs.lifecycle import Jobs
-from tests.conftest import _program
+from tests.conftest import program
 from tests.jobs.chaos import ROOT, Plan, run
 from tests.jobs.workers import new_job
 
@@ -19,7 +19,7 @@ DATABASES = ["sqlite", "postgresql"]
 
 
 def need(database: str) -> None:
-    if database == "postgresql" and (_program("initdb") is None or _program("postgres") is None):
+    if database == "postgresql" and (program("initdb") is None or program("postgres") is None):
         pytest.skip("needs PostgreSQL (Debian and Ubuntu: apt-get install postgresql)")
 
 

@@ -29,7 +29,7 @@ from typing import Any, get_args
 
 from crawler.service.key_store import KeyStore
 from crawler.service.keys import Webhook, new_secret
-from tests.conftest import _program
+from tests.conftest import program
 from tests.crawls import sandbox
 from tests.jobs.database_faults import FaultyDatabase, faulty_database
 from tests.jobs.lossy_postgresql import lossy
@@ -288,7 +288,7 @@ async def _by_chance(chance: random.Random, reader: asyncio.StreamReader, writer
 def prepared(seed: int, folder: Path) -> Iterator[Attack]:
     """Start everything but the product."""
     chance = random.Random(seed)  # noqa: S311  # no secret
-    kind = "postgresql" if seed % 2 == 0 and _program("initdb") and _program("postgres") else "sqlite"
+    kind = "postgresql" if seed % 2 == 0 and program("initdb") and program("postgres") else "sqlite"
     endpoints, workers, kills_endpoint = chance.choice((1, 2)), chance.choice((1, 2)), chance.random() < 0.5
     with ExitStack() as stack:
         database = stack.enter_context(faulty_database(kind, folder, chance))
