@@ -120,7 +120,7 @@ class Rows:
     """The rows of the compared listings. Of rows of a listing with equal keys, the first organic one is kept."""
 
     def __init__(self) -> None:
-        # A file without a name, which SQLite deletes. The thread that compares is not the one that closes it.
+        # A file without a name, which SQLite deletes. The thread that compares may not be the one that closes it.
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._database.execute(f"CREATE TABLE rows ({', '.join(Row._fields)}, PRIMARY KEY (rows, key, side))")
         values = ", ".join("?" * len(Row._fields))
@@ -155,8 +155,8 @@ class Rows:
         self._common.clear()
         self._database.execute("DELETE FROM rows")
 
-    def close(self) -> None:
-        """Delete the file."""
+    def __del__(self) -> None:
+        """Delete the file, when no thread compares any more: closing a database in use would crash the process."""
         self._database.close()
 
 
@@ -211,7 +211,9 @@ class Comparison:
         self.counts: Counter[str] = Counter()
         self._rows = Rows()
         self._session: Session | None = None
-        self._steps = self._all()
+        self._is_left = False
+        """Whether the caller has left. Then the thread that compares stops at the next record."""
+        self._steps: Iterator[Change | None] = self._all()
 
     def __str__(self) -> str:
         """Describe the counts in a line for people."""
@@ -231,8 +233,9 @@ class Comparison:
             while (page := await store.transact(self._page, write=False)) is not None:
                 yield page
         finally:
+            self._is_left = True
+            self._steps = iter(())  # the generator refers to this object, which would keep the file of its rows
             await store.close()
-            self._rows.close()
 
     def _page(self, session: Session) -> list[Change] | None:
         self._session = session
@@ -317,6 +320,8 @@ class Comparison:
         """Store the rows of a listing, and return the listing."""
         listing, last = Listing(side, job.run), -1
         for page in chain([first], self._followups(job, first)):
+            if self._is_left:
+                raise RuntimeError("The caller of this comparison has left.")
             depth, outcome = orjson.loads(page.work).get("hop", 0), orjson.loads(page.outcome or b"{}")
             warnings = [OutcomeWarning.from_dict(each) for each in outcome.get("warnings", ())]
             is_done, is_whole = page.state == "done", all(each.coverage for each in warnings)

@@ -6,8 +6,9 @@ import asyncio
 import csv
 import gzip
 import json
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 from scrapy.settings import Settings
 
-from crawler.jobs.changes import Change, Comparison
+from crawler.jobs.changes import Change, Comparison, Row, Rows
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
@@ -324,6 +325,40 @@ async def test_a_run_with_new_entries_only_has_no_other_changes(jobs: Jobs) -> N
     now = page(TIMELINE, ("X", 10), ("A", 9), data__main__1__caption="new")
     job = await run(jobs, TIMELINE, now, options=options, new_entries=["X"])
     assert await found_in(jobs, job) == ([("appeared", "X")], {})
+
+
+async def test_a_caller_that_leaves_ends_the_thread_that_compares(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows stay open until it has ended: SQLite crashes if a connection is closed while a thread uses it."""
+    monkeypatch.setattr("crawler.jobs.store.CLOSE_SECONDS", 0.01)
+    for name in ("old", "new"):
+        job = await run(jobs, SEARCH, page(SEARCH, "A", products__0__name=name), targets=("a", "b"))
+    began, goes_on, ended = (threading.Event() for _ in range(3))
+    stored: list[bool] = []
+    add, target = Rows.add, Comparison._target
+
+    def slow(rows: Rows, found: Iterable[Row]) -> None:
+        began.set()
+        goes_on.wait(20)
+        add(rows, found)
+        stored.append(True)
+
+    def watched(*given: Any) -> Iterator[Change]:
+        try:
+            yield from target(*given)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Rows, "add", slow)
+    monkeypatch.setattr(Comparison, "_target", watched)
+    reading = asyncio.ensure_future(changes(jobs, job))
+    assert await asyncio.to_thread(began.wait, 20)
+    reading.cancel()
+    await asyncio.wait({reading})
+    goes_on.set()
+    assert await asyncio.to_thread(ended.wait, 20)
+    assert stored == [True], "the rows of the first record, and no others"
 
 
 async def test_a_first_run_has_nothing_to_compare(jobs: Jobs) -> None:
