@@ -14,11 +14,11 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest
-from crawler.jobs import leases
+from crawler.jobs import leases, lifecycle
 from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.leases import Holder, Skipped
-from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.lifecycle import LOADING_SECONDS, Jobs
 from crawler.service import upkeep, usage
 from crawler.service.jobs import records
 from crawler.service.limits import Turns
@@ -125,6 +125,35 @@ async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
     monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
     await upkeep.tend(jobs, keep_days=-1)
     assert await jobs.get(ended.id) is None
+
+
+@pytest.mark.parametrize(("keep_days", "state", "after"), [(30, "loading", "open"), (-1, "done", "open")])
+async def test_a_job_that_changes_while_others_are_removed_stays(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, keep_days: float, state: str, after: str
+) -> None:
+    """The removal of a large job may take longer than an upload may pause. Then an upload is complete, or retried."""
+    removed, job = await jobs.begin("removed", "acme"), await jobs.begin("nightly", "acme")
+    await jobs.mark_removed(removed)
+    await jobs.push(job, lines(3))
+    if state == "done":
+        await jobs.open(job)
+        await Process(jobs, lambda claim: Finished(claim, "failed", "TIMEOUT", {})).run(job)
+    found = await current(jobs, job)
+    assert found.state == state
+    remove = jobs.remove
+
+    async def slow(each: Job) -> None:
+        if each.id == removed.id:
+            await (jobs.open(job) if state == "loading" else jobs.retry(job, every=True))
+        await remove(each)
+
+    monkeypatch.setattr(jobs, "remove", slow)
+    clock: Any = SimpleNamespace(is_steady=True, now=lambda: found.loaded + LOADING_SECONDS + 1)
+    monkeypatch.setattr(upkeep, "STORE_TIME", clock)
+    monkeypatch.setattr(lifecycle, "STORE_TIME", clock)
+    await upkeep.tend(jobs, keep_days=keep_days)
+    assert await jobs.get(removed.id) is None
+    assert (await current(jobs, job)).state == after
 
 
 async def test_a_job_that_is_loading_is_not_listed_and_only_its_own_upload_removes_it(jobs: Jobs) -> None:
