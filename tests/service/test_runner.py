@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -179,6 +180,25 @@ async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
     assert len(starts) < 86_400 / 300 + 20
     (changed, again, *_) = (each for each in starts if each >= 10_000)
     assert again - changed == 5, "another error"
+
+
+async def test_a_worker_that_cannot_be_closed_does_not_delay_the_shutdown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(worker.Worker):
+        async def close(self) -> None:
+            await super().close()
+            raise worker.WorkerStoppedError("The store was deleted while the worker ran.")
+
+    monkeypatch.setattr(runs, "Worker", Failing)
+    monkeypatch.setattr(runs, "RESTART_SECONDS", math.inf)
+    jobs = Jobs(str(tmp_path / "store.sqlite3"))
+    running = Runs(jobs, cast("Any", Crawlers(Slots(cast("Any", None)))), lease=0.6, exits=5)
+    running.open()
+    await asyncio.sleep(0.1)
+    running.stop()
+    closed, _ = await asyncio.wait({asyncio.ensure_future(running.close())}, timeout=5)
+    assert closed
 
 
 @pytest.mark.parametrize(("ran", "pause"), [(0.0, 10.0), (300.0, 10.0), (301.0, 5.0)])

@@ -83,9 +83,9 @@ class Runs:
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
+        """Job -> the event loop's time before which none of its targets is claimed."""
         self._limited: set[str] = set()
         """Ids of the targets that met a rate limit, and are scraped once more."""
-        """Job -> the event loop's time before which none of its targets is claimed."""
         self._main: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -118,7 +118,7 @@ class Runs:
 
     async def _run(self) -> None:
         restarts = Restarts(RESTART_SECONDS, MAX_RESTART_SECONDS)
-        while not self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
+        while True:
             holder = Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills)
             worker = Worker(self.jobs.writes, on_lost=lambda claim: self.cancel(claim.target), holder=holder)
             error = ""
@@ -136,6 +136,8 @@ class Runs:
             except* Exception as failed:
                 error = repr(failed.exceptions[0])
                 logger.exception("job_worker_failed")  # the calls of the endpoint continue
+            if self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
+                return
             seconds = restarts.pause(error)
             logger.warning("job_worker_restarts", seconds=seconds, times=restarts.times)
             await asyncio.sleep(seconds)
