@@ -327,9 +327,7 @@ async def test_a_run_with_new_entries_only_has_no_other_changes(jobs: Jobs) -> N
     assert await found_in(jobs, job) == ([("appeared", "X")], {})
 
 
-async def test_a_caller_that_leaves_ends_the_thread_that_compares(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_caller_that_leaves_ends_the_thread_that_compares(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stay open until it has ended: SQLite crashes if a connection is closed while a thread uses it."""
     monkeypatch.setattr("crawler.jobs.store.CLOSE_SECONDS", 0.01)
     for name in ("old", "new"):
