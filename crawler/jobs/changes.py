@@ -8,6 +8,7 @@ pages to which it led are a *listing*, and are compared together::
     target    in no earlier run         added
     -         in the last run           removed
     failure   any                       not_compared, with the code of the failure
+    no target any                       not_compared (a line that is not a target)
     data      only failures             not_compared, no_baseline
     no page   data                      target_gone, if the platform states that there is no such page
     data      no page                   target_back
@@ -286,7 +287,7 @@ class Comparison:
         good = [each for each in before if each.state == "done"]
         known = next((each for each in before if each.state == "done" or _has_no_page(each)), None)
         code = "" if line.state == "done" else line.code
-        if not before:
+        if not before and line.platform:
             yield self._change("added", line, code=code)
         elif known is None or (code and not _has_no_page(line)):
             yield self._change("not_compared", line, code=code or NO_BASELINE)

@@ -360,7 +360,7 @@ LOCK_SEEN = SEEN.with_for_update()
 SET_SEEN = insert_into(seen, replace=["ids"])
 TALLIES = sa.select(tallies.c.kind, tallies.c.name, tallies.c.n).where(tallies.c.job == param("job"))
 _INPUT = (inputs.c.id, inputs.c.columns, inputs.c.line, inputs.c.note)
-_LINE = (T.key, T.row, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
+_LINE = (T.key, T.row, T.platform, T.work, T.state, T.code, T.outcome, T.seq, records.c.data)
 _LINES = sa.select(*_LINE).select_from(_WITH_RECORDS).where(OF_JOB)
 BY_SEQ = first(_LINES.where(T.seq > param("after"), T.seq <= param("until")), T.seq)
 _WITH_TARGETS = inputs.join(targets, (T.job == inputs.c.job) & (T.key == inputs.c.key))
@@ -375,10 +375,13 @@ OF_RUNS = (
 """The targets with some keys in several runs of a job."""
 _IN_OTHER = sa.exists().where(_other.c.job == param("other"), _other.c.key == inputs.c.key)
 REMOVED = first(
-    _INPUTS.where(inputs.c.job == param("job"), inputs.c.row > param("after"), T.row == inputs.c.row, ~_IN_OTHER),
+    _INPUTS.where(
+        *(inputs.c.job == param("job"), inputs.c.row > param("after"), T.row == inputs.c.row),
+        *(T.platform != "", ~_IN_OTHER),
+    ),
     inputs.c.row,
 )
-"""The input lines of a job whose targets another job does not have."""
+"""The input lines of a job whose targets another job does not have, without invalid lines."""
 _AFTER = sa.tuple_(T.row, T.key) > sa.tuple_(param("row_"), param("key_"))
 _OF_LINE = (inputs.c.row, inputs.c.key, T.platform, T.work, T.outcome, *_INPUT)
 _LINES_OF = sa.select(*_OF_LINE).select_from(_WITH_TARGETS)

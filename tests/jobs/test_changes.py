@@ -327,6 +327,21 @@ async def test_a_run_with_new_entries_only_has_no_other_changes(jobs: Jobs) -> N
     assert await found_in(jobs, job) == ([("appeared", "X")], {})
 
 
+async def test_a_line_that_is_not_a_target_is_neither_added_nor_removed(jobs: Jobs) -> None:
+    """Its number may differ between the runs, because other lines were added before it."""
+    error = {"code": "INVALID_REQUEST"}
+    for number in (2, 3):
+        job = await jobs.begin("lines")
+        work: dict[str, Any] = {"scraper": SEARCH, "params": {}, "id": "a"}
+        invalid = InputLine(1, "b", f"line {number}".encode(), "", work | {"scraper": None, "id": "b"}, error=error)
+        await jobs.push(job, [InputLine(0, "a", b"a", "retail", work), invalid])
+        await jobs.open(job)
+        await Process(jobs, lambda claim: Finished(claim, "failed", "TIMEOUT", {})).run(job)
+    found, _ = await changes(jobs, job)
+    expected = [("not_compared", "a", "TIMEOUT"), ("not_compared", "b", "INVALID_REQUEST")]
+    assert [(each.change, each.target["id"], each.code) for each in found] == expected
+
+
 async def test_a_caller_that_leaves_ends_the_thread_that_compares(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stay open until it has ended: SQLite crashes if a connection is closed while a thread uses it."""
     monkeypatch.setattr("crawler.jobs.store.CLOSE_SECONDS", 0.01)
