@@ -23,7 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from scrapy import signals
 
 from crawler.monitoring.fields import optional_values
-from crawler.registry import spiders
+from crawler.registry import scrapers, spiders
 from crawler.service import usage
 from crawler.targets.target import Outcome, Target
 from crawler.targets.warning import UNREAD as UNREAD_REASON
@@ -251,11 +251,16 @@ class StoreMetrics:
     async def read_totals(self) -> None:
         """Set the numbers of targets and records of jobs to the stored ones, which are exact also after a kill.
 
+        The series begin with the first read. If they were 0 before it, Prometheus would count all targets again.
+
         Raises:
             StoreUnavailable: the store cannot be read.
         """
-        records: Tally[str] = Tally()
-        for scraper, code, targets, billed in await self.store.transact(usage.totals, write=False):
+        found = await self.store.transact(usage.totals, write=False)
+        records = Tally({each.name: 0 for each in scrapers().values()})
+        for scraper in records:
+            JOB_TARGETS.labels(scraper, "OK")
+        for scraper, code, targets, billed in found:
             JOB_TARGETS.labels(scraper, code).set(targets)
             records[scraper] += billed
         for scraper, number in records.items():
@@ -316,7 +321,6 @@ def prepare() -> dict[str, Any]:
                 counter.labels(scraper.name, "OK")
             for alarm in ("layout", "shell"):
                 ALARMS.labels(scraper.name, alarm)
-            JOB_TARGETS.labels(scraper.name, "OK")
-            for metric in (BILLABLE, DURATION, JOB_RECORDS):
+            for metric in (BILLABLE, DURATION):
                 metric.labels(scraper.name)
     return {"crawler.service.metrics.CrawlerMetrics": 500}

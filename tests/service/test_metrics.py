@@ -8,19 +8,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
+from crawler.jobs.store import Store
 from crawler.monitoring.fields import optional_values
 from crawler.platforms.retail.schema import Listing
 from crawler.registry import scrapers, spiders
 from crawler.sandbox.photoapp.site import Site as PhotoApp
-from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics
+from crawler.service import metrics as service_metrics
+from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics, StoreMetrics
+from crawler.service.usage import ADD_TOTALS
 from tests.changed_shop import BEFORE, CHANGED
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import ROOT, Service, running
@@ -217,6 +221,30 @@ def test_crawler_stats_are_added_to_the_counters_once() -> None:
     metrics.collect()
     assert _value(opened) - before == 3
     assert metrics.pages == 2
+
+
+async def test_the_numbers_of_jobs_do_not_start_at_zero_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a restart of the service would look like new targets, as many as the store has."""
+    registry = CollectorRegistry()
+    for name, labels in (("JOB_TARGETS", ["scraper", "code"]), ("JOB_RECORDS", ["scraper"])):
+        monkeypatch.setattr(service_metrics, name, Gauge(name.lower(), "", labels, registry=registry))
+    store = Store(str(tmp_path / "store.sqlite3"))
+    row = {"scraper": RETAIL, "code": "OK", "targets": 3, "records": 2}
+    await store.transact(lambda session: session.execute(ADD_TOTALS, [row]))
+    service_metrics.prepare()
+    assert not generate_latest(registry).count(b"{")
+    unused: Any = None
+    await StoreMetrics(unused, store, unused).read_totals()
+    await store.close()
+    numbers = {
+        (sample.name, sample.labels["scraper"]): sample.value for each in registry.collect() for sample in each.samples
+    }
+    assert numbers.pop(("job_targets", RETAIL)) == 3
+    assert numbers.pop(("job_records", RETAIL)) == 2
+    assert set(numbers.values()) == {0}
+    assert {scraper for _, scraper in numbers} == {each.name for each in scrapers().values()} - {RETAIL}
 
 
 def _value(counter: Counter) -> float:
