@@ -16,6 +16,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 from scrapy.settings import Settings
 
+from crawler.errors import JobNotFound
 from crawler.jobs.changes import Comparison
 from crawler.jobs.lifecycle import Jobs
 from crawler.outputs.formats import SERVED
@@ -122,6 +123,35 @@ async def test_the_comparisons_of_a_client_take_turns(tmp_path: Path) -> None:
     assert await two == await one
     for each in (second, other):
         await each.aclose()
+    await jobs.close()
+
+
+@pytest.mark.parametrize("form", ["jsonl", "xlsx"])
+@pytest.mark.parametrize("content", ["records", "changes", "changes of the removed run"])
+async def test_a_response_of_a_run_that_is_removed_meanwhile_is_not_complete(
+    tmp_path: Path, content: str, form: str
+) -> None:
+    """A later run that is done removes earlier ones. What is left of their rows must not look like all of them."""
+    jobs = Jobs(str(tmp_path / "store.sqlite3"))
+    first = await run(jobs, SEARCH, page(SEARCH, "A"), owner="acme", targets=("a", "b"))
+    second = await run(jobs, SEARCH, page(SEARCH, "A", **NOW), owner="acme", targets=("a", "b"))
+    turns = Turns(4, of_client=1)
+    of: Any = SimpleNamespace(jobs=jobs, settings=Settings(), comparing=turns, writing=turns)
+    removed = first if content == "changes" else second
+    comparison = Comparison(second, await jobs.earlier(second))
+
+    async def read() -> list[bytes]:
+        if content == "records":
+            pieces = await records.records(of, second, records.Selected(form, until=second.seq), {})
+        else:
+            pieces = await records.changes(of, second, comparison, SERVED[form])
+        return [each async for each in pieces]
+
+    assert await read()
+    comparison = Comparison(second, await jobs.earlier(second))
+    await jobs.remove(removed)
+    with pytest.raises(JobNotFound, match=f"{removed.id} was removed"):
+        await read()
     await jobs.close()
 
 
