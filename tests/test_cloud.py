@@ -47,9 +47,9 @@ def test_requirements_match_those_of_the_package(tmp_path: Path) -> None:
 
 
 def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: str) -> tuple[list[Any], str]:
-    """Run a job with ``scrapinghub-entrypoint-scrapy``, as Scrapy Cloud does. Return its items and its log.
+    """Run a job with ``scrapinghub-entrypoint-scrapy``, as Scrapy Cloud does. Return its items and its whole output.
 
-    The runner writes the items into a named pipe.
+    The runner writes items, log records and the outcome into a named pipe.
     """
     pipe = folder / "pipe"
     os.mkfifo(pipe)
@@ -87,7 +87,7 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
             os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     reader.join(timeout=300)
     items = [json.loads(line.removeprefix(b"ITM ")) for line in received if line.startswith(b"ITM ")]
-    return items, run.stderr + repr(received)[-2000:]
+    return items, run.stderr + b"\n".join(received).decode()
 
 
 def expected_item(scraper: Scraper) -> dict[str, Any]:
@@ -106,6 +106,13 @@ def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) ->
     scraper = scrapers()[name]
     items, log = cloud_job(tmp_path, spider_for(scraper).name, {"scraper": name, **scraper.example})
     assert comparable(items) == comparable([expected_item(scraper)]), log
+
+
+def test_the_outcome_of_a_cloud_job_is_its_close_reason_and_its_log_ends_with_the_exit_code(tmp_path: Path) -> None:
+    items, log = cloud_job(tmp_path, "retail", {"query": "gone"})
+    assert not items
+    assert '\nFIN {"outcome":"finished"}\n' in log
+    assert log.endswith('event=crawl_ended exit_code=4"}')
 
 
 def test_ct_13_ct_14_settings_of_a_cloud_job_only_add(tmp_path: Path) -> None:
