@@ -172,13 +172,18 @@ class TargetParser:
         own = {name: value for name, value in row.items() if known.get(name) not in params}
         return {name: value for name, value in meant.items() if name in params}, own
 
-    def own_names(self, names: Collection[str]) -> list[str]:
+    def own_names(self, names: Collection[str], *, of_all_rows: bool) -> list[str]:
         """Return the names of columns or keys that may be the user's own, because not each scraper has the param.
 
-        Params that identify a target are the user's own only beside links.
+        Params that identify a target are the user's own only beside links. ``of_all_rows``: whether no row has other
+        names. Then only the scrapers whose targets the names can identify have rows, unless the rows name scrapers.
         """
-        params_of_rows = frozenset() if any(heading(name) == "url" for name in names) else self._identifying
-        params = [{*OWN_KEYS, *params_of_rows, *each.params.model_fields} for each in self.candidates]
+        headings = {self.by_heading.get(heading(name)) for name in names}
+        scrapers = self.candidates
+        if of_all_rows and "scraper" not in headings:
+            scrapers = tuple(s for s in scrapers if any(way <= headings for way in required_params(s.params)))
+        params_of_rows = frozenset() if "url" in headings else self._identifying
+        params = [{*OWN_KEYS, *params_of_rows, *each.params.model_fields} for each in scrapers]
         return [name for name in names if not all(self.by_heading.get(heading(name)) in each for each in params)]
 
     def parse(

@@ -255,6 +255,25 @@ def test_the_params_of_some_scrapers_are_own_columns_only_beside_links(
     assert source.own_columns == own
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "own"),
+    [
+        ("t.csv", "cat_id,query,sort,sku\n976759,,price_low,\n", ("sku",)),
+        ("t.csv", "cat_id,query,username,sort\n976759,,,price_low\n", ("sort",)),
+        ("t.csv", "cat_id,scraper,sort\n976759,,price_low\n", ("sort",)),
+        ("t.csv", "url,sort\nwalmart.com/cp/a/1,price_low\n", ("sort",)),
+        ("t.jsonl", '{"cat_id": "976759", "sort": "price_low"}\n', ("sort",)),
+    ],
+)
+def test_a_param_is_an_own_column_only_if_a_row_may_have_a_scraper_without_it(
+    tmp_path: Path, name: str, text: str, own: tuple[str, ...]
+) -> None:
+    (tmp_path / name).write_text(text)
+    source = FileSource(EVERY, str(tmp_path / name))
+    asyncio.run(source.open())
+    assert source.own_columns == own
+
+
 def test_a_row_with_two_values_of_one_name_is_refused(tmp_path: Path) -> None:
     """Neither of them is dropped without a word: a table is refused by its header, an object by its line."""
     (tmp_path / "t.jsonl").write_text('{"URL": "x.com/NASA", "url": "x.com/esa"}\n{"url": "x.com/esa"}\n')

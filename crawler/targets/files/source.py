@@ -92,7 +92,7 @@ class FileSource(TargetSource):
     def _own_names(self, row: Row) -> list[str]:
         """Return the names of the columns or keys of a row that are the user's own."""
         names = row.columns or (row.cells if isinstance(row.cells, dict) else ())
-        return self.parser.own_names(names)
+        return self.parser.own_names(names, of_all_rows=bool(row.columns))
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         chunks = self._chunks()
