@@ -18,6 +18,22 @@ from crawler.targets.target import Target
 from tests.platform_pages import written
 
 ROOT = Path(__file__).parents[1]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
+LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's titles, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", re.sub(r"\]\(.*?\)", "", each)).lower().replace(" ", "-") for each in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_other_pages_and_their_parts_lead_somewhere(page: str) -> None:
+    for path, anchor in LINK.findall(re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), (path, anchor)
 
 
 def table(page: str, title: str) -> list[list[str]]:
