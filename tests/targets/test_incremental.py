@@ -126,7 +126,7 @@ def test_paging_stops_at_entries_that_the_last_run_saw(tmp_path: Path, site: Sit
 
 @pytest.mark.parametrize(
     ("store", "reason"),
-    [("/", "unable to open database file"), ("postgresql://me:secret@127.0.0.1:1/x", "connection failed: ")],
+    [("/", "[Errno 21] Is a directory: '/'"), ("postgresql://me:secret@127.0.0.1:1/x", "connection failed: ")],
     ids=["folder", "no server"],
 )
 def test_a_store_that_cannot_be_opened_is_refused(tmp_path: Path, site: Site, store: str, reason: str) -> None:
