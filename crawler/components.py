@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from scrapy.downloadermiddlewares import cookies
 from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
@@ -111,14 +112,19 @@ def install(settings: BaseSettings) -> None:
 def stay_local(settings: BaseSettings) -> None:
     """Change any spider's settings so that the handlers of this project download its requests, and no other handlers.
 
-    With ``SANDBOX``, also disable the handlers of other schemes that leave this machine.
+    Scrapy's cache of responses gets a folder of its own, because the URLs of the responses are public ones. With
+    ``SANDBOX``, also disable the handlers of other schemes that leave this machine, and the request of Scrapy's cookies
+    for the list of public suffixes: the package ``tldextract`` contains one.
     """
     handlers = settings.getwithbase("DOWNLOAD_HANDLERS")
     handler = BROWSER_HANDLER if handlers.get("https") == BROWSER_HANDLER else HANDLER
     local: dict[str, str | None] = {"http": handler, "https": handler}
     if settings.getbool("SANDBOX"):
         local |= dict.fromkeys(("s3", "ftp"))
+        # Scrapy has no setting for it, and imports tldextract before this, which then reads its environment variable.
+        cookies._split_domain.suffix_list_urls = ()  # noqa: SLF001
     settings.set("DOWNLOAD_HANDLERS", {**settings.getdict("DOWNLOAD_HANDLERS"), **local}, priority=ABOVE_COMMAND_LINE)
+    settings.set("HTTPCACHE_DIR", f"{settings['HTTPCACHE_DIR']}-local", priority=ABOVE_COMMAND_LINE)
 
 
 def load_components(settings: BaseSettings) -> None:

@@ -70,8 +70,9 @@ class Settings(Described):
     or their extraction failed (docs/contracts.md#kept-responses). 0, and on Scrapy Cloud: none."""
     SANDBOX: Switch = False
     """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
-    process, and requests to them are not delayed. No request of any spider or command leaves this machine. The local
-    servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms."""
+    process, and requests to them are not delayed. No request of any spider or command leaves this machine. The
+    servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms: their hosts must be ``127.0.0.1``,
+    ``[::1]`` or ``localhost``."""
     SANDBOX_RENAMES: setting_types.Object[dict[str, str]] = {}
     """Simulated platform -> key -> the name that replaces it in payloads after the first ten pages (docs/sandbox.md). A
     name with a leading dot is a CSS class, such as ``.skills``."""

@@ -27,7 +27,7 @@ from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.handlers import HttpHandler
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.local_origins import moved, origin_of
+from crawler.downloads.local_origins import origin_of, restored
 from crawler.downloads.throttle import Throttle
 from crawler.downloads.tunnel import through
 from crawler.errors import BrowserFailed, Detail, UpstreamBlocked, UpstreamTimeout
@@ -117,7 +117,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         session: PageSession = request.meta["page_session_factory"]()
         request.meta["page_session"] = session
         sent = self.local_origins.request(request)
-        session.public_url = partial(_restored, sent=sent.url, public=request.url)
+        session.public_url = partial(restored, sent=sent, request=request)
         egress = self.egresses[sent.meta["egress"]] if "egress" in sent.meta else None
         proxy = FilteringProxy(
             self._local(),
@@ -248,11 +248,6 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             seconds=round(seconds, 2),
             open_contexts=self.chromium.open_contexts,
         )
-
-
-def _restored(url: str, *, sent: str, public: str) -> str:
-    """Return a URL with its public origin if it is on the server to which a page's request for ``public`` was sent."""
-    return moved(url, origin_of(public)) if origin_of(url) == origin_of(sent) else url
 
 
 def browser_failed(message: str, *, has_crashed: bool) -> BrowserFailed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +30,7 @@ from twisted.internet.interfaces import IStreamClientEndpoint
 from crawler.downloads.connection_limits import LimitedEndpoint
 from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.local_origins import LocalOrigins, origin_of
+from crawler.downloads.local_origins import LocalOrigins, origin_of, restored
 from crawler.downloads.tunnel import ProxyError, problem_of
 from crawler.errors import EgressFailed
 from crawler.targets.shutdown import Closing
@@ -102,7 +103,7 @@ class HttpHandler(HTTP11DownloadHandler):
                 logger.warning("egress_failed", egress=egress.name, url=sent.url, reason=failure.message)
                 await self.count(sent, failure)
                 raise failure from None  # the message of a library's error might contain the proxy's URL
-            return response if sent is request else response.replace(url=request.url)
+            return response if sent is request else _restored(response, sent, request)
 
     async def close(self) -> None:
         """Close the connections, and stop the simulated platforms."""
@@ -125,6 +126,15 @@ class HttpHandler(HTTP11DownloadHandler):
         origin = origin_of(request.url)
         problem = await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
         return egress_failed(egress.name, problem) if problem else None
+
+
+def _restored(response: Response, sent: Request, request: Request) -> Response:
+    """Return the response of a local server as that of the platform: with a public URL, also in a redirect."""
+    headers = response.headers.copy()
+    with suppress(ValueError):  # the location is no URL
+        if location := headers.get("Location"):
+            headers["Location"] = restored(location.decode("latin-1"), sent, request).encode("latin-1")
+    return response.replace(url=request.url, headers=headers)
 
 
 def _through(egress: Egress, request: Request) -> Request:

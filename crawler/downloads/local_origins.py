@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from crawler.sandbox.server import Sandbox
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class LocalOrigins:
@@ -30,15 +31,25 @@ class LocalOrigins:
     def __init__(self, settings: BaseSettings) -> None:
         self.is_sandbox = settings.getbool("SANDBOX")
         """Whether no request may leave this machine."""
-        self._given = settings.getdict("PLATFORM_ORIGINS")
+        self._given = {
+            name if name in platforms() else origin_of(name): origin_of(local)
+            for name, local in settings.getdict("PLATFORM_ORIGINS").items()
+        }
         self._renames = settings.getdict("SANDBOX_RENAMES")
         self._sandbox: Sandbox | None = None
 
     @cached_property
     def _origins(self) -> dict[str, str]:
-        """Public origin -> local origin."""
+        """Public origin -> local origin.
+
+        Raises:
+            BlockedByPolicy: with ``SANDBOX``, a server in ``PLATFORM_ORIGINS`` is not on this machine.
+        """
         found = self._given
         if self.is_sandbox:
+            for local in found.values():
+                if urlsplit(local).hostname not in LOOPBACK:
+                    raise BlockedByPolicy(f"SANDBOX is set, and {local} in PLATFORM_ORIGINS is not on this machine.")
             from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # most crawls do not use it
 
             self._sandbox = Sandbox(renames=self._renames)
@@ -56,23 +67,27 @@ class LocalOrigins:
         return frozenset(self._origins[origin] for origin in origins if origin in self._origins)
 
     def request(self, request: Request) -> Request:
-        """Return a copy of the request that goes to a local server, without a proxy; the same request if it has none.
+        """Return a copy of the request that goes to a local server, without a proxy of the environment.
+
+        With ``SANDBOX``, it has no egress, either. A request that goes to no local server is returned itself.
 
         Raises:
-            BlockedByPolicy: with ``SANDBOX``, the URL has no local server.
+            BlockedByPolicy: with ``SANDBOX``, the URL has no local server, or as for a server that is not on this
+                machine.
         """
         origin = origin_of(request.url)
         local = self._origins.get(origin)
         if local is None:
-            if self.is_sandbox and urlsplit(request.url).hostname not in LOOPBACK:
+            if not self.is_sandbox:
+                return request
+            if urlsplit(request.url).hostname not in LOOPBACK:
                 raise BlockedByPolicy(f"SANDBOX is set, and {origin} is not simulated.")
-            return request
         meta = {**request.meta, "proxy": None}
         if self.is_sandbox:
             meta.pop("egress", None)
         headers = request.headers.copy()
         headers.pop("Proxy-Authorization", None)
-        return request.replace(url=local + request.url[len(origin) :], meta=meta, headers=headers)
+        return request.replace(url=moved(request.url, local or origin), meta=meta, headers=headers)
 
     async def close(self) -> None:
         """Stop the simulated platforms."""
@@ -81,19 +96,28 @@ class LocalOrigins:
 
 
 def origin_of(url: str) -> str:
-    """Return the scheme, host and port of a URL.
+    """Return the scheme, host and port of a URL, without the default port of the scheme.
 
-    >>> origin_of("http://127.0.0.1:8903/browse/976759?page=2")
-    'http://127.0.0.1:8903'
+    >>> origin_of("http://127.0.0.1:8903/browse/976759?page=2"), origin_of("https://Shop.example:443/")
+    ('http://127.0.0.1:8903', 'https://shop.example')
     """
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{parts.netloc.lower().removesuffix(DEFAULT_PORTS.get(parts.scheme, ':'))}"
 
 
 def moved(url: str, origin: str) -> str:
     """Return the URL with another origin.
 
-    >>> moved("https://shop.example/browse/976759", "http://127.0.0.1:8903")
+    >>> moved("https://shop.example:443/browse/976759", "http://127.0.0.1:8903")
     'http://127.0.0.1:8903/browse/976759'
     """
-    return origin + url[len(origin_of(url)) :]
+    parts = urlsplit(url)
+    return origin + url[len(f"{parts.scheme}://{parts.netloc}") :]
+
+
+def restored(url: str, sent: Request, request: Request) -> str:
+    """Return a URL in the response to ``sent``, a copy of ``request`` for a local server, with its public origin.
+
+    URLs of other servers are returned unchanged.
+    """
+    return moved(url, origin_of(request.url)) if origin_of(url) == origin_of(sent.url) else url

@@ -47,6 +47,8 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
     {'raw': 'two\nlines'}
     >>> decode('{"a": "é"};var meta = 1', what="block", code_after=True)
     {'a': 'é'}
+    >>> decode(r'{"a": "\ud83d"};var meta = 1', what="block", code_after=True)
+    {'a': '�'}
 
     Raises:
         ExtractionFailed: the document is truncated, is not JSON, or is nested deeper than orjson accepts.
@@ -61,7 +63,8 @@ def decode(body: str | bytes, *, what: str, code_after: bool = False) -> Any:
                 return orjson.loads(text[: error.pos])
             if not any(reason in error.msg for reason in REPAIRABLE):
                 raise
-            return _LENIENT.decode(_LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text))
+            text = _LONE_SURROGATE.sub(lambda found: found["whole"] or r"\ufffd", text)
+            return _LENIENT.raw_decode(text.lstrip())[0] if code_after else _LENIENT.decode(text)
     except (ValueError, RecursionError) as error:
         problem, place = ("nested too deeply", "") if isinstance(error, RecursionError) else _cause(error)
         message = f"The page's {what} is not valid JSON: {problem}{place}."

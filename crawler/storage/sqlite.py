@@ -34,8 +34,14 @@ class SqliteFile:
         """Open the file, or create it for its owner only. Use ``transaction()`` for writes.
 
         The connection may be used in another thread.
+
+        Raises:
+            sqlite3.Error: the file or its folder cannot be created, opened or read.
         """
-        create_file(self.path)
+        try:
+            create_file(self.path)
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from error
         connection = sqlite3.connect(
             self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,9 +11,11 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from crawler.downloads.local_origins import LocalOrigins
+from crawler.components import stay_local
+from crawler.downloads.local_origins import LocalOrigins, restored
 from crawler.errors import BlockedByPolicy, ScrapeError, UpstreamBlocked
 from crawler.middlewares import AllowedOrigins
+from tests.shop import open_shop
 
 LOCAL = "http://127.0.0.1:8903"
 SHOP = "https://www.walmart.com"
@@ -27,6 +30,10 @@ MAPPED: list[tuple[dict[str, str], str, str]] = [
     ({"microblog": LOCAL, "https://x.com": "http://[::1]:9"}, "https://api.x.com/a", f"{LOCAL}/a"),
     ({"professional": LOCAL}, "https://se.linkedin.com/in/a", f"{LOCAL}/in/a"),
     ({"https://books.example": LOCAL}, "https://books.example/a", f"{LOCAL}/a"),
+    ({"retail": LOCAL}, "https://WWW.Walmart.com:443/browse/1", f"{LOCAL}/browse/1"),
+    ({"retail": LOCAL}, "http://www.walmart.com:443/browse/1", "http://www.walmart.com:443/browse/1"),
+    ({"retail": LOCAL}, "https://me:secret@www.walmart.com/browse/1", "https://me:secret@www.walmart.com/browse/1"),
+    ({"https://Books.example:443": "http://LOCALHOST:80"}, "https://books.example/a", "http://localhost/a"),
     ({}, f"{SHOP}/browse/1", f"{SHOP}/browse/1"),
 ]
 """``PLATFORM_ORIGINS``, the URL of a request, and the URL that is requested."""
@@ -47,6 +54,58 @@ def test_a_local_server_gets_no_proxy_and_no_credentials_for_one() -> None:
     assert sent.meta["proxy"] is None
     assert "Proxy-Authorization" not in sent.headers
     assert (given.url, given.meta["proxy"]) == (SHOP, "http://127.0.0.1:9"), "the spider's request is unchanged"
+
+
+def test_the_sandbox_uses_no_proxy_for_any_server_on_this_machine() -> None:
+    given = Request(
+        LOCAL, headers={"Proxy-Authorization": "Basic x"}, meta={"proxy": "http://a.example:9", "egress": "a"}
+    )
+    sent = origins(SANDBOX=True).request(given)
+    assert (sent.url, sent.meta) == (Request(LOCAL).url, {"proxy": None})
+    assert "Proxy-Authorization" not in sent.headers
+
+
+@pytest.mark.parametrize("local", ["http://shop.example", "http://127.0.0.1.example:8903", "http://10.0.0.1:8903"])
+def test_the_sandbox_refuses_servers_of_other_machines(local: str) -> None:
+    with pytest.raises(BlockedByPolicy, match="is not on this machine"):
+        origins(SANDBOX=True, PLATFORM_ORIGINS={"retail": local}).request(Request(SHOP))
+
+
+RESTORED = [
+    (f"{LOCAL}/browse/2", f"{SHOP}/browse/2"),
+    ("/browse/2", "/browse/2"),
+    (f"{SHOP}/browse/2", f"{SHOP}/browse/2"),
+    ("http://127.0.0.1:8904/browse/2", "http://127.0.0.1:8904/browse/2"),
+    ("https://books.example/2", "https://books.example/2"),
+]
+"""A URL in a response of the local server, and what it is for all other code."""
+
+
+@pytest.mark.parametrize(("url", "public"), RESTORED)
+def test_urls_of_the_local_server_get_their_public_origin(url: str, public: str) -> None:
+    request = Request(f"{SHOP}/browse/1")
+    assert restored(url, origins(PLATFORM_ORIGINS={"retail": LOCAL}).request(request), request) == public
+
+
+@pytest.mark.parametrize("to", ["", "shop", SHOP, f"{SHOP}:443"])
+def test_redirects_stay_on_the_local_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, to: str) -> None:
+    """They are relative, or name the local server or the platform."""
+    with open_shop() as shop:
+        answer, origin = shop.answer, shop.origin if to == "shop" else to
+
+        def redirecting(path: str) -> tuple[int, dict[str, str], bytes]:
+            redirect = (302, {"Location": f"{origin}/browse/976759?moved=1"}, b"")
+            return answer(path) if "moved" in path else redirect
+
+        monkeypatch.setattr(shop, "answer", redirecting)
+        run = shop.crawl("-a", "cat_id=976759", "-O", str(tmp_path / "out.jsonl"))
+    assert run.returncode == 0, run.stderr
+
+
+def test_responses_of_local_servers_are_cached_apart_from_those_of_the_platforms() -> None:
+    settings = Settings({"PLATFORM_ORIGINS": {"retail": LOCAL}, "SANDBOX": False, "HTTPCACHE_DIR": "mine"})
+    stay_local(settings)
+    assert settings["HTTPCACHE_DIR"] == "mine-local"
 
 
 def outside(url: str, **meta: Any) -> ScrapeError:

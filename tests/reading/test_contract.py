@@ -338,8 +338,10 @@ def test_contracts_that_contain_themselves_too_often_are_refused() -> None:
         read(Renderer, body, what="data")
 
 
-def test_program_code_after_a_document() -> None:
-    body = orjson.dumps(listing(product())) + b';var meta = "x";'
+@pytest.mark.parametrize("cut", [b"", b"\t", rb"\ud83d", b"\xf0\x9f"], ids=["none", "tab", "surrogate", "bytes"])
+def test_program_code_after_a_document(cut: bytes) -> None:
+    """Also if the document must be repaired."""
+    body = b' {"note": "' + cut + b'", ' + orjson.dumps(listing(product()))[1:] + b';var meta = "x";'
     assert read(Listing, body, what="data", code_after=True).value is not None
     with pytest.raises(ExtractionFailed, match="not valid JSON"):
         read(Listing, body, what="data")

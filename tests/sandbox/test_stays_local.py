@@ -109,6 +109,26 @@ def test_a_command_needs_loopback_only(tmp_path: Path, name: str) -> None:
     assert (run.returncode, part in run.stdout + run.stderr) == (code, True), run.stdout[-2000:] + run.stderr
 
 
+def test_cookies_need_no_list_of_public_suffixes(tmp_path: Path) -> None:
+    """The package that Scrapy splits domains with has not stored the list on this machine yet."""
+    (tmp_path / "own.py").write_text(OWN_SPIDER)
+    command = "from scrapy.cmdline import execute\nexecute(['scrapy', 'runspider', '--nolog', 'own.py'])"
+    names = ("http_proxy", "https_proxy", "all_proxy")  # the proxies would hide the name that is looked up
+    environment = {name: value for name, value in environment_of(tmp_path).items() if name not in names}
+    run = subprocess.run(
+        [sys.executable, "-c", ISOLATE + command],
+        check=False,
+        cwd=tmp_path,
+        env={**environment, "TLDEXTRACT_CACHE": str(tmp_path / "suffixes")},
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode == NO_NAMESPACE:
+        pytest.skip("this system does not permit network namespaces")
+    assert CATEGORY in run.stdout, run.stderr
+    assert not (tmp_path / "reached").exists(), (tmp_path / "reached").read_text()
+
+
 @pytest.mark.parametrize("spider", sorted(spiders()))
 def test_a_crawl_needs_loopback_only(tmp_path: Path, spider: str) -> None:
     """The record is the expected one. One of the platforms is loaded in Chromium."""

@@ -104,6 +104,16 @@ def test_us_4_a_damaged_file_of_keys_is_reported_in_one_line(tmp_path: Path) -> 
         assert done.stderr == f"{file} cannot be read: file is not a database.\n"
 
 
+@pytest.mark.parametrize("name", ["folder", "file/keys.sqlite"])
+def test_us_4_a_file_of_keys_that_cannot_be_created_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    done = scrapy("keys", "create", "acme", keys=tmp_path / name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{tmp_path / name} cannot be read: [Errno ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "folder" / "keys.sqlite")
     store.create("acme")
