@@ -22,6 +22,7 @@ REASONS = {
         "crawler.outputs.feeds",
         "_close_slot",
     ): "Scrapy does not count errors when an exporter finishes",
+    ("crawler.components", "_split_domain"): "Scrapy's cookies have no setting against the download of a list",
     ("crawler.platforms.page", "_validate_input"): "web-poet's method keeps a reference cycle of megabytes alive",
     (
         "crawler.middlewares",
@@ -113,4 +114,4 @@ def test_private_names_of_libraries_are_listed_with_a_reason(used: set[tuple[str
 
 
 def test_the_number_of_private_names_is_limited() -> None:
-    assert len(REASONS) <= 6
+    assert len(REASONS) <= 7

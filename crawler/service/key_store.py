@@ -79,7 +79,7 @@ class KeyStore:
         Raises:
             sqlite3.Error: the file cannot be written.
         """
-        if not self.path.exists():
+        if self._is_missing:
             return False
         with self._file.transaction() as database:
             change = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
@@ -107,7 +107,7 @@ class KeyStore:
 
     def _change(self, client: str, statement: str, *values: object) -> bool:
         """Run a statement for a client. Return False if the client has no valid key."""
-        if not self.path.exists():
+        if self._is_missing:
             return False
         with self._file.transaction() as database:
             known = "SELECT 1 FROM keys WHERE client = ? AND revoked IS NULL"
@@ -122,7 +122,7 @@ class KeyStore:
         Raises:
             sqlite3.Error: the file cannot be read.
         """
-        return self.read() if self.path.exists() else []
+        return [] if self._is_missing else self.read()
 
     def read(self) -> list[Key]:
         """Return all keys as with ``all()``, but raise an error without a file. The file is not changed or created.
@@ -144,6 +144,13 @@ class KeyStore:
                 Key(Holder(client, key_id, rate, concurrency, quotas.get(client), webhooks.get(client)), *key)
                 for client, key_id, rate, concurrency, *key in rows
             ]
+
+    @property
+    def _is_missing(self) -> bool:
+        try:
+            return not self.path.exists()
+        except OSError:  # such as a folder of another user: SQLite reports it
+            return False
 
     @property
     def version(self) -> Version | None:

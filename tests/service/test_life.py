@@ -104,14 +104,32 @@ def test_us_4_a_damaged_file_of_keys_is_reported_in_one_line(tmp_path: Path) -> 
         assert done.stderr == f"{file} cannot be read: file is not a database.\n"
 
 
-@pytest.mark.parametrize("name", ["folder", "file/keys.sqlite"])
-def test_us_4_a_file_of_keys_that_cannot_be_created_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("folder", "[Errno 21] Is a directory"),
+        ("file/keys.sqlite", "[Errno "),
+        ("k" * 300, "[Errno 36] File name too long"),
+    ],
+)
+def test_us_4_a_file_of_keys_that_cannot_be_created_is_reported_in_one_line(
+    tmp_path: Path, name: str, reason: str
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     done = scrapy("keys", "create", "acme", keys=tmp_path / name)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"{tmp_path / name} cannot be read: [Errno ")
+    assert done.stderr.startswith(f"{tmp_path / name} cannot be read: {reason}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("keys", "revoke", "a"), ("serve", "--port", "0")])
+def test_us_4_a_file_of_keys_that_cannot_be_reached_is_reported(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """As if its folder were another user's, which tests of the user root cannot try."""
+    done = scrapy(*command, keys=tmp_path / ("k" * 300))
+    assert (done.returncode, done.stdout) == (2 if command[0] == "serve" else 1, "")
+    assert "unable to open database file" in done.stderr or "File name too long" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
