@@ -203,12 +203,14 @@ class Comparison:
 
     def __init__(self, job: Job, earlier: Iterable[Job], first: int = 0, last: int | None = None) -> None:
         """``job``: a run that is done. ``earlier``: as ``Jobs.earlier()`` returns them. Runs that have read more or
-        fewer pages of each listing are left out. ``first``, ``last``: the positions of the first and last input line to
-        compare. None: until the end, with the removed targets.
+        fewer pages of each listing are left out, and those that are to be removed: their rows may vanish meanwhile.
+        ``first``, ``last``: the positions of the first and last input line to compare. None: until the end, with the
+        removed targets.
         """
         self.job = job
         self.first, self.last = first, last
-        self.earlier = {each.id: each for each in earlier if _pages(each) == _pages(job)}
+        kept = islice(earlier, job.options.keep)
+        self.earlier = {each.id: each for each in kept if _pages(each) == _pages(job)}
         self.counts: Counter[str] = Counter()
         self._rows = Rows()
         self._session: Session | None = None

@@ -342,6 +342,16 @@ async def test_a_line_that_is_not_a_target_is_neither_added_nor_removed(jobs: Jo
     assert [(each.change, each.target["id"], each.code) for each in found] == expected
 
 
+async def test_runs_that_are_to_be_removed_are_not_compared(jobs: Jobs) -> None:
+    """The upkeep deletes their targets one by one, and half a listing looks like one with fewer rows."""
+    options = JobOptions(keep=1)
+    for targets in (("a", "b"), ("a",)):
+        await run(jobs, SEARCH, page(SEARCH, "A"), options=options, targets=targets)
+    job = await run(jobs, SEARCH, page(SEARCH, "A"), options=options, targets=("a", "b"))
+    found, _ = await changes(jobs, job)
+    assert [(each.change, each.target["id"]) for each in found] == [("added", "b")]
+
+
 async def test_a_caller_that_leaves_ends_the_thread_that_compares(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows stay open until it has ended: SQLite crashes if a connection is closed while a thread uses it."""
     monkeypatch.setattr("crawler.jobs.store.CLOSE_SECONDS", 0.01)
