@@ -3,7 +3,7 @@
 - of a page class: a fixture with data, and that its fixtures give what they expect;
 - of a scraper: a truth in the sandbox, a target in the golden record and its outcome, its table in ``docs/nulls.md``,
   and ``scrapy extract`` of its page classes;
-- of a platform's page: no field and no param that does not exist.
+- of a platform: its page in ``docs/platforms``, with no field and no param that does not exist.
 
 Tests check the same parts more deeply, but a test can only fail for a part that exists.
 """
@@ -216,8 +216,11 @@ def _page(fixture: Fixture, kind: type[PlatformPage]) -> PlatformPage:
 
 
 def of_documentation(platform: str, scrapers: tuple[Scraper, ...]) -> Iterator[Missing]:
-    """Yield the fields and params that a platform's page names and no scraper of the platform has."""
+    """Yield a platform's page if it is missing, else its fields and params that no scraper of the platform has."""
     path = Path("docs", "platforms", f"{platform}.md")
+    if not (ROOT / path).exists():
+        yield Missing(str(path), "no page", "write it like those of the other platforms")
+        return
     known = {
         "field": {each for scraper in scrapers for each in field_paths(scraper.data)},
         "param": {each for scraper in scrapers for each in scraper.params.model_fields},

@@ -30,6 +30,12 @@ def test_the_page_adds_a_platform_a_field_a_scraper_and_an_egress(tmp_path: Path
         "bookshop-book": BOOK | {"page_count": 212},
         "bookshop-author": AUTHOR,
     }
+    parts = subprocess.run(
+        [sys.executable, "-m", "scripts.missing_parts"], check=False, capture_output=True, text=True, cwd=project
+    )
+    assert (parts.returncode, parts.stderr) == (1, "")
+    assert "\nbookshop-author: no truth in the sandbox: " in parts.stdout
+    assert "\ndocs/platforms/bookshop.md: no page: " in parts.stdout
     own = ["crawler/platforms/bookshop", "crawler/spiders/bookshop.py", "tests/platforms/bookshop"]
     for command in (["check"], ["format", "--check"]):
         checked = subprocess.run(

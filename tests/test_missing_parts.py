@@ -125,6 +125,10 @@ def test_ct_12_a_scraper_that_extract_cannot_read_is_named() -> None:
 # Documentation
 
 
+def test_a_platform_without_a_page_is_named() -> None:
+    assert found(missing_parts.of_documentation("bookshop", ())) == [("docs/platforms/bookshop.md", "no page")]
+
+
 @pytest.mark.parametrize(
     ("table", "names"),
     [
