@@ -340,6 +340,8 @@ def _begin(session: Session, values: dict[str, Any], options: JobOptions, rules:
         if rules.if_unfinished == "continue" and not is_other:
             return None, newest
         former = newest if _set_state(session, newest, "cancelled", of=UNFINISHED) else None
+        if rules.if_unfinished == "refuse":  # a repetition of the interrupted upload must not get a part of its lines
+            session.run(sql.MARK_REMOVED, job_=newest.id)
     if rules.most_open is not None and _count_unfinished(session, values["owner"]) >= rules.most_open:
         raise TooManyJobsError(f"{rules.most_open} jobs are not done.")
     run = 1 if newest is None else newest.run + 1

@@ -700,3 +700,17 @@ async def test_an_interrupted_upload_blocks_its_name_for_two_minutes(
     assert found is not None
     assert found.state == state
     await assert_books(jobs, found, **{"waiting" if state == "loading" else "cancelled": 3})
+
+
+async def test_the_repetition_of_an_upload_whose_name_was_given_away_does_not_get_its_part(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await jobs.begin("nightly", "acme", rules=Rules("refuse", key="k"))
+    await jobs.push(job, lines(3))
+    clock: Any = SimpleNamespace(is_steady=True, now=lambda: job.loaded + 600)
+    monkeypatch.setattr(lifecycle, "STORE_TIME", clock)
+    other = await jobs.begin("nightly", "acme", rules=Rules("refuse", key="other"))
+    await jobs.open(other)
+    assert [each.run for each in await jobs.newest("acme", 9)] == [2], "the first upload made no run for its client"
+    again = await jobs.begin("nightly", "acme", rules=Rules("refuse", key="k"))
+    assert (again.run, again.state) == (3, "loading")
