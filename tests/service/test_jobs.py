@@ -28,7 +28,8 @@ from twisted.web.http_headers import Headers
 from twisted.web.server import Request
 from twisted.web.test.requesthelper import DummyChannel
 
-from crawler.errors import StoreUnavailable
+from crawler.errors import ScrapeError, StoreUnavailable
+from crawler.jobs import intake
 from crawler.jobs.job import Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
@@ -686,6 +687,27 @@ async def test_an_interrupted_upload_is_repeated_before_its_removal_has_ended(
     made, contents = await make_nightly(uploads)
     assert (made.state, contents is not None) == ("open", True)
     assert await make_nightly(uploads) == (made, None)
+    await jobs.close()
+
+
+@pytest.mark.parametrize(("key", "code"), [(None, "JOB_NOT_DONE"), ("nightly", "IDEMPOTENCY_IN_PROGRESS")])
+async def test_a_slow_upload_whose_name_was_given_away_is_refused(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch, key: str | None, code: str
+) -> None:
+    jobs = Jobs(sqlite_store)
+    uploads = Uploads(jobs, 10, sandbox=True)
+    push = intake.push
+
+    async def slow(of: Jobs, job: Job, *given: Any, **own: Any) -> int:
+        await of.mark_removed(job)
+        return await push(of, job, *given, **own)
+
+    monkeypatch.setattr("crawler.jobs.intake.push", slow)
+    upload = Upload(io.BytesIO(CSV.encode()), "text/csv", key=key)
+    with pytest.raises(ScrapeError) as refused:
+        await uploads.make(Holder("acme", "key"), upload, "name")
+    assert refused.value.code == code
+    assert ("Idempotency-Key" in refused.value.message) == (key is not None)
     await jobs.close()
 
 

@@ -25,7 +25,7 @@ from crawler.errors import (
 from crawler.jobs import intake
 from crawler.jobs.arguments import problem_of
 from crawler.jobs.job import JobError
-from crawler.jobs.lifecycle import ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
+from crawler.jobs.lifecycle import LOADING_SECONDS, ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.service.limits import Turns
@@ -257,7 +257,8 @@ class Uploads:
 
         Raises:
             InvalidRequest: the upload cannot be read or has no valid target, or the name cannot be stored.
-            JobNotDone: the newest run of the job is not done.
+            JobNotDone: the newest run of the job is not done, or another upload has got the name of this one, which
+                stored no line for ``LOADING_SECONDS``.
             ConcurrencyLimited: the client has too many jobs that are not done.
             IdempotencyMismatch: the ``Idempotency-Key`` was used for another request.
             IdempotencyInProgress: while the upload was read, another upload with the same ``Idempotency-Key`` failed,
@@ -287,6 +288,9 @@ class Uploads:
             except JobError as error:
                 found = await self.jobs.get(job.id)
                 if found is None or found.state == "cancelled":
+                    if upload.key is None:
+                        silent = f"No line was stored for {LOADING_SECONDS:.0f} s, and another upload has got the name."
+                        raise JobNotDone(silent, retry_after=60) from None
                     raise IdempotencyInProgress("An upload with this Idempotency-Key ended just now.") from None
                 await self._abandon(job)
                 raise InvalidRequest.of("body", str(error)) from None
