@@ -297,8 +297,9 @@ def sandbox_store(settings: Settings) -> str:
 def use_sandbox(settings: Settings) -> None:
     """Start the simulated platforms, and change the settings to use them.
 
-    The changed settings are the origins, the store, the budgets (without delays, unless ``PLATFORM_BUDGETS`` has
-    others), and the pause between scrolls (none).
+    The changed settings are the origins, the egresses and the key of Zyte API (none, so that all requests stay on this
+    machine), the store, the budgets (without delays, unless ``PLATFORM_BUDGETS`` has others), and the pause between
+    scrolls (none).
     """
     from crawler.sandbox.server import Sandbox  # noqa: PLC0415  # only with --sandbox, and it needs the reactor
 
@@ -306,6 +307,8 @@ def use_sandbox(settings: Settings) -> None:
     if missing := platforms().keys() - origins.keys():
         raise UsageError(f"--sandbox simulates no {min(missing)}: add a local server for it to PLATFORM_ORIGINS.")
     settings.set("PLATFORM_ORIGINS", origins, priority="cmdline")
+    settings.set("EGRESSES", [], priority="cmdline")
+    settings.set("ZYTE_API_KEY", None, priority="cmdline")
     settings.set("STORE", sandbox_store(settings), priority="cmdline")
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")

@@ -12,7 +12,7 @@ import pytest
 from crawler.service.key_store import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service import names
-from tests.service.client import HEADERS, SEARCH, call
+from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import running
 from tests.service.metrics_of import becomes
 from tests.shop import open_shop
@@ -97,3 +97,9 @@ def send_call(url: str, key: str, query: str, number: int) -> socket.socket:
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
     client.sendall(f"{head}Prefer: wait=5\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
     return client
+
+
+@pytest.mark.parametrize("setting", ['EGRESSES=[{"name": "dead", "proxy": "http://127.0.0.1:9"}]', "ZYTE_API_KEY=key"])
+def test_with_the_sandbox_no_request_leaves_by_an_egress_or_zyte_api(tmp_path: Path, setting: str) -> None:
+    with running(tmp_path / "log", setting) as service:
+        assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
