@@ -94,8 +94,9 @@ class HttpHandler(HTTP11DownloadHandler):
             sent = self.local_origins.request(request)
             is_direct = "egress" not in sent.meta or "page_session" in sent.meta  # browser pages use FilteringProxy
             egress = None if is_direct else self.egresses[sent.meta["egress"]]
+            copy = _through(egress, sent) if egress else sent
             try:
-                response = await super().download_request(_through(egress, sent) if egress else sent)
+                response = await super().download_request(copy)
             except UNCLEAR as error:
                 failure = await self._failure(egress, sent, error) if egress and egress.proxy else None
                 if egress is None or failure is None:
@@ -103,6 +104,8 @@ class HttpHandler(HTTP11DownloadHandler):
                 logger.warning("egress_failed", egress=egress.name, url=sent.url, reason=failure.message)
                 await self.count(sent, failure)
                 raise failure from None  # the message of a library's error might contain the proxy's URL
+            if "download_latency" in copy.meta:  # Scrapy's AutoThrottle reads it from the spider's request
+                request.meta["download_latency"] = copy.meta["download_latency"]
             return response if sent is request else _restored(response, sent, request)
 
     async def close(self) -> None:

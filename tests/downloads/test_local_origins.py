@@ -102,6 +102,13 @@ def test_redirects_stay_on_the_local_server(monkeypatch: pytest.MonkeyPatch, tmp
     assert run.returncode == 0, run.stderr
 
 
+def test_the_spiders_request_has_the_latency_of_the_download() -> None:
+    with open_shop() as shop:
+        code = "'download_latency' in response.meta"
+        run = shop.scrapy("shell", "--nolog", f"{SHOP}/browse/976759", "-c", code)
+    assert run.stdout == "True\n", run.stderr
+
+
 def test_responses_of_local_servers_are_cached_apart_from_those_of_the_platforms() -> None:
     settings = Settings({"PLATFORM_ORIGINS": {"retail": LOCAL}, "SANDBOX": False, "HTTPCACHE_DIR": "mine"})
     stay_local(settings)
