@@ -106,7 +106,13 @@ class HttpHandler(HTTP11DownloadHandler):
                 raise failure from None  # the message of a library's error might contain the proxy's URL
             if "download_latency" in copy.meta:  # Scrapy's AutoThrottle reads it from the spider's request
                 request.meta["download_latency"] = copy.meta["download_latency"]
-            return response if sent is request else _restored(response, sent, request)
+            if sent is not request:
+                response = response.replace(url=request.url)
+                if location := response.headers.get("Location"):
+                    with suppress(ValueError):  # it is no URL
+                        public = restored(location.decode("latin-1"), sent, request)
+                        response.headers["Location"] = public.encode("latin-1")
+            return response
 
     async def close(self) -> None:
         """Close the connections, and stop the simulated platforms."""
@@ -129,15 +135,6 @@ class HttpHandler(HTTP11DownloadHandler):
         origin = origin_of(request.url)
         problem = await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
         return egress_failed(egress.name, problem) if problem else None
-
-
-def _restored(response: Response, sent: Request, request: Request) -> Response:
-    """Return the response of a local server as that of the platform: with a public URL, also in a redirect."""
-    headers = response.headers.copy()
-    with suppress(ValueError):  # the location is no URL
-        if location := headers.get("Location"):
-            headers["Location"] = restored(location.decode("latin-1"), sent, request).encode("latin-1")
-    return response.replace(url=request.url, headers=headers)
 
 
 def _through(egress: Egress, request: Request) -> Request:
