@@ -7,15 +7,16 @@ after the last ``seq`` misses no outcome, even while other processes store outco
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
 from crawler.jobs import tables as sql
-from crawler.jobs.job import unpack
+from crawler.jobs.job import JobError, unpack
 from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path
 from crawler.outputs.exporters import joined_rows
 from crawler.outputs.selection import Selection, identified, table_columns
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from crawler.jobs.store import Session, Statement
     from crawler.targets.target import Scraper
 
+T = TypeVar("T")
 LINES_PER_PAGE = 500
 NO_END = 2**62
 
@@ -122,7 +124,7 @@ def _lines(session: Session, job: int, statement: Statement, values: dict[str, A
     return [_line(row, *inputs.get(row.key, ())) for row in rows]
 
 
-async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncIterator[Line]:
+async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> AsyncGenerator[Line]:
     """Yield the outcomes after a cursor, in the order of their commits: one line for each input line or follow-up."""
     while page := await by_seq(jobs, cursor, until=until):
         for line in page:
@@ -131,7 +133,22 @@ async def by_outcome(jobs: Jobs, cursor: Cursor, *, until: int = NO_END) -> Asyn
         cursor = Cursor(cursor.job, page[-1].seq or until)
 
 
-async def in_order(jobs: Jobs, job: int) -> AsyncIterator[Line]:
+async def kept(jobs: Jobs, runs: Iterable[int], found: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Yield what is read from some runs.
+
+    Raises:
+        JobError: a run was removed meanwhile, so that a part of it may be missing.
+    """
+    async with aclosing(found):
+        async for each in found:
+            yield each
+    for run in runs:
+        job = await jobs.get(run)
+        if job is None or job.kind != "job":
+            raise JobError(f"The job {run} was removed while it was read.")
+
+
+async def in_order(jobs: Jobs, job: int) -> AsyncGenerator[Line]:
     """Yield a line for each input line, in the order of the input, each followed by its target's follow-ups.
 
     Targets without an outcome are included. The follow-ups of a target that was given more than once follow its first

@@ -27,6 +27,7 @@ from crawler.jobs.outcomes import (
     by_outcome,
     failure_line,
     in_order,
+    kept,
     new_entries,
     record_line,
     shapes_of,
@@ -332,7 +333,7 @@ class JobFiles:
 
         Raises:
             OutputError: the records cannot be written as ``layout`` says.
-            OSError: a file cannot be written. The former files stay.
+            JobError, OSError: the run was removed, or a file cannot be written. The former files stay.
         """
         outputs: list[Output | DatabaseOutput] = []
         if layout is not None:
@@ -349,7 +350,7 @@ class JobFiles:
             outputs.append(Output(Layout(failures), {}, self.settings, self._created, **own))
         until = self.job.seq
         lines = in_order(self.jobs, self.job.id) if after is None else by_outcome(self.jobs, after, until=until)
-        written = await _write(lines, outputs)
+        written = await _write(kept(self.jobs, [self.job.id], lines), outputs)
         if failures is not None and failures not in written:
             _remove_local(failures)
         return written, Cursor(self.job.id, max(until, after.seq if after else 0))
@@ -359,14 +360,15 @@ class JobFiles:
 
         Raises:
             OutputError: the path has no suffix of a format of files.
-            OSError: the file cannot be written. The former file stays.
+            JobError, OSError: a run was removed, or the file cannot be written. The former file stays.
         """
         layout = Layout(path)
         if layout.format.kind == "database":
             raise OutputError(f"{path}: changes are written to a file: use one of .jsonl, .csv, .xlsx, .json.")
         output = Output(layout, {}, self.settings, self._created, content="changes")
         async with aclosing(comparison.pages(self.jobs)) as pages:
-            await _write((each async for page in pages for each in page), [output])
+            lines = (each async for page in pages for each in page)
+            await _write(kept(self.jobs, [self.job.id, *comparison.earlier], lines), [output])
 
     @property
     def _created(self) -> datetime:

@@ -18,10 +18,10 @@ from python_calamine import CalamineWorkbook
 from scrapy.settings import Settings
 
 from crawler.jobs.changes import Change, Comparison, Row, Rows
-from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job
+from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.jobs.output import JobFiles, OutputError
+from crawler.jobs.output import JobFiles, Layout, OutputError
 from crawler.registry import find_scraper
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.professional.site import Site as Professional
@@ -439,6 +439,23 @@ async def test_changes_are_written_in_each_format(jobs: Jobs, tmp_path: Path, su
             *("changed", "one", SEARCH, "products", "A"),
         )
         assert (int(row["run"]), int(row["baseline_run"])) == (2, 1)
+
+
+@pytest.mark.parametrize("content", ["records", "changes"])
+async def test_a_run_that_is_removed_meanwhile_does_not_replace_a_file(
+    jobs: Jobs, tmp_path: Path, content: str
+) -> None:
+    job, path = await one_change(jobs), tmp_path / "one.jsonl"
+    files, comparison = JobFiles(jobs, job, Settings()), Comparison(job, await jobs.earlier(job))
+    path.write_text("former")
+    await jobs.remove(job)
+    writing = (
+        files.write_changes(str(path), comparison) if content == "changes" else files.write(Layout(str(path)), None)
+    )
+    with pytest.raises(JobError, match="was removed"):
+        await writing
+    assert path.read_text() == "former"
+    assert not (tmp_path / "one.jsonl.part").exists()
 
 
 async def test_a_database_is_no_place_for_changes(jobs: Jobs, tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from crawler.errors import InvalidRequest, JobNotFound
-from crawler.jobs.outcomes import ColumnsDifferError, Cursor, Line, Shape, by_seq, shapes_of
+from crawler.jobs.job import JobError
+from crawler.jobs.outcomes import ColumnsDifferError, Cursor, Line, Shape, by_seq, kept, shapes_of
 from crawler.jobs.output import Layout, Output
 from crawler.outputs.formats import DEFAULT, SERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from scrapy.settings import BaseSettings
 
@@ -116,11 +117,11 @@ async def records(of: ClientJobs, job: Job, selected: Selected, rows: dict[str, 
 
     Raises:
         InvalidRequest: a file would be too large.
-        JobNotFound: as for ``_kept()``.
+        JobNotFound: the job, or an earlier run, was removed while its file was written.
     """
     content = "failures" if rows is None else "records"
     output = partial(_output, job, of.settings, rows or {}, content=content, format=selected.form)
-    pages = _kept(of.jobs, [job.id], _selected(of.jobs, job, selected))
+    pages = kept(of.jobs, [job.id], _selected(of.jobs, job, selected))
     if selected.form.kind == "book":
         return await _file(pages, output, of.writing.turn(job.owner))
     return _pages(pages, output)
@@ -131,30 +132,15 @@ async def changes(of: ClientJobs, job: Job, comparison: Comparison, chosen: Form
 
     Raises:
         InvalidRequest: a file would be too large.
-        JobNotFound: as for ``_kept()``.
+        JobNotFound: the job, or an earlier run, was removed while its file was written.
     """
     output = partial(_output, job, of.settings, {}, content="changes", format=chosen)
-    turn, pages = of.comparing.turn(job.owner), _kept(of.jobs, [job.id, *comparison.earlier], comparison.pages(of.jobs))
+    turn, pages = of.comparing.turn(job.owner), kept(of.jobs, [job.id, *comparison.earlier], comparison.pages(of.jobs))
     return await _file(pages, output, turn) if chosen.kind == "book" else _in_turn(turn, _pages(pages, output))
 
 
 def _output(job: Job, settings: BaseSettings, rows: dict[str, Shape], path: str, **own: Any) -> Output:
     return Output(Layout(path), rows, settings, datetime.fromtimestamp(job.created, UTC), **own)
-
-
-async def _kept(jobs: Jobs, runs: Iterable[int], pages: AsyncGenerator[list[Any]]) -> AsyncGenerator[list[Any]]:
-    """Yield the pages that are made of some runs.
-
-    Raises:
-        JobNotFound: a run was removed meanwhile, so that the pages may lack what it had.
-    """
-    async with aclosing(pages):
-        async for page in pages:
-            yield page
-    for each in runs:
-        found = await jobs.get(each)
-        if found is None or found.kind != "job":
-            raise JobNotFound(f"The job {each} was removed while the response was made.")
 
 
 async def _in_turn(turn: Turn, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -183,7 +169,10 @@ async def _pages(pages: AsyncGenerator[list[Any]], output_to: Callable[..., Outp
 
 async def _file(pages: AsyncGenerator[list[Any]], output_to: Callable[..., Output], turn: Turn) -> AsyncIterator[bytes]:
     async with turn, aclosing(pages):
-        return _pieces(await _written(pages, output_to))
+        try:
+            return _pieces(await _written(pages, output_to))
+        except JobError as error:
+            raise JobNotFound(str(error)) from None
 
 
 async def _written(pages: AsyncIterator[list[Any]], output_to: Callable[..., Output]) -> IO[bytes]:
