@@ -36,7 +36,7 @@ def test_a_job_survives_some_faults(database: str) -> None:
 def test_outcomes_bills_and_totals_are_equal_after_some_faults(database: str, seed: int) -> None:
     """``crawler_job_targets`` and ``crawler_job_records`` are these totals."""
     need(database)
-    faults, _ = run(database, Plan(seed, runs=2, targets=50, locked=1.5, full=1, faults_until=20))
+    faults, _ = run(database, Plan(seed, runs=2, targets=50, locked=1.5, full=1, most=10))
     assert sum(faults.values()) >= 3
 
 
