@@ -8,6 +8,7 @@ does the folder ``.scrapy``, which Scrapy creates.
 from __future__ import annotations
 
 import os
+from errno import EISDIR
 from pathlib import Path
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
@@ -25,15 +26,20 @@ def create_folder(path: Path) -> None:
 
 
 def create_file(path: Path) -> None:
-    """Create an empty file in a folder that may be missing. A file that exists is left as it is.
+    """Create an empty file in a folder that may be missing. A file that exists is not opened.
 
-    SQLite gives the files beside a database (``-wal``, ``-shm``, ``-journal``) the mode of the database.
+    SQLite gives the files beside a database (``-wal``, ``-shm``, ``-journal``) the mode of the database. To open and
+    close a database would release all locks that SQLite has on it in this process (POSIX), and lose data.
 
     Raises:
-        OSError: the file or its folder cannot be created.
+        OSError: the file or its folder cannot be created, or the path is that of a folder.
     """
     create_folder(path.parent)
-    os.close(os.open(path, os.O_RDONLY | os.O_CREAT, FILE_MODE))
+    try:
+        os.close(os.open(path.resolve(), os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
+    except FileExistsError:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path)) from None
 
 
 def write_new(path: Path, content: bytes) -> None:

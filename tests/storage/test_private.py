@@ -8,12 +8,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawler.storage.private import create_file, create_folder, write_new
+from crawler.storage.sqlite import SqliteFile, transaction
 from tests import forks
 from tests.changed_shop import BEFORE, RENAMED
 from tests.crawls import QUICK, ROOT
@@ -49,6 +51,16 @@ def start_in(folder: Path) -> str:
     """The code that a command's process runs first: a usual umask, temporary files in the folder, a changed shop."""
     place = f"import os, tempfile; os.umask(0o022); tempfile.tempdir = {str(folder / 'tmp')!r}"
     return f"{place}; os.environ['TMPDIR'] = tempfile.tempdir\n{BEFORE}"
+
+
+def test_a_database_that_is_opened_again_keeps_its_locks(tmp_path: Path) -> None:
+    """A process that closes any file descriptor of a file loses its locks (POSIX), and so SQLite's on a database."""
+    file = SqliteFile(tmp_path / "store.sqlite", ("CREATE TABLE IF NOT EXISTS t (n INTEGER)",))
+    code = f"import sqlite3; sqlite3.connect({str(file.path)!r}, timeout=0).execute('BEGIN IMMEDIATE')"
+    with closing(file.connect()) as connection, transaction(connection):
+        create_file(file.path)
+        other = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "database is locked" in other.stderr
 
 
 def test_collect_leaves_private_files(tmp_path: Path) -> None:
