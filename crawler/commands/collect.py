@@ -98,7 +98,8 @@ class Command(CheckedCommand):
 
         async with store_of(self.settings) as jobs:
             job = await jobs.get(job_id)
-            assert job is not None, "the job was removed while it ran"
+            if job is None:
+                raise TargetsUnavailableError("The job was removed while it ran: it has no output.")
             failures = output.failures_path(self.settings, job)
             written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
             outputs = [
@@ -278,13 +279,17 @@ async def opened(jobs: Jobs, job: Job, options: JobOptions) -> Job:
     """Let workers claim the targets of a job that was loading, or is paused, with the limits of these options.
 
     Return the job in its new state.
+
+    Raises:
+        TargetsUnavailableError: the job was removed.
     """
     options = options.model_copy(update={"fingerprint": job.options.fingerprint})
     if job.options != options:
         await jobs.set_options(job, options)
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))
     found = await jobs.get(job.id)
-    assert found is not None
+    if found is None:
+        raise TargetsUnavailableError(f"The job {job.name!r} was removed.")
     return found
 
 

@@ -464,6 +464,21 @@ def test_a_worker_releases_its_targets_on_sigterm(tmp_path: Path, shop: HangingP
     database.close()
 
 
+def test_a_job_that_is_removed_while_it_runs_ends_its_command_with_a_sentence(
+    tmp_path: Path, shop: HangingPlatform
+) -> None:
+    commands = in_shop(tmp_path, str(tmp_path / "jobs.sqlite3"), shop)
+    shop.permits = 0
+    file = write(tmp_path / "targets.jsonl", searches(20))
+    command = commands.start("collect", file, "-O", tmp_path / "out.jsonl", "--job", "removed")
+    wait_until_done(commands, shop, "removed", 1)
+    assert commands.run("jobs", "rm", "removed").returncode == 0
+    shop.permits = None
+    _, errors = command.communicate()
+    assert (command.returncode, "Traceback" in errors, (tmp_path / "out.jsonl").exists()) == (1, False, False), errors
+    assert errors.rstrip().endswith("The job was removed while it ran: it has no output.")
+
+
 STOPPED_WHILE_A_CRAWL_OPENS = """
 import os, signal
 from scrapy import signals
