@@ -253,6 +253,7 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
 
             def callback(response: Response, page: PlatformPage) -> AsyncIterator[Record | Request]:
                 assert response.request is not None
+                self.tracker.enter(response.request.meta["target"])  # in the callback's task, which runs the pipelines
                 return self._records(First(self, response.request, result=page))
 
             callback.__annotations__ = {"response": Response, "page": kind}
@@ -274,12 +275,12 @@ class PlatformSpider(PageSpider, Args[CrawlArguments]):
         if is_bug or isinstance(error, ShuttingDown):
             self.tracker.complete(request.meta["target"], error=error)
             return None
+        self.tracker.enter(request.meta["target"])
         return self._records(First(self, request, error=error))
 
     async def _records(self, first: First) -> AsyncIterator[Record | Request]:
         """Yield the target's record. If the target was released again, yield its first request for the other lane."""
         target: Target = first.request.meta["target"]
-        self.tracker.enter(target)
         record = None
         try:
             record = await self._record(target, first)
