@@ -119,11 +119,13 @@ class Layout:
             OutputError: as for ``check()``; or no scraper of the job has the list or one of the fields, or the columns
                 of the scrapers do not fit into one file.
             DatabaseError: the database cannot be used.
+            StoreUnavailable: the store is unavailable.
         """
         self.check()
         one = self.format.kind == "table" and "%(scraper)s" not in self.path
+        described = await jobs.described(job)  # not in the try block: StoreUnavailable derives from ValueError
         try:
-            found = shapes_of(job, *await jobs.described(job), self.explode, self.fields, in_one_table=one)
+            found = shapes_of(job, *described, self.explode, self.fields, in_one_table=one)
         except ColumnsDifferError as error:
             raise OutputError(
                 f"{self.path}: the job has {error}, whose columns differ: put %(scraper)s into the name, choose"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
+from crawler.errors import StoreUnavailable
 from crawler.jobs.job import Finished, InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.outcomes import Cursor, Line, by_seq, in_order
+from crawler.jobs.output import Layout
 from crawler.jobs.store import Session
+from tests.jobs.store_faults import faults, unavailable
 from tests.jobs.workers import Process, done, lines, new_job, outcomes
 
 
@@ -36,6 +40,14 @@ async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, location: 
     assert seen == await outcomes(jobs, job)
     for store in stores:
         await store.close()
+
+
+async def test_an_outage_before_an_export_is_no_wrong_use(jobs: Jobs, location: str) -> None:
+    """``StoreUnavailable`` derives from ``ValueError``, like the errors of a wrong layout."""
+    job = await new_job(jobs, 1)
+    fault = partial(unavailable, location)
+    with faults(1, fault), faults(1, fault), faults(1, fault), pytest.raises(StoreUnavailable):  # a read is repeated
+        await Layout("out.csv").shapes(jobs, job)
 
 
 @pytest.mark.parametrize("text", ["", "7", "7.", ".7", "a.b", "7.-1", "7.1.1", "٧.١", "1." + "9" * 50])
