@@ -87,13 +87,14 @@ def is_waiting(store: str) -> bool:
         pytest.param(1, False, id="the only slot is taken"),
         pytest.param(2, False, id="targets of two clients have taken all slots"),
         pytest.param(1, True, id="another process has taken the only slot"),
+        pytest.param(3, True, id="another process has taken all slots"),
     ],
 )
 def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path, slots: int, *, work: bool) -> None:
     """The test counts the targets of jobs that start after the call has arrived and before the call starts.
 
-    Before the limit existed, all targets of the jobs of ``scrapy work`` started first. If another process has several
-    slots, one of them is kept for the call, and the number of targets that start through the others is not limited.
+    Before the limit existed, all targets of the jobs of ``scrapy work`` started first. The platform sends one response,
+    so that one slot becomes free, and the others only after the next request.
     """
     keys = KeyStore(tmp_path / "keys.sqlite")
     headers = {**HEADERS, "X-API-Key": keys.create("caller")}
@@ -108,6 +109,7 @@ def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path
             "DOWNLOAD_TIMEOUT=600",
         ]
         asyncio.run(make_jobs(store, ("first", "second")))
+        platform.permits = 0
         if work:
             stack.enter_context(working(settings, tmp_path / "work"))
             platform.wait_until(lambda platform: platform.unanswered == slots)
@@ -127,6 +129,8 @@ def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path
         while in_flight() <= before or (work and not is_waiting(store)):
             pass
         started = len(queries(platform))
+        platform.permits = 1
+        platform.wait_until(lambda platform: len(queries(platform)) > started)
         platform.release.set()
         assert reply.result().status == 200
         ahead = queries(platform)[started:].index("caller")
