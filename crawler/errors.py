@@ -45,7 +45,7 @@ expected result of a page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, TypedDict
 
 from web_poet.exceptions import PageObjectAction
@@ -450,12 +450,3 @@ def documented() -> list[type[ScrapeError]]:
                 yield from below(child)
 
     return list(below(ScrapeError))
-
-
-def error_of(stored: Mapping[str, Any]) -> ScrapeError:
-    """Restore an error from the object that ``as_dict()`` returned, as an instance of the class with its code."""
-    upstream = stored["upstream"] or {"status": None, "reason": ""}
-    kind = next(kind for kind in documented() if kind.code == stored["code"])
-    error = kind(stored["message"], details=stored["details"], retry_after=stored["retry_after"])
-    error.upstream_status, error.reason = upstream["status"], upstream["reason"]
-    return error
