@@ -90,7 +90,10 @@ def same(mark: Mark | None, old: Any, new: Any) -> bool:
 
 
 def is_part(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether one of two texts or lists may be a part of the other: its beginning, or the only one that is shortened.
+    """Whether one of two texts or lists may be a part of the other.
+
+    It is, if it is the beginning of the other, or if exactly one of two texts ends with an ellipsis: the texts of a
+    shortened value and of a whole one cannot be compared.
 
     >>> is_part("Boats…", "Boats and lakes"), is_part("Trains…", "Boats"), is_part("", "Boats"), is_part([], ["a"])
     (True, True, True, True)
