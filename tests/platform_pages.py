@@ -41,13 +41,13 @@ def sandbox_targets(platform: str) -> str:
 
 
 def silent_changes(platform: str) -> str:
-    """Return the table of the changes for which nothing in a platform's pages speaks."""
-    rows: dict[str, dict[str, str]] = {}
-    for change, reason in listed_names(platform).items():
+    """Return the list of the changes for which nothing in a platform's pages speaks, by their reasons."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for change, reason in sorted(listed_names(platform).items()):
         operation, _, name = change.partition(" ")
-        rows.setdefault(name, {})[operation] = reason
-    cells = [(f"`{name}`", each.get("rename", ""), each.get("null", "")) for name, each in sorted(rows.items())]
-    return table(("key", "renamed", "null"), cells)
+        names.setdefault((operation, reason), []).append(f"`{name}`")
+    cells = [(operation, ", ".join(each), reason) for (operation, reason), each in names.items()]
+    return table(("change", "keys", "reason"), cells)
 
 
 def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

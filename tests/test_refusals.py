@@ -1,8 +1,9 @@
-"""Each row of the tables *Refusals* in docs/platforms: what a crawl does with the recorded and simulated pages."""
+"""Each row of the tables *Refusals* in docs/errors.md and docs/platforms: what a crawl does with such pages."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, repl
 from tests.refusals.server import Page
 from tests.transcribe import PATHS
 
-COLUMNS = ["code", "reason", "mark", "recorded page", "simulated", "breaker", "requests", "exit code", "alerts"]
-NEVER = "never recorded"
+CONSEQUENCES = ("breaker", "requests", "exit code", "alerts")
+OF_CODES = ("code", *CONSEQUENCES)
+OF_ALL = ("code", "reason", "mark", "platforms", "simulated", "differs")
+OWN = ("code", "reason", "mark", "recorded page", "simulated", "differs")
 PLATFORMS = sorted(platforms())
 
 
@@ -48,32 +51,44 @@ class Row:
 
 @cache
 def rows(platform: str) -> list[Row]:
-    """Read the table of a platform."""
-    page = (ROOT / f"docs/platforms/{platform}.md").read_text()
-    head, _, *lines = re.findall(r"^\|.*\|$", page.partition("### Refusals\n")[2].partition("\n### ")[0], re.MULTILINE)
-    assert cells(head) == COLUMNS
-    return [row(*cells(line)) for line in lines]
+    """Read the rows of a platform: its own, and those of all platforms."""
+    lacking = f"all but `{platform}`"
+    common = [each for each in table("errors.md", OF_ALL) if each["platforms"] != lacking]
+    return [row(each) for each in (*table(f"platforms/{platform}.md", OWN), *common)]
 
 
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
+@cache
+def table(page: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """Return the rows of the table of a page that has these columns."""
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if cells(line) == columns) + 2
+    found = itertools.takewhile(lambda line: line.startswith("|"), lines[start:])
+    return [dict(zip(columns, cells(line), strict=True)) for line in found]
 
 
-def row(code: str, reason: str, mark: str, pages: str, *rest: str) -> Row:
-    simulated_page, breaker, requests, exit_code, alerts = rest
-    named = re.findall(r"`([0-9a-f]{12}(?: #\d+)?)`(?: \((\d+)\))?", pages)
-    assert mark
-    assert named or pages == NEVER, (code, reason)
-    assert named or simulated_page, (code, reason)
+def cells(line: str) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in line.strip("|").split("|"))
+
+
+def row(written: Mapping[str, str]) -> Row:
+    """Read a row: what it does not state is as for its code."""
+    named = re.findall(r"`([0-9a-f]{12}(?: #\d+)?)`(?: \((\d+)\))?", written.get("recorded page", ""))
+    assert written["mark"]
+    assert named or written["simulated"], written
+    of_code = next(each for each in table("errors.md", OF_CODES) if written["code"] in each["code"].split(", "))
+    stated = dict(each.split(": ") for each in filter(None, written["differs"].split("; ")))
+    assert stated.keys() <= set(CONSEQUENCES), written
+    assert not stated.items() & of_code.items(), written
+    breaker, requests, exit_code, alerts = (stated.get(each, of_code[each]) for each in CONSEQUENCES)
     return Row(
-        code.strip("`"),
-        reason.strip("`"),
+        written["code"].strip("`"),
+        written["reason"].strip("`"),
         {name: int(status or 200) for name, status in named},
-        simulated_page.strip("`"),
+        written["simulated"].strip("`"),
         breaker,
         1 + RETRY_TIMES if "RETRY_TIMES" in requests else int(requests),
         int(exit_code),
-        frozenset(re.findall(r"\w+", alerts)),
+        frozenset(re.findall(r"`(\w+)`", alerts)),
     )
 
 
