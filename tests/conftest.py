@@ -30,8 +30,13 @@ QUICK = {"contracts", "fixtures", "platforms", "reading"}
 """Folders with tests that, with few exceptions, start no processes."""
 
 # The same examples in every run, so that failures in CI can be reproduced. No deadline: timing is not asserted.
-hypothesis.settings.register_profile("project", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("project")
+hypothesis.settings.register_profile("fast", derandomize=True, deadline=None, max_examples=20)
+hypothesis.settings.register_profile("soak", hypothesis.settings.get_profile("fast"), max_examples=200)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try more examples if the soak tests are run, too."""
+    hypothesis.settings.load_profile("fast" if config.option.markexpr == "not soak" else "soak")
 
 
 def is_loopback(host: object) -> bool:

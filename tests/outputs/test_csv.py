@@ -154,19 +154,6 @@ def test_formulas_are_text_and_can_be_restored(text: str, written: str) -> None:
     assert row[header.index("heading")] == text
 
 
-def test_numbers_below_zero_are_not_changed() -> None:
-    record = Record({"total_results": -5}, record_of(CATEGORY).target, datetime.now(UTC))
-    assert table(record, fields="total_results") == [["total_results"], ["-5"]]
-
-
-def test_a_byte_order_mark_on_request() -> None:
-    file = File()
-    made = exporter(file, settings={"CSV_BOM": True}, fields="heading")
-    made.export_item(record_of(CATEGORY))
-    made.finish_exporting()
-    assert file.getvalue().startswith(b"\xef\xbb\xbfheading\r\n")
-
-
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_table_without_rows_has_a_header(*, batch: bool) -> None:
     (header,) = table(batch=batch)
@@ -257,26 +244,6 @@ def test_an_unknown_field_is_refused_with_the_nearest(fields: str, row_path: Rec
     with pytest.raises(ValueError, match="fields=") as error:
         Selection.parse(fields, spiders()["retail"].scrapers, row_path, sliced=False)
     assert message in str(error.value)
-
-
-def test_all_formats_have_the_chosen_fields(shop: Shop, tmp_path: Path) -> None:
-    chosen = ("-a", "explode=products", "-a", "fields=item_id,price.current_price,params.cat_id")
-    outputs = [part for name in ("rows.csv", "rows.jsonl") for part in ("-O", str(tmp_path / name))]
-    run = shop.crawl("-a", "cat_id=976759", "-a", "max_pages=2", *chosen, *outputs)
-    assert run.returncode == 0, run.stderr
-    pages = [shop.site.expected_record({"cat_id": "976759", "page": page}) for page in (1, 2)]
-    products = [(each["item_id"], each["price"]["current_price"]) for page in pages for each in page["products"]]
-    with (tmp_path / "rows.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [*rows[0]] == ["item_id", "price.current_price", "params.cat_id"]
-    assert [tuple(row.values()) for row in rows] == [(item, cell(price), "976759") for item, price in products]
-    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    assert lines == [
-        {"item_id": item, "price": {"current_price": price}, "params": {"cat_id": "976759"}} for item, price in products
-    ]
-    refused = shop.crawl("-a", "cat_id=976759", "-a", "fields=itemid", "-o", str(tmp_path / "rows.csv"))
-    assert refused.returncode != 0
-    assert "no field is called 'itemid'" in refused.stderr
 
 
 def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop: Shop, tmp_path: Path) -> None:

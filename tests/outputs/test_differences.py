@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crawler.outputs.columns import column_type_of_models
-from crawler.outputs.differences import differences
+from crawler.outputs.differences import Difference, differences
 from crawler.platforms.microblog.schema import Post
 from crawler.platforms.photoapp.schema import Post as PhotoPost
 from crawler.platforms.professional.schema import MemberContent
@@ -41,6 +41,16 @@ RECORDS: dict[Any, dict[str, Any]] = {
 WHOLE, LACKING = True, False
 
 
+def different(model: Any, path: str, old: Any, new: Any) -> list[Difference]:
+    """Return the differences of two records that differ at a path."""
+    before, after = deepcopy(RECORDS[model]), deepcopy(RECORDS[model])
+    put(before, path, old)
+    put(after, path, new)
+    fields = column_type_of_models([model])
+    assert list(differences(fields, before, deepcopy(before))) == []
+    return list(differences(fields, before, after))
+
+
 @pytest.mark.parametrize(
     ("model", "path", "old", "new", "found"),
     [
@@ -70,12 +80,7 @@ WHOLE, LACKING = True, False
     ],
 )
 def test_a_value_differs_as_its_field_declares(model: Any, path: str, old: Any, new: Any, *, found: list[str]) -> None:
-    before, after = deepcopy(RECORDS[model]), deepcopy(RECORDS[model])
-    put(before, path, old)
-    put(after, path, new)
-    fields = column_type_of_models([model])
-    assert [".".join(each.path) for each in differences(fields, before, after)] == found
-    assert list(differences(fields, before, deepcopy(before))) == []
+    assert [".".join(each.path) for each in different(model, path, old, new)] == found
 
 
 @pytest.mark.parametrize(
@@ -95,10 +100,7 @@ def test_a_value_differs_as_its_field_declares(model: Any, path: str, old: Any, 
 def test_empty_values_of_records_with_warnings_were_not_read(
     path: str, old: Any, new: Any, whole: tuple[bool, bool], *, was_read: bool
 ) -> None:
-    before, after = deepcopy(RECORDS[Product]), deepcopy(RECORDS[Product])
-    put(before, path, old)
-    put(after, path, new)
-    (found,) = differences(column_type_of_models([Product]), before, after)
+    (found,) = different(Product, path, old, new)
     assert found.was_read(*whole) == was_read
 
 
@@ -120,10 +122,7 @@ def test_empty_values_of_records_with_warnings_were_not_read(
     ],
 )
 def test_a_part_of_a_value_is_another_reading(model: Any, path: str, old: Any, new: Any, *, was_read: bool) -> None:
-    before, after = deepcopy(RECORDS[model]), deepcopy(RECORDS[model])
-    put(before, path, old)
-    put(after, path, new)
-    (found,) = differences(column_type_of_models([model]), before, after)
+    (found,) = different(model, path, old, new)
     assert found.was_read(WHOLE, WHOLE) == was_read
 
 

@@ -11,16 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from scrapy.extensions.feedexport import ItemFilter
 
-from crawler.outputs.columns import column_type_of_models, find_row_path
 from crawler.outputs.feed_files import repair_last_line
-from crawler.registry import scrapers
+from crawler.targets.lines import FAILURE_KEYS
+from tests.crawls import lines
 from tests.shop import Shop, open_shop
-
-CATEGORY = scrapers()["retail-category-v4"]
-PRODUCTS = find_row_path(column_type_of_models([CATEGORY.data]), "products")
 
 
 @pytest.fixture(scope="module")
@@ -36,34 +34,109 @@ def pages(shop: Shop) -> list[dict[str, Any]]:
 
 
 FIVE = ("-a", "cat_id=976759", "-a", "max_pages=5")
+TARGETS = "id,cat_id,page,sku,shop\na,976759,,A-1,=1+1\nb,1_2_3,,B-2,\nc,976759,2,,\nd,976759,,D-4,\n"
+FIELDS = ["target_id", "position", "item_id", "price.current_price", "params.cat_id"]
+FAILURES = {"item_classes": ["crawler.outputs.failures.Failure"]}
 
 
-def lines(path: Path) -> list[Any]:
-    body = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in body.splitlines()]
+class Everything(ItemFilter):
+    """A user's filter that accepts all items."""
+
+    def accepts(self, item: Any) -> bool:
+        return True
 
 
-def test_gzip_in_batches(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
-    run = shop.crawl(*FIVE, "-O", f"{tmp_path}/part-%(batch_id)d.jsonl.gz", FEED_EXPORT_BATCH_ITEM_COUNT=2)
-    assert run.returncode == 0, run.stderr
-    assert [lines(tmp_path / f"part-{n}.jsonl.gz") for n in (1, 2, 3)] == [pages[:2], pages[2:4], pages[4:]]
+def crawled(shop: Shop, folder: Path, feeds: dict[str, dict[str, Any]], *arguments: str) -> None:
+    """Crawl the targets, of which one is not found, and one is that of an earlier row."""
+    (folder / "targets.csv").write_text(TARGETS)
+    located = {str(folder / name): {"format": name.partition(".")[2], **options} for name, options in feeds.items()}
+    settings = {"FEEDS": json.dumps(located), "FAILURES_FEED": folder / "failed-%(name)s.jsonl"}
+    run = shop.crawl("-a", f"targets={folder / 'targets.csv'}", *arguments, TARGETS_IN_FLIGHT=1, **settings)
+    assert run.returncode == 4, run.stderr
 
 
-def test_exploded_lines_join_to_their_targets(shop: Shop, pages: list[dict[str, Any]], tmp_path: Path) -> None:
-    targets = tmp_path / "targets.jsonl"
-    targets.write_text('{"id":"a","cat_id":"976759"}\n{"id":"b","cat_id":"976759","page":2}\n')
-    run = shop.crawl("-a", f"targets={targets}", "-a", "explode=products", "-O", f"{tmp_path}/rows.jsonl")
-    assert run.returncode == 0, run.stderr
-    found: dict[str, list[Any]] = {"a": [], "b": []}
-    for line in lines(tmp_path / "rows.jsonl"):
-        joined = {
-            key: line.pop(key)
-            for key in ("target_id", "scraper", "params", "fetched_at", "warnings", "note", "position")
-        }
-        assert joined["warnings"] == []
-        assert joined["position"] == len(found[joined["target_id"]])
-        found[joined["target_id"]].append(line)
-    assert found == {"a": pages[0]["products"], "b": pages[1]["products"]}
+@pytest.fixture(scope="module")
+def whole(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The feeds of one crawl with whole records."""
+    folder = tmp_path_factory.mktemp("whole")
+    batches = {"part%(batch_id)d.jsonl.gz": {"batch_item_count": 2, "format": "jsonlines"}}
+    filtered = {"filtered.jsonl": {"item_filter": "tests.outputs.test_feeds.Everything"}}
+    tables = {"out.csv": {}, "out.xlsx": {}, "failed.csv": FAILURES, "failed.xlsx": FAILURES}
+    crawled(shop, folder, {"out.jsonl": {}} | tables | batches | filtered)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The feeds of one crawl with some fields of each product."""
+    folder = tmp_path_factory.mktemp("rows")
+    chosen = ("-a", "explode=products", "-a", f"fields={','.join(FIELDS)}")
+    crawled(shop, folder, {"out.jsonl": {}, "out.csv": {}, "out.xlsx": {}}, *chosen)
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def large_cells() -> Iterator[None]:
+    """Let ``csv`` read a page of a listing in one cell."""
+    before = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(before)
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def read_xlsx(path: Path) -> list[list[Any]]:
+    return [[cell.value for cell in row] for row in openpyxl.load_workbook(path)["records"].rows]
+
+
+def test_records_have_the_columns_of_their_rows_and_are_in_batches(whole: Path, pages: list[dict[str, Any]]) -> None:
+    found = lines(whole / "out.jsonl")
+    assert [(each["id"], each.get("columns")) for each in found] == [
+        ("a", {"sku": "A-1", "shop": "=1+1"}),
+        ("d", {"sku": "D-4"}),
+        ("c", None),
+    ]
+    assert [each["data"] for each in found] == [pages[0], pages[0], pages[1]]
+    assert list(found[0]) == ["id", "scraper", "params", "columns", "fetched_at", "warnings", "note", "data"]
+    parts = [[*map(json.loads, gzip.decompress(p.read_bytes()).splitlines())] for p in sorted(whole.glob("part*"))]
+    assert parts == [found[:2], found[2:]]
+
+
+def test_failures_reach_the_feeds_that_name_them(whole: Path) -> None:
+    assert lines(whole / "filtered.jsonl") == lines(whole / "out.jsonl")
+    (failed,) = lines(whole / "failed-retail.jsonl")
+    assert (failed["id"], failed["code"], failed["line"]) == ("b", "TARGET_NOT_FOUND", 3)
+    assert failed["columns"] == {"sku": "B-2"}
+    for header, row in (read_csv(whole / "failed.csv"), read_xlsx(whole / "failed.xlsx")):
+        assert header == list(FAILURE_KEYS)
+        assert (row[header.index("id")], row[header.index("code")]) == ("b", "TARGET_NOT_FOUND")
+
+
+def test_the_own_columns_of_targets_are_in_tables(whole: Path) -> None:
+    own = [["target_id", "columns.sku", "columns.shop"], ["a", "A-1", "=1+1"], ["d", "D-4", None], ["c", None, None]]
+    for (header, *found), escape in ((read_xlsx(whole / "out.xlsx"), ""), (read_csv(whole / "out.csv"), "'")):
+        shown = [[row[header.index(name)] or None for name in own[0]] for row in found]
+        assert shown == [[*own[1][:2], f"{escape}=1+1"], *own[2:]]
+
+
+def test_rows_have_the_same_fields_in_each_format(rows: Path, pages: list[dict[str, Any]]) -> None:
+    """``price.current_price`` is a column of a table, and an object in JSON."""
+    expected = [
+        [target, position, each["item_id"], each["price"]["current_price"], "976759"]
+        for target, page in (("a", 0), ("d", 0), ("c", 1))
+        for position, each in enumerate(pages[page]["products"])
+    ]
+    assert [list(each.values()) for each in lines(rows / "out.jsonl")] == [
+        [*row[:3], {"current_price": row[3]}, {"cat_id": row[4]}] for row in expected
+    ]
+    assert read_xlsx(rows / "out.xlsx") == [FIELDS, *expected]
+    assert read_csv(rows / "out.csv") == [
+        FIELDS,
+        *(["" if cell is None else str(cell) for cell in e] for e in expected),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,32 +210,6 @@ def test_text_that_is_not_a_record_is_not_truncated(tmp_path: Path) -> None:
     notes.write_text("mine, without a line break")
     repair_last_line(notes)
     assert notes.read_text() == "mine, without a line break\n"
-
-
-def test_failures_reach_the_feeds_that_name_them(shop: Shop, tmp_path: Path) -> None:
-    targets = tmp_path / "targets.jsonl"
-    targets.write_text('{"id":"a","cat_id":"976759"}\n{"id":"b","cat_id":"1_2_3"}\n')
-    feeds = {
-        str(tmp_path / "out.jsonl"): {"format": "jsonlines"},
-        str(tmp_path / "filtered.jsonl"): {"format": "jsonlines", "item_filter": "tests.outputs.test_feeds.Everything"},
-        str(tmp_path / "failed.csv"): {"format": "csv", "item_classes": ["crawler.outputs.failures.Failure"]},
-    }
-    run = shop.crawl(
-        "-a", f"targets={targets}", FEEDS=json.dumps(feeds), FAILURES_FEED=tmp_path / "failed-%(name)s.jsonl"
-    )
-    assert run.returncode == 4, run.stderr
-    for name in ("out.jsonl", "filtered.jsonl"):
-        assert [line["id"] for line in lines(tmp_path / name)] == ["a"]
-    assert [line["code"] for line in lines(tmp_path / "failed-retail.jsonl")] == ["TARGET_NOT_FOUND"]
-    with (tmp_path / "failed.csv").open() as file:
-        assert [(row["id"], row["code"]) for row in csv.DictReader(file)] == [("b", "TARGET_NOT_FOUND")]
-
-
-class Everything(ItemFilter):
-    """A user's filter that accepts all items."""
-
-    def accepts(self, item: Any) -> bool:
-        return True
 
 
 def test_a_run_without_data_writes_an_empty_table(shop: Shop, tmp_path: Path) -> None:

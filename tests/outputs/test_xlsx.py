@@ -20,11 +20,9 @@ from hypothesis import strategies as st
 from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
 from crawler.targets.files.workbook import read_sheet
-from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
-from tests.outputs.test_feeds import FIVE
-from tests.shop import Shop, open_shop
+from tests.targets.workbooks import read_here
 
 OFFICE = shutil.which("soffice")
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
@@ -129,7 +127,8 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\uf
 
 @given(st.lists(_TEXT, min_size=1))
 def test_any_text_is_read_back(texts: list[str]) -> None:
-    rows = list(read_sheet(io.BytesIO(written(["a"], *({"a": text} for text in texts)))))
+    with read_here():
+        rows = list(read_sheet(io.BytesIO(written(["a"], *({"a": text} for text in texts)))))
     expected = {number: text for number, text in enumerate(texts, 2) if text.strip()}
     assert {row.line: row.cells[1] for row in rows[1:]} == expected
 
@@ -183,43 +182,6 @@ def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:
         book.close()
         assert not file.closed
     assert sheet(tmp_path / "out.xlsx")["A2"].value == 1
-
-
-@pytest.fixture(scope="module")
-def shop() -> Any:
-    with open_shop() as served:
-        yield served
-
-
-def test_a_crawl_writes_a_workbook(shop: Shop, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("id,cat_id\na,976759\nb,1_2_3\n")
-    out = tmp_path / "out.xlsx"
-    run = shop.crawl("-a", f"targets={tmp_path}/t.csv", "-a", "explode=products", "-O", str(out))
-    assert run.returncode == 4, run.stderr
-    header, *rows = ([cell.value for cell in row] for row in sheet(out).rows)
-    assert {row[header.index("target_id")] for row in rows} == {"a"}
-    prices = [price for row in rows if (price := row[header.index("price.current_price")]) is not None]
-    assert prices
-    assert all(isinstance(price, int | float) for price in prices)
-    again = shop.crawl("-a", "cat_id=976759", "-o", str(out))
-    assert "nothing can be added to the Excel file" in again.stderr
-    assert again.returncode == 1
-
-
-def test_failures_may_be_in_a_workbook(shop: Shop, tmp_path: Path) -> None:
-    uri = str(tmp_path / "failed.xlsx")
-    feeds = f'{{"{uri}": {{"format": "xlsx", "item_classes": ["crawler.outputs.failures.Failure"]}}}}'
-    run = shop.crawl("-a", "cat_id=1_2_3", FEEDS=feeds)
-    assert run.returncode == 4, run.stderr
-    header, row = ([cell.value for cell in row] for row in sheet(tmp_path / "failed.xlsx").rows)
-    assert header == list(FAILURE_KEYS)
-    assert row[header.index("code")] == "TARGET_NOT_FOUND"
-
-
-def test_a_full_disk_ends_the_run(shop: Shop) -> None:
-    run = shop.crawl(*FIVE, "-O", "/dev/full:xlsx")
-    assert run.returncode == 1
-    assert "No space left" in run.stderr
 
 
 @pytest.mark.soak

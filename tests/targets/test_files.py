@@ -19,7 +19,7 @@ from crawler.outputs.failures import failure_line
 from crawler.registry import spiders
 from crawler.targets.files.json import read_json_array
 from crawler.targets.files.source import FileSource
-from crawler.targets.files.text import CHUNK_BYTES, TextFile, check_encoding
+from crawler.targets.files.text import CHUNK_BYTES, TextFile
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target
@@ -378,12 +378,6 @@ def test_us_1_the_encoding_can_be_named() -> None:
     assert arguments.source.encoding == "cp1252"
 
 
-@pytest.mark.parametrize("name", ["cp12520", "zlib", "undefined", ""])
-def test_us_1_unknown_encodings_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is not an encoding"):
-        check_encoding(name)
-
-
 @pytest.mark.parametrize(
     "line",
     ["b4,976759", "b4,976759,price_low,1,extra", "b4,M\\xfcsli,price_low,1,extra", 'b4,"two words"x,price_low,1'],
@@ -398,29 +392,6 @@ def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> N
     written = failure_line(Outcome(invalid, None, invalid.error, 0))
     assert written["params"] == line
     assert written["line"] == 5_002
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("id;kat_id\na;976759\n", "line 1: unknown column 'kat_id' (did you mean 'cat_id'?)"),
-        ("category,seite\n976759,2\n", "line 1: unknown columns 'category', 'seite'. Known columns: id,"),
-        ("Cat_IDs\n976759\n", "line 1: unknown column 'Cat_IDs' (did you mean 'cat_id'?)"),
-    ],
-)
-def test_us_10_a_header_that_fits_nothing_ends_the_run(tmp_path: Path, content: str, problem: str) -> None:
-    (tmp_path / "t.csv").write_text(content)
-    spider = spiders()["retail"](targets=str(tmp_path / "t.csv"))
-    with pytest.raises(WrongTargetsError) as raised:
-        spider.source.check()
-    assert problem in str(raised.value)
-
-
-def test_us_10_an_unknown_key_is_named() -> None:
-    invalid = TargetParser(spiders()["retail"].scrapers).parse({"cat_id": "976759", "Sort": "price_low"})
-    assert isinstance(invalid, InvalidTarget)
-    assert "'Sort' (did you mean 'sort'?)" in invalid.error.message
-    assert [each["loc"] for each in invalid.error.details] == [["Sort"]]
 
 
 FORMS: dict[str, str | bytes] = {

@@ -126,16 +126,6 @@ def test_a_json_array_reads_back_equal(
     assert read(name, BOMS[encoding] + text.encode(encoding)) == targets
 
 
-@given(targets=rows(TEXTS), escaped=st.booleans(), encoding=st.sampled_from([*BOMS]))
-def test_json_lines_read_back_equal(
-    targets: list[dict[str, Any]],
-    escaped: bool,  # noqa: FBT001
-    encoding: str,
-) -> None:
-    text = "".join(json.dumps(each, ensure_ascii=escaped) + "\n" for each in targets)
-    assert read("t.jsonl", BOMS[encoding] + text.encode(encoding)) == targets
-
-
 @given(
     entries=st.lists(LIST_ENTRIES, min_size=1, max_size=8),
     line_end=st.sampled_from(["\n", "\r\n"]),

@@ -16,11 +16,10 @@ from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, all_links, is_host, is_link, read_link
 from crawler.platforms.model import LinkParams
 from crawler.platforms.pasted import unquoted
-from crawler.registry import find_scraper, scrapers, spiders
+from crawler.registry import find_scraper, spiders
 from crawler.targets.files.plain import params_of
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params
-from crawler.targets.sources import WrongTargetsError
 from crawler.targets.target import InvalidTarget, Target
 from tests.crawls import crawl
 
@@ -44,7 +43,6 @@ ROWS = [Row(*line.split("\t")) for line in TABLE.read_text().split("\n")[1:] if 
 READ = [row for row in ROWS if row.expected not in {"refused", "words"}]
 REFUSED = [row for row in ROWS if row.expected == "refused"]
 WORDS = [row for row in ROWS if row.expected == "words"]
-ANY_OF_THE_SCRAPERS = tuple(scraper for spider in spiders().values() for scraper in spider.scrapers)
 
 
 def line_of(row: Row) -> str:
@@ -117,14 +115,6 @@ def test_us3_1_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_p
                 assert row.expected == "refused" or name != "shortvideo", row
 
 
-def test_us3_2_a_list_for_all_spiders_is_read_by_the_scrapers_of_its_links(tmp_path: Path) -> None:
-    path = tmp_path / "links.txt"
-    path.write_text("\n".join(row.line for row in READ))
-    for row, target in zip(READ, targets_of(path, TargetParser(ANY_OF_THE_SCRAPERS)), strict=True):
-        assert isinstance(target, Target), target
-        assert target.scraper.name == row.target[0]
-
-
 @pytest.mark.parametrize("row", READ, ids=line_of)
 def test_us3_2_every_scraper_takes_the_link_as_url(row: Row) -> None:
     """The param ``url`` gives the same target as the params in the table, even without naming the scraper."""
@@ -143,43 +133,10 @@ def test_us3_2_every_scraper_takes_the_link_as_url(row: Row) -> None:
             )
 
 
-@pytest.mark.parametrize("scraper", scrapers())
-def test_us3_2_every_scraper_has_the_param_url(scraper: str) -> None:
-    assert "url" in scrapers()[scraper].params.model_fields
-
-
 def test_every_platform_names_scrapers_that_exist() -> None:
     for links in all_links():
         for name in (name for names in links.scrapers.values() for name in names):
             assert (find_scraper(name).name, find_scraper(name).platform) == (name, links.platform.name)
-
-
-@pytest.mark.parametrize(
-    ("spider", "url", "message"),
-    [
-        (
-            "videosite",
-            "https://x.com/NASA",
-            "a profile on the platform microblog, which microblog-profile can read (spider ",
-        ),
-        ("microblog", "https://www.walmart.com/search?q=a", "retail-search-v4 can read (spider retail)"),
-        ("photoapp", "https://www.tiktok.com/search?q=a", "shortvideo-photo-search-v4 can read (spider shortvideo)"),
-        ("professional", "https://www.instagram.com/p/DeAZ0uAgNuA/", "photoapp-post-v4 can read (spider photoapp)"),
-        ("shortvideo", "https://www.linkedin.com/in/jane-doe", "professional-profile-v4 can read (spider professional"),
-        ("retail", "https://www.youtube.com/@a", "videosite-profile can read (spider videosite)"),
-        ("retail", "https://vm.tiktok.com/ZMhKq3xYz/", "vm.tiktok.com has short links"),
-        (
-            "retail",
-            "https://www.walmart.com/ip/a/1",
-            "this is a product on the platform retail, which no scraper can read",
-        ),
-        ("shortvideo", "https://example.com/a", "'example.com' is not a host of a platform: "),
-    ],
-)
-def test_us3_1_a_crawl_with_a_link_of_another_platform_names_its_spider(spider: str, url: str, message: str) -> None:
-    with pytest.raises(WrongTargetsError) as refused:
-        spiders()[spider](url=url).source.check()
-    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import os
 import shlex
 import sqlite3
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
 
 from crawler.registry import spiders
@@ -46,53 +43,12 @@ def crawl(shop: Shop, folder: Path, *arguments: str, content: str = ROWS, name: 
     return run.stderr
 
 
-def test_each_row_has_a_line_and_each_target_one_request(shop: Shop, tmp_path: Path) -> None:
-    log = crawl(shop, tmp_path, "-O", str(tmp_path / "out.jsonl"), "-s", "LOG_LEVEL=INFO")
-    a, b, e = lines(tmp_path / "out.jsonl")
-    assert [(each["id"], each.get("columns")) for each in (a, b, e)] == [
-        ("a", {"sku": "A-1", "shop": "=1+1"}),
-        ("b", {"sku": "B-2"}),
-        ("e", None),
-    ]
-    assert a["data"] == b["data"] == e["data"]
-    assert list(a) == list(b) == ["id", "scraper", "params", "columns", "fetched_at", "warnings", "note", "data"]
-    failed = lines(tmp_path / "failed.jsonl")
-    assert [(each["id"], each["code"], each["line"], each["columns"]["sku"]) for each in failed] == [
-        ("c", "TARGET_NOT_FOUND", 4, "C-3"),
-        ("d", "TARGET_NOT_FOUND", 5, "D-4"),
-    ]
-    assert "'rows/repeated': 3" in log
-    assert "'downloader/request_count': 2" in log
-
-
 def test_targets_check_counts_them(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(ROWS)
     checked = shop.scrapy("targets", "check", str(tmp_path / "t.csv"), "--spider", "retail")
     assert checked.stdout.startswith("targets: 2; rows that are not targets: 0\n")
     assert "rows that repeat a target, which is fetched once: 3\n" in checked.stdout
     assert checked.returncode == 0
-
-
-def test_own_columns_are_in_every_format(shop: Shop, tmp_path: Path) -> None:
-    crawl(shop, tmp_path, *(part for name in ("csv", "xlsx") for part in ("-O", f"{tmp_path}/out.{name}")))
-    with (tmp_path / "out.csv").open(newline="") as file:
-        before = csv.field_size_limit(10_000_000)
-        table = [(row["target_id"], row["columns.sku"], row["columns.shop"]) for row in csv.DictReader(file)]
-        csv.field_size_limit(before)
-    assert table == [("a", "A-1", "'=1+1"), ("b", "B-2", ""), ("e", "", "")]
-    header, *rows = ([cell.value for cell in row] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["records"])
-    shown = [[row[header.index(name)] for name in ("target_id", "columns.sku", "columns.shop")] for row in rows]
-    assert shown == [["a", "A-1", "=1+1"], ["b", "B-2", None], ["e", None, None]]
-
-
-def test_rows_of_a_list_and_pages_are_repeated_too(shop: Shop, tmp_path: Path) -> None:
-    content = "id,cat_id,sku\na,976759,A\nb,976759,B\n"
-    crawl(shop, tmp_path, "-a", "max_pages=2", "-O", f"{tmp_path}/out.jsonl", content=content, code=0)
-    found = [(each["columns"]["sku"], each["params"].get("page", 1)) for each in lines(tmp_path / "out.jsonl")]
-    assert sorted(found) == [("A", 1), ("A", 2), ("B", 1), ("B", 2)]
-    crawl(shop, tmp_path, "-a", "explode=products", "-O", f"{tmp_path}/rows.jsonl", content=content, code=0)
-    skus = Counter(each["columns"]["sku"] for each in lines(tmp_path / "rows.jsonl"))
-    assert skus["A"] == skus["B"] > 1
 
 
 def test_equal_targets_may_be_written_differently(shop: Shop, tmp_path: Path) -> None:

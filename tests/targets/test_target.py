@@ -127,53 +127,6 @@ def test_text_is_converted_for_arguments() -> None:
     assert not target.batch
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    file = tmp_path / "targets.jsonl"
-    file.write_bytes(
-        b'{"id": "a", "cat_id": "3944", "page": 2}\n'
-        b"\n"
-        b"{broken\n"
-        b"[1, 2]\n"
-        b'{"cat_id": "3944", "page": "two"}\n'
-        b"\xff\xfe\n"
-        b'{"scraper": "retail-search-v4", "query": "mus\xc3\xa9e"}\n'
-    )
-    found = collect(FileSource(RETAIL, str(file)))
-    assert [(target.line, isinstance(target, Target)) for target in found] == [
-        (1, True),
-        (3, False),
-        (4, False),
-        (5, False),
-        (6, False),
-        (7, True),
-    ]
-    assert found[0].id == "a"
-    assert params(found[0]) == {"cat_id": "3944", "page": 2}
-    assert all(target.batch for target in found if isinstance(target, Target))
-    broken = found[1]
-    assert isinstance(broken, InvalidTarget)
-    assert broken.raw == "{broken"
-    assert "Line 3" in broken.error.message
-
-
-def test_csv(tmp_path: Path) -> None:
-    file = tmp_path / "targets.csv"
-    file.write_text(
-        "id,scraper,cat_id,query,page\na,,3944,,2\nb,retail-search-v4,,mustard,\nc,,3944\nd,,3944,,2,extra\ne,,3944,,two\n",
-        encoding="utf-8-sig",
-    )
-    found = collect(FileSource(RETAIL, str(file)))
-    assert [(target.line, isinstance(target, Target)) for target in found] == [
-        (2, True),
-        (3, True),
-        (4, False),
-        (5, False),
-        (6, False),
-    ]
-    assert params(found[0]) == {"cat_id": "3944", "page": 2}
-    assert params(found[1]) == {"query": "mustard"}
-
-
 ROWS = [{"id": str(number), "query": "mustard", "page": number % 5 + 1} for number in range(1_234)]
 
 
@@ -187,17 +140,6 @@ def write(file: Path, rows: list[dict[str, Any]]) -> None:
             table.writerows(rows)
         else:
             out.writelines(json.dumps(row) + "\n" for row in rows)
-
-
-@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.ndjson", "targets"])
-def test_every_file_format_gives_the_same_targets(tmp_path: Path, name: str) -> None:
-    write(tmp_path / name, ROWS)
-    source = FileSource(RETAIL, str(tmp_path / name))
-    found = collect(source)
-    assert [{"id": each.id, **params(each)} for each in found] == [
-        {name: value for name, value in row.items() if (name, value) != ("page", 1)} for row in ROWS
-    ]
-    assert source.expected == len(ROWS)
 
 
 def test_the_files_of_a_glob_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -293,39 +235,6 @@ def test_rb_23_a_url_into_a_file_that_is_not_an_archive_ends_the_run(tmp_path: P
     location = f"zip://*::file://{tmp_path}/t.zip"
     with pytest.raises(TargetsUnavailableError, match="cannot read the targets zip://"):
         asyncio.run(FileSource(RETAIL, location).open())
-
-
-def test_rb_23_a_file_that_is_not_an_archive_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not an archive\n")
-    source = FileSource(RETAIL, f"tar://*::file://{tmp_path / 'file'}")
-    with pytest.raises(TargetsUnavailableError, match="cannot read the targets"):
-        asyncio.run(source.open())
-
-
-@pytest.mark.parametrize(
-    ("content", "problems"),
-    [
-        (b"query\n" + b"x" * 200_000 + b"\nmustard\n", ["is not valid CSV", None]),
-        (b'query\n"never closed\nmustard\n', [None]),
-        (b"query\nmus\x00tard\n", [None]),
-        (b"", []),
-        (b"\n\n", []),
-    ],
-)
-def test_malformed_csv_is_a_failed_line(tmp_path: Path, content: bytes, problems: list[str | None]) -> None:
-    (tmp_path / "t.csv").write_bytes(content)
-    found = collect(FileSource(RETAIL, str(tmp_path / "t.csv")))
-    assert len(found) == len(problems)
-    for each, problem in zip(found, problems, strict=True):
-        assert problem is None or (isinstance(each, InvalidTarget) and problem in each.error.message)
-
-
-def test_a_very_long_line_is_not_kept_in_memory(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_bytes(b"x" * 3_000_000 + b'\n{"query": "mustard"}\n')
-    long, fine = collect(FileSource(RETAIL, str(tmp_path / "t.jsonl")))
-    assert isinstance(long, InvalidTarget)
-    assert len(long.raw) <= 1_000
-    assert params(fine) == {"query": "mustard"}
 
 
 def target(number: int) -> Target:

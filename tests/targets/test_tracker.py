@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -123,7 +123,6 @@ CODES = {
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(EVENTS)), max_size=60), st.integers(1, 12))
-@settings(derandomize=True, max_examples=200, deadline=None)
 def test_each_target_has_one_outcome_from_its_first_event(events: list[tuple[int, str]], limit: int) -> None:
     targets = [make_target(str(number)) for number in range(10)]
     source = Source(list(targets))
@@ -349,7 +348,7 @@ def test_followups_are_released_before_the_next_target() -> None:
 class Repeated(Source):
     """A source in which many rows repeat each target."""
 
-    rows: int = 20_000
+    rows: int = 5 * REPEATS_PER_TURN
 
     def repeats_of(self, outcome: Outcome) -> Iterator[Outcome]:
         return (replace(outcome) for _ in range(self.rows))
