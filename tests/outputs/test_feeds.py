@@ -117,7 +117,11 @@ def test_failures_reach_the_feeds_that_name_them(whole: Path) -> None:
 
 def test_the_own_columns_of_targets_are_in_tables(whole: Path) -> None:
     own = [["target_id", "columns.sku", "columns.shop"], ["a", "A-1", "=1+1"], ["d", "D-4", None], ["c", None, None]]
-    for (header, *found), escape in ((read_xlsx(whole / "out.xlsx"), ""), (read_csv(whole / "out.csv"), "'")):
+    tables: list[tuple[list[list[Any]], str]] = [
+        (read_xlsx(whole / "out.xlsx"), ""),
+        (read_csv(whole / "out.csv"), "'"),
+    ]
+    for (header, *found), escape in tables:
         shown = [[row[header.index(name)] or None for name in own[0]] for row in found]
         assert shown == [[*own[1][:2], f"{escape}=1+1"], *own[2:]]
 

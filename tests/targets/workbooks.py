@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,7 +91,7 @@ def read_here() -> Iterator[None]:
         code: Any = 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(workbook_child, "_limit", lambda: None)
-            patch.setattr(workbook_child.sys, "stdout", SimpleNamespace(buffer=stdout))
+            patch.setattr(sys, "stdout", SimpleNamespace(buffer=stdout))
             try:
                 workbook_child.main(Path(command[-1]))
             except SystemExit as ended:
