@@ -40,17 +40,15 @@ INTRODUCTION = f"""\
 # Null values
 
 For each scraper, the fields of its record that may be null or absent, or that were empty in all counted objects. All
-other fields always have a value, except that an unknown text is `""`, and a list without entries is `[]`. An unknown
-number is never 0, and no value is a guess.
+other fields always have a value, except that an unknown text is `""`, and a list without entries is `[]`.
 
-In brackets: the percentage of the counted objects of this kind (for a field of a post: of all posts) without a value,
-in the sandbox / in saved responses, for each scraper in the heading. Without brackets, it is always 100; "–" means that
-no object was found, or that the field of this scraper has a value.
+In brackets: the percentage of the counted objects (for a field of a post: of all posts) without a value, in the sandbox
+/ in saved responses, for each scraper in the heading. Without brackets, it is always 100; "–" means that no object was
+found, or that the field of this scraper has a value.
 
-- *Sandbox*: a crawl with seed {SEED} over the targets in `{TARGETS.relative_to(ROOT)}` that need no special settings
-  and are not named after a fault. The sandbox is not a measurement of the real platforms.
-- *Saved*: what `scrapy extract` reads from single saved responses of the real platforms, without further requests. They
-  were chosen because they differ, so these percentages only show roughly how often a value may be null.
+- *Sandbox*: the targets in `{TARGETS.relative_to(ROOT)}` without a fault. It does not measure the real platforms.
+- *Saved*: what `scrapy extract` reads from single saved responses of the real platforms, which were chosen because they
+  differ: these percentages only show roughly how often a value may be null.
 """
 
 

@@ -83,14 +83,14 @@ def test_the_page_of_a_platform_lists_all_its_scrapers(platform: str) -> None:
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_page_of_a_platform_names_the_targets_of_its_sandbox(platform: str) -> None:
+def test_the_page_of_a_platform_lists_its_silent_changes(platform: str) -> None:
     page = (ROOT / f"docs/platforms/{platform}.md").read_text()
     assert written(page, platform) == page, "run python -m tests.platform_pages"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_targets_on_the_page_exist_for_every_seed(platform: str, seed: int) -> None:
+def test_the_listed_targets_exist_for_every_seed(platform: str, seed: int) -> None:
     site = import_module(f"crawler.sandbox.{platform}.site").Site(seed, light=True)
     targets = site.catalogue()["targets"]
     assert targets
