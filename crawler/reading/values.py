@@ -6,7 +6,7 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -42,6 +42,7 @@ class StatedPrice(NamedTuple):
     """The upper end of a range. None: the text has one price."""
 
 
+@lru_cache(maxsize=1024)  # a row's texts are read for its price and for each check
 def stated_price(text: str | None) -> StatedPrice | None:
     """Return the price in a text, in US dollars. For any other text, return None.
 

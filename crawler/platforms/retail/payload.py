@@ -111,10 +111,9 @@ class RowPrice(Contract, nulls=False):
         A line without an amount is a notice, and so is a line of an unknown type beside a price.
         """
         lines = self.details.lines if self.details else []
-        has_price = self.read() != Price()
         unknown = [each.kind for each in lines if each.kind not in PRICE_LINES | OTHER_LINES and each.amounts]
         broken = [each.kind for each in lines if each.kind in PRICE_LINES and _has_other_text(each)]
-        return [kind for kind in broken + ([] if has_price else unknown) if kind]
+        return [kind for kind in broken + (unknown if unknown and self.read() == Price() else []) if kind]
 
     @property
     def is_empty(self) -> bool:
