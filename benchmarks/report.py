@@ -1,35 +1,56 @@
-"""The report of several runs: ``RESULTS.md``, with the runs side by side."""
+"""The report of several runs: ``RESULTS.md``, with the runs side by side, and the figures of ``docs/speed.md``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+import os
+import platform
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 
-from benchmarks.figures import Figure, Ratio, Table
-from benchmarks.runs import Run
-from benchmarks.tables import goal, grid, reached, spread, value, wrapped
+from pydantic import TypeAdapter
 
-F = TypeVar("F", bound=Figure)
+from benchmarks.figures import Figure, Table
+from benchmarks.tables import grid, value
 
+LIBRARIES = ("Scrapy", "scrapyrt", "crawlee", "Twisted")
+AT_REST = "Calls of an endpoint at rest"
+"""The title of the table whose figures are named after a scraper and the number of a call."""
 INTRODUCTION = """\
-Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has one or more rounds. A
-round measures all opponents in turn, so figures of the same round can be compared although the speed of the machine
-changes. Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to
-b" is the figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
+# Benchmark results
 
-{machines}"""
-
-
-def merged(figures: list[Figure | None]) -> Figure:
-    """Return one figure with the values of all runs. None: a run does not have it."""
-    present = [each for each in figures if each]
-    return Figure(present[0].name, present[0].unit, [value for each in present for value in each.values])
+Written by `python -m benchmarks report` from {number} of `python -m benchmarks`. Each run has several rounds. A round
+measures all opponents in turn, so figures of the same round can be compared although the speed of the machine changes.
+Columns of runs have the medians of their rounds; "smallest and largest" is over all rounds of all runs. "a to b" is the
+figure of a divided by that of b, taken in each round. A goal is reached if the median of the runs reaches it.
+"""
 
 
-def overall(ratios: list[Ratio | None]) -> Ratio:
-    """Return a ratio whose values are the medians of the runs, with the goal."""
-    present = [each for each in ratios if each]
-    return Ratio(present[0].name, "", [each.median for each in present], present[0].at_least, present[0].at_most)
+def machine() -> str:
+    """Return a line about this machine, its load and the versions of the libraries."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    cores = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
+    return f"Python {platform.python_version()}, {cores}, {libraries}"
+
+
+@dataclass
+class Run:
+    """A run of the benchmarks, as ``python -m benchmarks --json`` stores it."""
+
+    machine: str = field(default_factory=machine)
+    day: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    tables: list[Table] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """Write the run to a file."""
+        path.write_bytes(TypeAdapter(Run).dump_json(self, indent=1))
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        """Read a run from its file."""
+        return TypeAdapter(Run).validate_json(path.read_bytes())
 
 
 def titles(runs: list[Run]) -> list[str]:
@@ -37,75 +58,70 @@ def titles(runs: list[Run]) -> list[str]:
     return list(dict.fromkeys(table.title for run in runs for table in run.tables))
 
 
-def tables_named(runs: list[Run], title: str) -> list[Table]:
-    """Return each run's table with a title; an empty table for a run without it."""
-    empty = Table(title, "")
-    return [next((table for table in run.tables if table.title == title), empty) for run in runs]
-
-
-def rows_of(columns: list[list[F]]) -> list[list[F | None]]:
-    """Return the figures of the runs by row: the same name and unit in each run."""
-    keys = list(dict.fromkeys((each.name, each.unit) for column in columns for each in column))
-    indexed = [{(each.name, each.unit): each for each in column} for column in columns]
-    return [[column.get(key) for column in indexed] for key in keys]
-
-
-def medians(row: Iterable[Figure | None]) -> list[str]:
-    """Return the medians of a row's runs."""
-    return [value(each.median) if each else "–" for each in row]
-
-
-def goals(runs: list[Run]) -> list[tuple[str, Ratio]]:
-    """Return the ratios that have goals, with the title of their table. Their values are the medians of the runs."""
-    found = [
-        (title, overall(row))
-        for title in titles(runs)
-        for row in rows_of([t.ratios for t in tables_named(runs, title)])
+def rows(runs: list[Run], title: str) -> list[list[Figure | None]]:
+    """Return the figures of a table by row: the same name and unit in each run; None for a run without it."""
+    columns = [
+        {(each.name, each.unit): each for table in run.tables if table.title == title for each in table.figures}
+        for run in runs
     ]
-    return [(title, ratio) for title, ratio in found if goal(ratio)]
+    return [[column.get(key) for column in columns] for key in dict.fromkeys(key for each in columns for key in each)]
 
 
-def goals_grid(found: list[tuple[str, Ratio]]) -> str:
-    """Return a Markdown table of goals."""
-    return grid(
-        ("benchmark", "ratio", "goal", "median of the runs", "reached"),
-        [(title, each.name, goal(each), value(each.median), reached(each)) for title, each in found],
-    )
+def overall(row: list[Figure | None]) -> Figure:
+    """Return a figure whose values are the medians of the runs."""
+    present = [each for each in row if each]
+    return replace(present[0], values=[each.median for each in present])
 
 
 def section(runs: list[Run], title: str) -> str:
     """Return the section of a table."""
-    tables = tables_named(runs, title)
-    numbers = tuple(f"run {number}" for number in range(1, len(runs) + 1))
-    parts = [f"## {title}", wrapped(next(table.conditions for table in tables if table.figures or table.ratios))]
-    figures = rows_of([table.figures for table in tables])
-    if figures:
-        named = [(row, merged(row)) for row in figures]
-        parts.append(
-            grid(
-                ("figure", "unit", *numbers, "smallest and largest"),
-                [(each.name, each.unit, *medians(row), spread(each)) for row, each in named],
-            )
-        )
-    ratios = rows_of([table.ratios for table in tables])
-    if ratios:
-        summed = [(row, overall(row), merged(list(row))) for row in ratios]
-        parts.append(
-            grid(
-                ("ratio", "goal", *numbers, "smallest and largest", "reached"),
-                [(each.name, goal(each), *medians(row), spread(whole), reached(each)) for row, each, whole in summed],
-            )
-        )
-    return "\n\n".join(parts)
+    conditions = next(table.conditions for run in runs for table in run.tables if table.title == title)
+    header = ("figure", "unit", "goal", *(f"run {number}" for number, _ in enumerate(runs, 1)), "smallest and largest")
+    cells = []
+    for row in rows(runs, title):
+        whole, all_values = overall(row), [number for each in row if each for number in each.values]
+        medians = [value(each.median) if each else "–" for each in row]
+        spread = f"{value(min(all_values))} to {value(max(all_values))}"
+        cells.append([whole.name, whole.unit, whole.goal, *medians, spread, whole.reached])
+    return f"## {title}\n\n{conditions.strip()}\n\n{grid([*header, 'reached'], cells)}\n"
 
 
-def results(runs: list[Run], notes: str) -> str:
-    """Return the report. ``notes`` are sections that a person has written; they come last."""
-    number = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
-    machines = [f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1)]
-    introduction = INTRODUCTION.format(number=number, machines="\n".join(machines))
-    parts = ["# Benchmark results", wrapped(introduction)]
-    if goals(runs):
-        parts += ["## Goals", goals_grid(goals(runs))]
-    parts += [section(runs, title) for title in titles(runs)]
-    return "\n\n".join([*parts, notes.strip()]).strip() + "\n"
+def goals(runs: list[Run]) -> str:
+    """Return a table of the figures that have goals, without those of calls in a row."""
+    found = [(title, overall(row)) for title in titles(runs) if title != AT_REST for row in rows(runs, title)]
+    header = ("benchmark", "figure", "goal", "median of the runs", "reached")
+    cells = [(title, each.name, each.goal, value(each.median), each.reached) for title, each in found if each.goal]
+    return grid(header, cells)
+
+
+def calls_in_a_row(runs: list[Run]) -> str:
+    """Return the seconds of calls in a row, with a row for each scraper."""
+    found: dict[str, dict[str, str]] = {}
+    for figure in map(overall, rows(runs, AT_REST)):
+        scraper, _, number = figure.name.partition(", call ")
+        found.setdefault(scraper, {})[number] = f"{figure.median:.1f}" if figure.unit == "s" else "refused"
+    numbers = next(iter(found.values()))
+    header = ("scraper", f"calls {', '.join(numbers)}")
+    return grid(header, [(f"`{scraper}`", ", ".join(calls.values())) for scraper, calls in found.items()])
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    r"""Return a page with another text between the comments with which a generated part begins and ends.
+
+    >>> replaced("<!-- goals -->\nold\n<!-- end of goals -->", "goals", "new")
+    '<!-- goals -->\n\nnew\n\n<!-- end of goals -->'
+    """
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    return re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{text}\n\n{end}", page, flags=re.DOTALL)
+
+
+def write(runs: list[Run], root: Path) -> None:
+    """Write ``benchmarks/RESULTS.md``, whose end is a copy of ``notes.md``, and the tables of ``docs/speed.md``."""
+    machines = "\n".join(f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1))
+    parts = [INTRODUCTION.format(number=f"{len(runs)} run{'s' if len(runs) > 1 else ''}"), f"{machines}\n"]
+    parts += [f"## Goals\n\n{goals(runs)}\n", *(section(runs, title) for title in titles(runs))]
+    notes = (root / "benchmarks/notes.md").read_text()
+    (root / "benchmarks/RESULTS.md").write_text("\n".join([*parts, notes]))
+    speed = root / "docs/speed.md"
+    page = replaced(speed.read_text(), "goals", goals(runs))
+    speed.write_text(replaced(page, "calls in a row", calls_in_a_row(runs)))

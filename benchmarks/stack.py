@@ -45,39 +45,18 @@ def cpu_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def rss_megabytes(pid: int) -> float:
-    """Return the resident memory of a process and its descendants, without shared memory."""
-    pages = 0
-    for each in processes(pid):
-        resident, shared = Path(f"/proc/{each}/statm").read_text().split()[1:3]
-        pages += int(resident) - int(shared)
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 def pss_megabytes(pid: int) -> float:
     """Return the proportional set size of a process and its descendants: what several share is divided among them."""
-    found = [re.search(r"^Pss:\s+(\d+) kB$", smaps(each), re.MULTILINE) for each in processes(pid)]
-    return sum(int(each[1]) for each in found if each) * 1024 / 1e6
+    texts = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in processes(pid)]
+    return (
+        sum(int(each) for text in texts for each in re.findall(r"^Pss:\s+(\d+) kB$", text, re.MULTILINE)) * 1024 / 1e6
+    )
 
 
-def smaps(pid: int) -> str:
-    """Return what Linux says about the memory of a process."""
-    return Path(f"/proc/{pid}/smaps_rollup").read_text()
-
-
-def peak_megabytes(pid: int) -> float | None:
-    """Return the peak of a process's resident memory; None once it has exited.
-
-    ``ru_maxrss`` would not do: on Linux it includes the memory of the process that started this one.
-    """
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) * 1024 / 1e6 if found else None
-
-
-def open_files(pid: int) -> int:
-    """Return the number of open files of a process and its descendants."""
-    return sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in processes(pid))
+def resident_megabytes(pid: int | str = "self") -> float:
+    """Return the resident memory of a process, 0 once it has exited."""
+    found = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 / 1e6 if found else 0
 
 
 class Stack:

@@ -18,13 +18,15 @@ from twisted.internet.asyncioreactor import install
 asyncio.set_event_loop(uvloop.new_event_loop())
 install(asyncio.get_event_loop())
 
+from scrapy.utils.project import get_project_settings  # noqa: E402
 from twisted.internet import reactor as _reactor  # noqa: E402  # after the reactor
 from twisted.internet.defer import Deferred  # noqa: E402
-from twisted.web.client import Agent, ContentDecoderAgent, GzipDecoder, HTTPConnectionPool, readBody  # noqa: E402
+from twisted.web.client import Agent, HTTPConnectionPool, readBody  # noqa: E402
 from twisted.web.resource import Resource  # noqa: E402
 from twisted.web.server import NOT_DONE_YET, Request, Site  # noqa: E402
 
-from benchmarks.opponents.scrape import page_request, platform_origin, read  # noqa: E402
+from benchmarks.opponents.work import page_request, read  # noqa: E402
+from crawler.platforms.retail.schema import SearchParams  # noqa: E402
 
 reactor: Any = _reactor
 
@@ -38,10 +40,8 @@ class Search(Resource):
         super().__init__()
         pool: Any = HTTPConnectionPool(reactor)
         pool.maxPersistentPerHost = 256
-        self.origin = platform_origin()
+        self.origin = str(get_project_settings().getdict("PLATFORM_ORIGINS")["retail"])
         self.agent: Any = Agent(reactor, pool=pool)
-        if self.origin.startswith("https:"):
-            self.agent = ContentDecoderAgent(self.agent, [(b"gzip", GzipDecoder)])
 
     def render_GET(self, request: Request) -> bytes:
         return b"ready"
@@ -52,7 +52,8 @@ class Search(Resource):
 
     async def _respond(self, request: Request) -> None:
         assert request.content
-        page = page_request(self.origin, request.content.read())
+        params = SearchParams.model_validate_json(request.content.read())
+        page = page_request(self.origin, query=params.query)
         response = await self.agent.request(b"GET", page.url.encode())
         data = await read(page.url, response.code, await readBody(response), page.meta["page_params"])
         body = orjson.dumps({"data": data})

@@ -13,7 +13,7 @@ from crawlee import ConcurrencySettings, Request
 from crawlee.crawlers import HttpCrawler, HttpCrawlingContext
 from crawlee.storage_clients import MemoryStorageClient
 
-from benchmarks.opponents.listing import DOWNLOADS, line, read, requests
+from benchmarks.opponents.work import DOWNLOADS, line, read, requests
 
 FIXED = ConcurrencySettings(min_concurrency=DOWNLOADS, max_concurrency=DOWNLOADS, desired_concurrency=DOWNLOADS)
 

@@ -1,4 +1,4 @@
-"""The smallest spiders: one that requests nothing, and one that requests one page."""
+"""The smallest spider that requests a page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.http import Response
-
-
-class NothingSpider(Spider):
-    """Requests nothing."""
-
-    name = "nothing"
-
-    async def start(self) -> AsyncIterator[Request]:
-        """Yield no requests."""
-        return
-        yield
 
 
 class PageSpider(Spider):

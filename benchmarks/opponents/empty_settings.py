@@ -1,4 +1,4 @@
-"""Settings of the smallest spiders: those of ``scrapy startproject``, and the add-on of scrapy-poet."""
+"""Settings of the smallest spider: those of ``scrapy startproject``, and the add-on of scrapy-poet."""
 
 BOT_NAME = "empty"
 SPIDER_MODULES = ["benchmarks.opponents.empty"]

@@ -8,7 +8,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from benchmarks.opponents.listing import read, requests
+from benchmarks.opponents.work import read, requests
 
 
 class StockSpider(Spider):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.records import SCRAPER
 from tests.crawls import ROOT
 from tests.outputs.test_sql import Content
+from tests.soak.products import SCRAPER
 
 PRODUCTS = 50_000
 
@@ -19,7 +19,7 @@ PRODUCTS = 50_000
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_the_cost_of_many_products(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> None:
     url = f"sqlite:///{tmp_path}/out.db" if database == "sqlite" else request.getfixturevalue("postgresql_store")
-    command = [sys.executable, "-m", "benchmarks.exports", "sql", str(PRODUCTS), url]
+    command = [sys.executable, "-m", "tests.soak.products", str(PRODUCTS), url]
     for _ in range(2):
         megabytes, seconds = map(float, subprocess.check_output(command, cwd=ROOT, text=True).split())
         assert megabytes <= 300

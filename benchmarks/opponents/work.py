@@ -1,8 +1,7 @@
-"""The work that all crawls with the page object share: requests, page object, validation, and a line of the feed."""
+"""The work that all opponents with the page object share: requests, page object, validation, and a line of the feed."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,31 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.downloads.local_origins import moved
 from crawler.pipelines import validated
-from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.retail.pages import SearchPage
 from crawler.platforms.retail.requests import listing_request
-from crawler.platforms.retail.schema import Listing
+from crawler.platforms.retail.schema import SearchListing
 
 DOWNLOADS = 16
 """Downloads at once of each crawl."""
 
 
+def page_request(origin: str, **params: Any) -> Request:
+    """Return the request of a page of search results."""
+    request = listing_request(**params)
+    return request.replace(url=moved(request.url, origin))
+
+
 def requests(targets: str, origin: str) -> Iterator[Request]:
     """Yield the request of each line of a targets file."""
     with Path(targets).open() as lines:
-        for line in lines:
-            target = json.loads(line)
-            request = listing_request(cat_id=target["cat_id"], page=target["page"], max_price=target["max_price"])
-            yield request.replace(url=moved(request.url, origin))
+        for each in lines:
+            yield page_request(origin, **orjson.loads(each))
 
 
 async def read(url: str, status: int, body: bytes, page_params: dict[str, Any]) -> dict[str, Any]:
-    """Return the validated record of a page of a category."""
-    page = ListingPage(response=HttpResponse(url, body, status=status), page_params=PageParams(page_params))
-    return validated(Listing, await page.to_item())
+    """Return the validated record of a page of search results."""
+    page = SearchPage(response=HttpResponse(url, body, status=status), page_params=PageParams(page_params))
+    return validated(SearchListing, await page.to_item())
 
 
 def line(record: dict[str, Any]) -> bytes:
