@@ -46,8 +46,8 @@ def main(arguments: list[str]) -> None:
             report.write([report.Run.read(each) for each in parser.parse_args(arguments[1:]).runs], ROOT)
         case ["lines"]:
             print(lines.report(ROOT), end="")
-        case ["calls", *options]:
-            print(calls.report(top="--top" in options), end="")
+        case ["calls", *rest]:
+            print(calls.report(top="--top" in rest), end="")
         case _:
             parser.add_argument("names", nargs="*", choices=NAMES, help="default: all")
             parser.add_argument("--rounds", type=int, default=ROUNDS)

@@ -71,7 +71,8 @@ def run(request: bytes, port: int, callers: int, seconds: float, expected: Produ
 
 if __name__ == "__main__":
     gc.disable()
-    used, answers = uvloop.run(repeat(sys.stdin.buffer.read(), *map(int, sys.argv[1:3]), float(sys.argv[3])))
+    to, number, duration = sys.argv[1:]
+    used, answers = uvloop.run(repeat(sys.stdin.buffer.read(), int(to), int(number), float(duration)))
     print(
         json.dumps([len(answers) / used, len(answers), list(dict.fromkeys(tuple(products(each)) for each in answers))])
     )

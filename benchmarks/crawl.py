@@ -22,6 +22,8 @@ TARGETS = 2_000
 """Targets of each crawl in each round."""
 POLL_SECONDS = 0.02
 OWN, AGAIN, CRAWLEE, STOCK = "this project", "this project again", "crawlee", "stock Scrapy with the page object"
+Watch = Callable[[int, int], None]
+"""Gets the process id of a crawl and the number of its requests so far, again and again."""
 EMPTY, COST = "empty project with one page", "ms of CPU time per target"
 
 CONDITIONS = f"""\
@@ -41,6 +43,10 @@ CPU time of the whole process, from its start to its exit. "This project" is `sc
 results of the same web server, with a feed. The opponent is a spider of a project as `scrapy startproject` makes it,
 with the add-on of scrapy-poet: it fetches the same page, writes a feed and reads nothing from it. Both log warnings
 only. A first round, which fills the caches of files, is not counted."""
+
+
+def unwatched(_pid: int, _requested: int) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,9 @@ class Crawls:
         module: str,
         *arguments: str,
         settings: str = "",
-        watch: Callable[[int, int], object] = lambda _pid, _requested: None,
+        watch: Watch = unwatched,
     ) -> tuple[float, float, float]:
-        """Run a crawl of so many targets. ``watch`` gets the process id and the number of requests, again and again.
+        """Run a crawl of so many targets.
 
         Returns:
             the CPU time of the process, that before its first request, and seconds by the clock after it.
@@ -99,11 +105,11 @@ class Crawls:
             raise SystemExit(f"{arguments}: exit code {process.returncode}, {written} of {number} targets")
         return usage.ru_utime + usage.ru_stime, start_cpu, time.perf_counter() - started
 
-    def own(self, number: int, **options: Callable[[int, int], object]) -> tuple[float, float, float]:
+    def own(self, number: int, watch: Watch = unwatched) -> tuple[float, float, float]:
         """Run a crawl of this project."""
         failures = f"FAILURES_FEED={self.running.folder}/failures.jsonl"
         arguments = spider("retail", targets=self.targets(number))
-        return self.run(number, *arguments, "-s", failures, "-O", settings="crawler.settings", **options)
+        return self.run(number, *arguments, "-s", failures, "-O", settings="crawler.settings", watch=watch)
 
     def opponents(self) -> dict[str, Callable[[], tuple[float, float, float]]]:
         """Return this project twice, and its opponents. All crawl the same targets."""

@@ -124,8 +124,8 @@ def run(rounds: int) -> list[Table]:
     with shop(ASYNCIO_EVENT_LOOP=None) as (running, origin):  # scrapyrt supports no other; the endpoint installs uvloop
         servers = {ORDINARY: scrapyrt(running, origin), ENDPOINT: endpoint(running), BARE: bare(running)}
         servers[AGAIN] = endpoint(running)
-        for title, (query, conditions, *goals) in PAGES.items():
+        for title, (query, conditions, to_scrapyrt, to_bare) in PAGES.items():
             measures = {name: partial(each.measure, query) for name, each in servers.items()}
             figures = in_turn(measures, rounds, warm_up=1)
-            tables.append(Table(title, conditions, [*figures.values(), *ratios(figures, *goals)]))
+            tables.append(Table(title, conditions, [*figures.values(), *ratios(figures, to_scrapyrt, to_bare)]))
     return tables

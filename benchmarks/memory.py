@@ -45,7 +45,7 @@ def crawl() -> list[float]:
             found[:] = [now if requested <= CRAWLED / 5 else found[0], now]
 
     with shop() as (running, origin):
-        Crawls(running, origin).own(CRAWLED, watch=watch)
+        Crawls(running, origin).own(CRAWLED, watch)
     return found
 
 
