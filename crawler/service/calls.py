@@ -13,6 +13,7 @@ from crawler.errors import (
     IdempotencyInProgress,
     IdempotencyMismatch,
     InvalidRequest,
+    JobNotDone,
     JobNotFound,
     MethodNotAllowed,
     ScraperNotFound,
@@ -37,7 +38,10 @@ DEFAULT_WAIT_SECONDS = 60
 SLOT_SECONDS = 15
 """A call without ``Prefer: wait=N`` waits at most this many seconds for its first download slot: a client that is told
 at once when to retry is served better than one that waits, and may give up."""
-NOT_FROM_SCRAPERS = {ScraperNotFound, MethodNotAllowed, JobNotFound, IdempotencyInProgress, IdempotencyMismatch}
+NOT_FROM_SCRAPERS = {
+    *(ScraperNotFound, MethodNotAllowed),
+    *(JobNotFound, JobNotDone, IdempotencyInProgress, IdempotencyMismatch),
+}
 """Errors of unknown routes, of methods and of jobs, which calls of a documented scraper cannot cause."""
 
 

@@ -23,7 +23,6 @@ from crawler.errors import (
     InvalidJson,
     InvalidRequest,
     MissingApiKey,
-    RateLimited,
     ScrapeError,
     ServiceError,
     StoreUnavailable,
@@ -47,7 +46,7 @@ MAX_WAIT_SECONDS = 120
 """The maximum timeout of a call, in seconds."""
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?([0-9]{1,9})")
 
-KEYED_ERRORS = (InvalidRequest, MissingApiKey, InvalidApiKey, RateLimited, ServiceError, StoreUnavailable)
+KEYED_ERRORS = (InvalidRequest, MissingApiKey, InvalidApiKey, ServiceError, StoreUnavailable)
 """The errors of all routes that need an API key."""
 
 

@@ -13,14 +13,19 @@ from pydantic import Field, ValidationError, WithJsonSchema
 
 from crawler.errors import (
     ConcurrencyLimited,
+    ExpectationFailed,
     IdempotencyInProgress,
     IdempotencyMismatch,
+    InvalidJson,
     InvalidRequest,
     JobNotDone,
     JobNotFound,
     Overloaded,
     PayloadTooLarge,
+    QuotaExceeded,
+    RateLimited,
     ScrapeError,
+    ShuttingDown,
     UnsupportedMediaType,
 )
 from crawler.jobs.changes import Comparison
@@ -89,7 +94,8 @@ class CreateJob(CategoryOptions, KeepOption, Route):
         202: Reply("The job was created.", JobUpload, ("Location", "Idempotent-Replayed")),
     }
     errors = (
-        *(*KEYED_ERRORS, PayloadTooLarge, UnsupportedMediaType, ConcurrencyLimited, Overloaded),
+        *(*KEYED_ERRORS, InvalidJson, PayloadTooLarge, UnsupportedMediaType, ExpectationFailed, RateLimited),
+        *(ConcurrencyLimited, QuotaExceeded, Overloaded, ShuttingDown),
         *(IdempotencyInProgress, IdempotencyMismatch, JobNotDone),
     )
 
@@ -235,6 +241,7 @@ class RetryJob(OfJob):
     path = PATH + "/{job_id}/retry"
     operation = "retry-job"
     replies = {202: Reply("The targets were queued.", JobRetried)}
+    errors = (*OfJob.errors, RateLimited, QuotaExceeded)
 
     all: Flag = False
     """Also queue targets whose errors do not pass, such as ``TARGET_NOT_FOUND``."""
@@ -261,7 +268,10 @@ class RepeatJob(OfJob):
     path = PATH + "/{job_id}/runs"
     operation = "repeat-job"
     replies = {202: Reply("The run has begun.", JobRun, ("Location",))}
-    errors = (*OfJob.errors, ConcurrencyLimited, IdempotencyMismatch, JobNotDone)
+    errors = (
+        *(*OfJob.errors, RateLimited, ConcurrencyLimited, QuotaExceeded, ShuttingDown),
+        *(IdempotencyMismatch, JobNotDone),
+    )
 
     key: Key = None
     """A text that is unique to this request. A second request with the same key returns the run of the first one."""
