@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import ssl
-import struct
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -29,7 +27,6 @@ from crawler.registry import spiders
 from crawler.service.key_store import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
 from tests.service.conftest import Service, running
-from tests.service.metrics_of import becomes, value
 
 
 def listening(pid: int) -> set[str]:
@@ -47,25 +44,6 @@ def listening(pid: int) -> set[str]:
 
 def test_nothing_listens_beyond_loopback(service: Service) -> None:
     assert listening(service.pid) == {"0100007F"}
-
-
-def test_calls_of_clients_that_reset_their_connections_are_counted(service: Service) -> None:
-    """The reset can arrive together with the request. The service must still detect it."""
-    labels = {"scraper": SEARCH.rpartition("/")[2], "code": "CLIENT_GONE"}
-    before = value(service.url, "crawler_calls_total", **labels)
-    body = b'{"query": "slow"}'
-    head = "".join(f"{name}: {text}\r\n" for name, text in {**HEADERS, "Content-Length": len(body)}.items())
-    request = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode() + body
-    parts = urlsplit(service.url)
-    for _ in range(10):
-        with socket.create_connection((parts.hostname, parts.port)) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
-            connection.sendall(request)
-    assert becomes(service.url, before + 10, "crawler_calls_total", **labels)
-    assert becomes(service.url, 0, "crawler_connections"), (
-        "counted once a second, mostly between two requests for metrics"
-    )
-    assert "Traceback" not in service.logged()
 
 
 def test_unsafe_features_are_off() -> None:

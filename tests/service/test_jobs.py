@@ -8,10 +8,8 @@ import gc
 import gzip
 import io
 import json
-import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -38,7 +36,6 @@ from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
-from crawler.service.key_store import KeyStore
 from crawler.service.keys import Holder
 from crawler.service.responses import ResponseWriter, send_pieces
 from crawler.service.upkeep import tend
@@ -451,26 +448,6 @@ def test_chosen_fields_of_several_scrapers_are_one_table(made: Made) -> None:
     assert {(bool(row["nextCursor"]), bool(row["total_results"])) for row in rows} == {(True, False), (False, True)}
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("format=csv", "choose a scraper"),
-        ("format=yaml", "'jsonl', 'json', 'csv' or 'xlsx'"),
-        ("fields=nosuch", "nosuch"),
-        ("explode=nosuch", "nosuch"),
-        ("scraper=nosuch", "microblog-profile"),
-        ("after=9999.1", "a different job"),
-        ("after=1", "X-Next-Cursor"),
-        ("limit=0", "limit"),
-        ("limit=1&limit=2", "at most once"),
-    ],
-)
-def test_a_wrong_selection_is_refused(made: Made, query: str, text: str) -> None:
-    reply = get(made.url, made.path(f"records?{query}"))
-    assert reply.code == "INVALID_REQUEST"
-    assert text in reply.body["error"]["message"]
-
-
 def test_a_cursor_continues_where_the_last_response_ended(made: Made) -> None:
     cursor = f"{made.id}.0"
     ids: list[str] = []
@@ -531,20 +508,6 @@ def test_the_newest_jobs_are_listed_first(service: Service) -> None:
 
 
 # Other clients, and the end of a job
-
-
-def test_a_job_of_another_client_does_not_exist(made: Made) -> None:
-    for job_id in ("999999", "0", "x", "1.0", "9" * 40):
-        for method, route in (
-            *(("GET", each) for each in ("", "/records", "/failures")),
-            *(("DELETE", ""), ("POST", "/retry")),
-        ):
-            reply = call(made.url, f"/v1/jobs/{job_id}{route}", method=method)
-            assert (reply.status, reply.code) == (404, "JOB_NOT_FOUND")
-    assert call(made.url, f"/v1/jobs/{made.id}/nosuch", method="GET").code == "JOB_NOT_FOUND"
-    assert call(made.url, "/v1/jobs//records", method="GET").code == "JOB_NOT_FOUND"
-    assert call(made.url, f"/v1/jobs/{made.id}/retry", method="GET").code == "METHOD_NOT_ALLOWED"
-    assert call(made.url, "/v1/jobs", method="GET", headers={}).code == "MISSING_API_KEY"
 
 
 def test_a_job_is_cancelled_and_then_deleted_with_its_records(service: Service) -> None:
@@ -770,141 +733,3 @@ async def test_a_response_that_an_outage_interrupts_has_no_traceback(error: Exce
         await ResponseWriter().stream(request, pieces())
     assert [each["event"] for each in logs] == ["response_interrupted"] * is_traced
     assert aborted
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that allows only small uploads, and one job at a time for a client."""
-    folder = tmp_path_factory.mktemp("small")
-    with running(folder / "log", "SERVICE_MAX_JOB_BYTES=200000", "JOBS_MAX=1") as started:
-        yield started
-
-
-def upload(
-    url: str, length: int, sent: bytes, headers: str = "X-API-Key: sandbox\r\nContent-Type: text/plain"
-) -> socket.socket:
-    parts = urlsplit(url)
-    connection = socket.create_connection((parts.hostname, parts.port), timeout=300)
-    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
-    connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode() + sent)
-    return connection
-
-
-def test_a_client_that_leaves_during_its_upload_leaves_no_job(small: Service) -> None:
-    with upload(small.url, 150_000, LINK.encode()):
-        pass
-    assert get(small.url, "/v1/jobs").body["jobs"] == []
-
-
-def test_an_upload_above_the_limit_is_refused_before_it_arrives(small: Service) -> None:
-    with upload(small.url, 1_000_000_000, b"") as connection:
-        assert b"413 " in connection.recv(20)
-    parts = urlsplit(small.url)
-    chunked = HTTPConnection(parts.hostname or "", parts.port, timeout=300)
-    pieces = (b"https://x.com/quiet_harbor\n" * 100 for _ in range(200))
-    chunked.request(
-        "POST", "/v1/jobs", pieces, {"X-API-Key": "sandbox", "Content-Type": "text/plain"}, encode_chunked=True
-    )
-    assert chunked.getresponse().status == 413
-    chunked.close()
-    assert get(small.url, "/v1/jobs").body["jobs"] == []
-
-
-def test_a_client_has_at_most_a_number_of_open_jobs(small: Service) -> None:
-    rows = "".join(f"slow {n}\n" for n in range(2_000)).encode()
-    first = post(small.url, rows, "text/plain", "/v1/jobs?scraper=retail-search-v4")
-    assert first.status == 202
-    second = post(small.url, LINK.encode(), "text/plain")
-    assert second.code == "CONCURRENCY_LIMITED"
-    assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
-    third = post(small.url, LINK.encode(), "text/plain")
-    assert third.status == 202
-    assert get(small.url, f"/v1/jobs/{third.body['job']['job_id']}", "DELETE").status == 204
-
-
-@pytest.mark.parametrize(
-    ("headers", "code"),
-    [
-        ("X-API-Key: wrong\r\nContent-Type: text/plain", "INVALID_API_KEY"),
-        ("X-API-Key: sandbox\r\nContent-Type: text/html", "UNSUPPORTED_MEDIA_TYPE"),
-        ("X-API-Key: sandbox\r\nContent-Type: text/plain", None),
-        ("X-API-Key: sandbox\r\nContent-Type: text/plain\r\nExpect: 100-continue", None),
-    ],
-)
-def test_an_upload_is_checked_before_its_body_is_read(service: Service, headers: str, code: str | None) -> None:
-    """Thus a client without a valid key cannot occupy one of the few upload slots."""
-    body = f"{LINK}\n".encode() * 100
-    with upload(service.url, len(body), b"", headers) as connection:
-        if code is not None:
-            response = connection.makefile("rb").read()
-            assert json.loads(response.partition(b"\r\n\r\n")[2])["error"]["code"] == code
-            return
-        if "100-continue" in headers:
-            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        connection.sendall(body)
-        assert connection.recv(12) == b"HTTP/1.1 202"
-
-
-def test_a_client_with_too_many_jobs_is_refused_before_its_body_is_read(small: Service) -> None:
-    rows = "".join(f"slow {n}\n" for n in range(2_000)).encode()
-    first = post(small.url, rows, "text/plain", "/v1/jobs?scraper=retail-search-v4")
-    assert first.status == 202
-    with upload(small.url, 150_000, b"") as connection:
-        assert b"CONCURRENCY_LIMITED" in connection.makefile("rb").read()
-    assert get(small.url, f"/v1/jobs/{first.body['job']['job_id']}", "DELETE").status == 204
-
-
-def test_the_arriving_uploads_of_a_client_leave_places_to_others(tmp_path: Path) -> None:
-    keys = KeyStore(tmp_path / "keys.sqlite")
-    rest = "Content-Type: text/plain\r\nExpect: 100-continue"
-    mine, other = (f"X-API-Key: {keys.create(client)}\r\n{rest}" for client in ("acme", "other"))
-
-    def begin(headers: str) -> tuple[socket.socket, bytes]:
-        connection = stack.enter_context(upload(service.url, 1_000, b"", headers))
-        return connection, connection.recv(4_096)
-
-    with running(tmp_path / "log", f"KEYS_FILE={keys.path}", sandbox=False) as service, ExitStack() as stack:
-        arriving = [begin(mine) for _ in range(4)]
-        assert {head for _, head in arriving} == {b"HTTP/1.1 100 Continue\r\n\r\n"}
-        refused = begin(mine)[1]
-        assert refused.startswith(b"HTTP/1.1 429 ")
-        assert json.loads(refused.partition(b"\r\n\r\n")[2])["error"]["code"] == "CONCURRENCY_LIMITED"
-        assert begin(other)[1].startswith(b"HTTP/1.1 100 ")
-        arriving[0][0].close()
-        deadline = time.monotonic() + 30
-        while not begin(mine)[1].startswith(b"HTTP/1.1 100 "):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def test_an_upload_counts_once_toward_its_keys_rate_also_if_it_is_refused(tmp_path: Path) -> None:
-    """The request of a client that exceeds its rate limit is rejected before the body is read."""
-    plain, body = "X-API-Key: sandbox\r\nContent-Type: text/plain", LINK.encode()
-    with running(tmp_path / "log", "KEY_RATE=2/hour") as limited:
-        with upload(limited.url, len(body), b"", plain.replace("plain", "html")) as connection:
-            refused = connection.makefile("rb").read().lower()
-        with upload(limited.url, len(body), b"", f"{plain}\r\nExpect: 100-continue") as connection:
-            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
-            connection.sendall(body)
-            accepted = connection.recv(4_096).lower()
-        with upload(limited.url, len(body), b"", plain) as connection:
-            limit_reached = connection.makefile("rb").read().lower()
-    assert refused.startswith(b"http/1.1 415 ")
-    assert b"x-ratelimit-remaining: 1\r\n" in refused
-    assert accepted.startswith(b"http/1.1 202 ")
-    assert b"x-ratelimit-remaining: 0\r\n" in accepted
-    assert limit_reached.startswith(b"http/1.1 429 ")
-    assert b"retry-after: " in limit_reached
-
-
-def test_only_uploads_with_a_key_may_be_large(small: Service) -> None:
-    reply = call(small.url, "/v1/jobs", b"x" * 100_000, headers={"Content-Type": "text/plain"})
-    assert reply.code == "MISSING_API_KEY"
-    reply = call(small.url, "/v1/scrapers/retail-search-v4", b" " * 100_000)
-    assert reply.code == "PAYLOAD_TOO_LARGE"
-
-
-def test_a_small_upload_leaves_no_warning_in_the_log(service: Service) -> None:
-    """The body arrives together with the headers, so the early check of the headers is cancelled before it starts."""
-    assert post(service.url, LINK.encode(), "text/plain").status == 202
-    assert "RuntimeWarning" not in service.logged()

@@ -1,229 +1,336 @@
-"""What each route answers, as one table: method, path, key, media type and body -> status, code, envelope."""
+"""What each route answers in each state of the endpoint and of the request, as the OpenAPI document says."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import structlog
+from openapi_schema_validator import OAS31Validator
+from prometheus_client import REGISTRY
 from pydantic import Field
 
-from crawler.errors import InvalidRequest
+from crawler.errors import InvalidRequest, documented
 from crawler.jobs.options import Int
-from crawler.registry import scrapers
-from crawler.service import openapi
+from crawler.registry import spiders
+from crawler.service import openapi, usage
 from crawler.service.app import table
 from crawler.service.envelope import Answer, json_response
 from crawler.service.envelope import Call as Envelope
 from crawler.service.parts import Parts
 from crawler.service.route import Reply as Response
 from crawler.service.route import Route
-from tests.service.client import Reply, call
-from tests.service.conftest import Service
+from tests.openapi import DOCUMENT, resolved
+from tests.service.client import Reply
+from tests.service.in_process import ACME, RECORDED, endpoint
+from tests.service.states import NOW, ROUTES, STATES, State
 
-JSON, CSV, LINES = "application/json", "text/csv", "application/x-ndjson"
-CATEGORY = "/v1/scrapers/retail-category-v4"
-TARGET = b'{"cat_id": "976759"}'
-ENVELOPE = {"request_id", "success", "status", "data", "error", "meta"}
-
-
-class Row(NamedTuple):
-    """A request, and the answer to it. ``code``: the envelope's code, "" for an answer without an envelope."""
-
-    method: str
-    path: str
-    status: int
-    code: str = ""
-    key: str | None = "sandbox"
-    media_type: str | None = None
-    body: bytes | None = None
+ENVELOPE = ["request_id", "success", "status", "data", "error", "meta"]
+META = {"client_id", "scraper", "billable", "duration_ms"}
+ERROR = {"code", "type", "message", "details", "retry_after", "upstream", "doc_url"}
 
 
-PUBLIC = [
-    *(Row("GET", path, 200, key=None) for path in ("/healthz", "/readyz", "/metrics", "/docs", "/llms.txt")),
-    *(Row("GET", path, 200, key=None) for path in ("/openapi.json", "/v1/scrapers")),
-    *(Row("HEAD", path, 200, key=None) for path in ("/healthz", "/v1/scrapers")),
-    *(Row("POST", path, 405, "METHOD_NOT_ALLOWED", key=None) for path in ("/healthz", "/readyz", "/metrics", "/docs")),
-    *(Row("DELETE", path, 405, "METHOD_NOT_ALLOWED") for path in ("/openapi.json", "/llms.txt", "/v1/scrapers")),
-    *(Row("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1", "/v2", "/docs/nothing.js", "/openapi.yaml")),
-]
-CALLS = [
-    *(Row("POST", f"/v1/scrapers/{name}", 400, "INVALID_REQUEST", "sandbox", JSON, b"{}") for name in scrapers()),
-    *(Row("GET", f"/v1/scrapers/{name}", 405, "METHOD_NOT_ALLOWED") for name in scrapers()),
-    Row("POST", CATEGORY, 200, "OK", "sandbox", JSON, TARGET),
-    Row("POST", CATEGORY, 200, "OK", "sandbox", f"{JSON}; charset=utf-8", TARGET),
-    Row("POST", CATEGORY, 401, "MISSING_API_KEY", None, JSON, TARGET),
-    Row("POST", CATEGORY, 401, "INVALID_API_KEY", "wrong", JSON, TARGET),
-    Row("POST", CATEGORY, 401, "MISSING_API_KEY", None, CSV, b"cat_id\n1"),
-    Row("POST", CATEGORY, 415, "UNSUPPORTED_MEDIA_TYPE", "sandbox", CSV, b"cat_id\n1"),
-    Row("POST", CATEGORY, 415, "UNSUPPORTED_MEDIA_TYPE", "sandbox", None, TARGET),
-    Row("POST", CATEGORY, 400, "INVALID_JSON", "sandbox", JSON, b"{"),
-    Row("POST", CATEGORY, 400, "INVALID_JSON", "sandbox", JSON, b"[]"),
-    Row("POST", CATEGORY, 400, "INVALID_JSON", "sandbox", JSON, b'{"cat_id": "1", "cat_id": "2"}'),
-    Row("POST", CATEGORY, 400, "INVALID_REQUEST", "sandbox", JSON, b'{"catid": "1"}'),
-    Row("POST", CATEGORY, 413, "PAYLOAD_TOO_LARGE", "sandbox", JSON, b" " * 65_537),
-    Row("POST", f"{CATEGORY}/", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
-    Row("POST", "/v1/scrapers/nothing", 404, "SCRAPER_NOT_FOUND", "sandbox", JSON, TARGET),
-]
-KEYED = ("/v1/usage", "/v1/jobs")
-USAGE = [
-    *(Row("GET", path, 401, "MISSING_API_KEY", None) for path in KEYED),
-    *(Row("GET", path, 401, "INVALID_API_KEY", "wrong") for path in KEYED),
-    *(Row("PATCH", path, 405, "METHOD_NOT_ALLOWED") for path in KEYED),
-    *(Row("GET", f"{path}?colour=red", 400, "INVALID_REQUEST") for path in KEYED),
-    *(Row("GET", path, 200) for path in KEYED),
-    Row("GET", "/v1/usage?from=2026-01-01&to=2026-01-31", 200),
-    Row("GET", "/v1/usage?from=2026-13-01", 400, "INVALID_REQUEST"),
-    Row("GET", "/v1/usage?from=2026-02-01&to=2026-01-01", 400, "INVALID_REQUEST"),
-    Row("GET", "/v1/usage/", 404, "SCRAPER_NOT_FOUND"),
-]
-NO_JOB = "/v1/jobs/987654"
-JOBS = [
-    Row("POST", "/v1/jobs", 401, "MISSING_API_KEY", None, CSV, b"cat_id\n1"),
-    Row("POST", "/v1/jobs", 401, "INVALID_API_KEY", "wrong", CSV, b"cat_id\n1"),
-    Row("POST", "/v1/jobs", 415, "UNSUPPORTED_MEDIA_TYPE", "sandbox", "image/png", b"cat_id\n1"),
-    Row("POST", "/v1/jobs", 415, "UNSUPPORTED_MEDIA_TYPE", "sandbox", None, b"cat_id\n1"),
-    Row("POST", "/v1/jobs", 400, "INVALID_REQUEST", "sandbox", CSV, b""),
-    Row("POST", "/v1/jobs", 400, "INVALID_REQUEST", "sandbox", CSV, b"cat_id\nnot an id"),
-    Row("POST", "/v1/jobs?max_pages=0", 400, "INVALID_REQUEST", "sandbox", CSV, b"cat_id\n976759"),
-    Row("POST", "/v1/jobs?dry_run=yes", 400, "INVALID_REQUEST", "sandbox", CSV, b"cat_id\n976759"),
-    Row("POST", "/v1/jobs?dryrun=true", 400, "INVALID_REQUEST", "sandbox", CSV, b"cat_id\n976759"),
-    *(
-        Row("POST", "/v1/jobs?dry_run=true", 200, "", "sandbox", media_type, body)
-        for media_type, body in (
-            (CSV, b"cat_id\n976759"),
-            ("text/tab-separated-values", b"cat_id\tpage\n976759\t1"),
-            (LINES, TARGET),
-            (JSON, b"[" + TARGET + b"]"),
-            (JSON, TARGET),
-            ("text/plain", b"https://www.walmart.com/browse/976759"),
-        )
-    ),
-    Row("POST", "/v1/jobs", 202, "", "sandbox", CSV, b"cat_id\n976759"),
-    Row("GET", "/v1/jobs?limit=1", 200),
-    Row("GET", "/v1/jobs?limit=0", 400, "INVALID_REQUEST"),
-    Row("GET", "/v1/jobs?after=x", 400, "INVALID_REQUEST"),
-    *(Row("GET", f"{NO_JOB}{part}", 404, "JOB_NOT_FOUND") for part in ("", "/records", "/failures", "/changes")),
-    Row("GET", f"{NO_JOB}/nothing", 404, "JOB_NOT_FOUND"),
-    *(Row("GET", f"{NO_JOB}{part}", 401, "MISSING_API_KEY", None) for part in ("", "/records", "/changes")),
-    Row("DELETE", NO_JOB, 404, "JOB_NOT_FOUND"),
-    Row("POST", f"{NO_JOB}/retry", 404, "JOB_NOT_FOUND"),
-    Row("POST", f"{NO_JOB}/runs", 404, "JOB_NOT_FOUND"),
-    Row("GET", "/v1/jobs/x", 404, "JOB_NOT_FOUND"),
-]
-JOB = [
-    Row("GET", "", 200),
-    Row("PUT", "", 405, "METHOD_NOT_ALLOWED"),
-    Row("GET", "?colour=red", 400, "INVALID_REQUEST"),
-    Row("GET", "/records", 200),
-    Row("HEAD", "/records", 200),
-    Row("POST", "/records", 405, "METHOD_NOT_ALLOWED"),
-    *(Row("GET", f"/records?format={name}", 200) for name in ("jsonl", "json", "csv", "xlsx")),
-    Row("GET", "/records?format=pdf", 400, "INVALID_REQUEST"),
-    Row("GET", "/records?fields=name&explode=products&format=csv", 200),
-    Row("GET", "/records?fields=nothing", 400, "INVALID_REQUEST"),
-    Row("GET", "/records?code=OK&limit=1", 200),
-    Row("GET", "/records?code=ok", 400, "INVALID_REQUEST"),
-    Row("GET", "/records?after=1", 400, "INVALID_REQUEST"),
-    Row("GET", "/failures", 200),
-    Row("GET", "/failures?format=csv", 200),
-    Row("GET", "/failures?format=xlsx", 400, "INVALID_REQUEST"),
-    Row("GET", "/changes", 200),
-    Row("HEAD", "/changes?format=csv", 200),
-    Row("GET", "/changes?format=xlsx", 200),
-    Row("GET", "/changes?format=sql", 400, "INVALID_REQUEST"),
-    Row("GET", "/changes?after=1.0", 400, "INVALID_REQUEST"),
-    Row("POST", "/changes", 405, "METHOD_NOT_ALLOWED"),
-    Row("GET", "/retry", 405, "METHOD_NOT_ALLOWED"),
-    Row("POST", "/retry", 202),
-    Row("GET", "/nothing", 404, "JOB_NOT_FOUND"),
-    Row("DELETE", "", 204),
-]
-"""Requests about a job that was made by an upload, with the rest of the path, in this order."""
-GONE = [
-    Row("GET", "/v1/calls", 404, "SCRAPER_NOT_FOUND"),
-    Row("GET", "/v1/webhook", 404, "SCRAPER_NOT_FOUND"),
-]
-"""Routes of version 0.2."""
-ROWS = [*PUBLIC, *CALLS, *USAGE, *JOBS, *GONE]
+@cache
+def validator(reference: str) -> OAS31Validator:
+    """Return a validator of the JSON body of a response. ``reference``: to the response in the document."""
+    schema = resolved({"$ref": reference})["content"]["application/json"]["schema"]
+    return OAS31Validator({**schema, "components": DOCUMENT["components"]})
 
 
-def answer(url: str, row: Row) -> Reply:
-    headers = {"X-API-Key": row.key, "Content-Type": row.media_type}
-    given = {name: value for name, value in headers.items() if value is not None}
-    return call(url, row.path, row.body, method=row.method, headers=given)
+def assert_envelope(reply: Reply, code: str, scraper: str, retry_after: int | None) -> None:
+    body = reply.body
+    assert (list(body), set(body["meta"])) == (ENVELOPE, META)
+    assert re.fullmatch(r"req_[0-9A-HJKMNP-TV-Z]{26}", body["request_id"])
+    is_success = code == "OK"
+    assert (body["success"], body["meta"]["billable"], body["error"] is None) == (is_success,) * 3
+    assert (body["status"]["code"], body["meta"]["scraper"]) == (code, scraper)
+    if is_success:
+        return
+    error = body["error"]
+    assert (set(error), error["code"], body["data"]) == (ERROR, code, None)
+    assert (error["message"], error["doc_url"]) == (body["status"]["message"], f"/docs#{code}")
+    (kind,) = (each for each in documented() if each.code == code)
+    assert (error["type"], body["status"]["retryable"]) == (kind.type, kind.retryable)
+    assert error["retry_after"] == retry_after
+    assert reply.headers.get("retry-after") == (retry_after and str(retry_after))
+    assert ("www-authenticate" in reply.headers) == (kind.http_status == 401)
 
 
-def assert_answer(reply: Reply, row: Row) -> None:
-    assert reply.status == row.status, reply.body
-    assert reply.headers["x-request-id"].startswith("req_")
-    if row.code and row.method != "HEAD":
-        envelope = reply.body
-        assert envelope.keys() == ENVELOPE
-        assert (envelope["status"]["code"], envelope["success"]) == (row.code, row.code == "OK")
-        assert (envelope["data"] is None, envelope["error"] is None) == (row.code != "OK", row.code == "OK")
-        assert reply.headers["content-type"] == JSON
-    if row.status == 405:
-        assert row.method not in reply.headers["allow"].split(", ")
+def assert_documented(route: type[Route], reply: Reply) -> None:
+    """Assert that the document has the status of a response, and the schema of its body."""
+    responses = DOCUMENT["paths"][route.path][route.method.lower()]["responses"]
+    described = responses[str(reply.status)]
+    if reply.headers.get("content-type") == "application/json" and reply.body is not None:
+        if "$ref" in described:
+            validator(described["$ref"]).validate(reply.body)
+        else:
+            OAS31Validator(
+                {**described["content"]["application/json"]["schema"], "components": DOCUMENT["components"]}
+            ).validate(reply.body)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method}-{row.path}-{row.key}-{row.code or row.status}")
-def test_a_route_answers_as_the_table_says(service: Service, row: Row) -> None:
-    assert_answer(answer(service.url, row), row)
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+async def test_each_route_answers_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+    for name in ("BUSY_SECONDS", "PATIENCE_SECONDS"):
+        monkeypatch.setattr(f"crawler.jobs.store.{name}", 0.0)
+    monkeypatch.setattr(usage, "store_time", lambda: NOW)
+    monkeypatch.setattr("crawler.downloads.facts.Facts.now", lambda _: NOW)
+    async with endpoint(tmp_path, replace(ACME, **state.limits), **state.settings) as at:
+        job_id, at.error = await state.job_id(at), state.error
+        found = {}
+        async with state.given(at):
+            for route in state.routes():
+                reply = await state.send(at, route, job_id)
+                code = reply.headers.get("content-type") == "application/json" and reply.body.get("status")
+                found[route] = reply.status, code["code"] if isinstance(code, dict) else "OK"
+                assert_documented(route, reply)
+                if isinstance(code, dict):
+                    assert_envelope(reply, found[route][1], route.calls, state.retry_after)
+                if route.operation == "readyz" and reply.status in {200, 503}:
+                    unhealthy = [*spiders()] if state.readiness == "broken" else []
+                    assert reply.body == {"status": state.readiness, "broken": unhealthy}
+    assert found == {route: state.expected(route) for route in found}
 
 
-def test_the_routes_of_a_job_answer_as_the_table_says(service: Service) -> None:
-    made = call(service.url, "/v1/jobs", b"cat_id\n976759", headers={"X-API-Key": "sandbox", "Content-Type": CSV})
-    path = made.headers["location"]
-    while call(service.url, path, method="GET").body["state"] != "done":
-        time.sleep(0.05)
-    for row in JOB:
-        assert_answer(answer(service.url, row._replace(path=path + row.path)), row)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.operation)
+def test_each_error_and_each_status_of_a_route_has_a_state(route: type[Route]) -> None:
+    provoked = {state.code for state in STATES if state.on(route)}
+    assert provoked == {error.code for error in route.errors}
+    statuses = {str(state.expected(route)[0]) for state in STATES} | {str(each) for each in route.replies}
+    assert statuses == DOCUMENT["paths"][route.path][route.method.lower()]["responses"].keys()
 
 
+CATEGORY, TARGET = "/v1/scrapers/retail-category-v4", b'{"cat_id": "976759"}'
 WRONG = [
     ("POST", f"{CATEGORY}?page=2", TARGET, "page: unknown query parameter"),
-    ("POST", f"{CATEGORY}?cursor=", TARGET, "cursor: unknown query parameter"),
     ("POST", f"{CATEGORY}?field=name", TARGET, "field: unknown query parameter; did you mean fields?"),
     ("POST", f"{CATEGORY}?fields=breadcrumbs&fields=breadcrumbs", TARGET, "fields: expected at most once"),
-    ("POST", CATEGORY, b'{"catid": "976759"}', "catid: unknown param; did you mean cat_id?"),
-    ("GET", "/v1/scrapers?foo=1", None, "foo: unknown query parameter; this route has none"),
-    ("GET", "/healthz?foo=1", None, "foo: unknown query parameter"),
-    ("GET", "/v1/usage?form=2026-01-01", None, "form: unknown query parameter; did you mean from?"),
-    ("GET", "/v1/usage?from=2026-1-1", None, "from: expected"),
     *(
-        ("GET", f"/v1/jobs?limit={text}", None, "limit: ")
-        for text in ("3.0", "1_000", "101", "%D9%A3", "", "-1", "1e1")
+        ("POST", f"{CATEGORY}?fields={fields}", TARGET, "fields: ")
+        for fields in ("nosuch", "products.nosuch", "", "scraper", "returned&fields=page")
     ),
+    ("POST", CATEGORY, b'{"catid": "976759"}', "catid: unknown param; did you mean cat_id?"),
+    ("POST", CATEGORY, b'{"cat_id": "976759", "page": 0}', "page: Input should be greater than or equal to 1"),
+    ("POST", CATEGORY, b'{"url": "https://www.walmart.com/ip/x/1"}', "url: "),
+    ("GET", "/v1/scrapers?foo=1", b"", "foo: unknown query parameter; this route has none"),
+    ("GET", "/v1/usage?form=2026-01-01", b"", "form: unknown query parameter; did you mean from?"),
+    *(("GET", f"/v1/usage?from={day}", b"", "from: expected") for day in ("2026-1-1", "2026-02-30", "20260101", "")),
+    ("GET", "/v1/usage?from=2026-02-01&to=2026-01-01", b"", "from must not be after to"),
+    *(
+        ("GET", f"/v1/jobs?limit={text}", b"", "limit: ")
+        for text in ("3.0", "1_000", "0", "101", "%D9%A3", "", "-1", "1e1")
+    ),
+    ("GET", "/v1/jobs?after=x", b"", "after: expected"),
     ("POST", "/v1/jobs?dry_run=yes", TARGET, "dry_run: expected true or false"),
     ("POST", "/v1/jobs?dry-run=true", TARGET, "dry-run: unknown query parameter; did you mean dry_run?"),
     ("POST", "/v1/jobs?max_pages=2.0", TARGET, "max_pages: "),
     ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
+    *(
+        ("GET", f"{{job}}/records?{query}", b"", text)
+        for query, text in [
+            ("format=yaml", "'jsonl', 'json', 'csv' or 'xlsx'"),
+            ("fields=nosuch", "nosuch"),
+            ("explode=nosuch", "nosuch"),
+            ("scraper=nosuch", "retail-search-v4"),
+            ("after=9999.1", "a different job"),
+            ("after=1", "X-Next-Cursor"),
+            ("limit=0", "limit: "),
+            ("code=ok", "code: "),
+        ]
+    ),
+    ("GET", "{job}/failures?format=xlsx", b"", "format: "),
+    ("GET", "{job}/changes?format=sql", b"", "format: "),
+    ("GET", "{job}/changes?after=9.0", b"", "a different job"),
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body", "named"), WRONG, ids=[row[1] for row in WRONG])
-def test_an_unknown_repeated_or_wrong_input_is_refused_and_named(
-    service: Service, method: str, path: str, body: bytes | None, named: str
+async def test_a_wrong_input_is_refused_and_named(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        job = f"/v1/jobs/{await at.finished_job()}"
+        for method, path, body, named in WRONG:
+            sent = {"Content-Type": "application/json"} if body else {}
+            reply = await at.send(method, path.replace("{job}", job), body, sent)
+            assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), path
+            assert named in reply.body["error"]["message"], path
+            name = re.match(r"(\w[\w-]*): ", named)
+            assert name is None or [name[1]] == reply.body["error"]["details"][0]["loc"], path
+
+
+BODIES = [
+    b'"text"',
+    b"null",
+    b"[]",
+    b'{"cat_id": "\xff\xfe"}',
+    b'{"cat_id": "\xed\xa0\x80"}',
+    b'{"cat_id": "\\ud800"}',
+    b'{"cat_id": "\\udc00\\ud800"}',
+    b'{"\\ud800": 1}',
+    b'\xef\xbb\xbf{"cat_id": "1"}',
+    '{"cat_id": "1"}'.encode("utf-16"),
+    b'{"cat_id": "1", "cat_id": "1"}',
+    b'{"cat_id": "1", "\\u0063at_id": "1"}',
+    b'{"cat_id": {"a": 1, "a": 2}}',
+    b'{"cat_id": "1", "min_price": NaN}',
+    b'{"cat_id": "1", "min_price": -Infinity}',
+    b"{'cat_id': '1'}",
+    b"\x00",
+    b'{"cat_id": "1", "page": ' + b"9" * 5_000 + b"}",
+    b'{"cat_id": "1",}',
+    b'{"cat_id": "1"} {"cat_id": "2"}',
+    b'{"cat_id": "1" /* no */}',
+    b'{"cat_id": "a\nb"}',
+    b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    b"[" * 60_000,
+]
+PARAMS: list[dict[str, Any]] = [
+    {},
+    {"cat_id": "976759", "url": "https://www.walmart.com/browse/976759"},
+    {"cat_id": "food"},
+    {"cat_id": "1", "sort": "cheapest"},
+    {"cat_id": "1", "min_price": 9, "max_price": 1},
+    {"cat_id": "1", "page": 10**300},
+    {"cat_id": "1", "page": -(10**18)},
+    {"cat_id": "1", "page": 1.5},
+    {"cat_id": "1", "min_price": 10**300},
+    {"cat_id": "1", "min_price": -1e-300},
+    {"cat_id": "9" * 60_000},
+    {"cat_id": "1\x00"},
+    {"cat_id": "../../etc/passwd"},
+    {"cat_id": "1?q=x"},
+    {"cat_id": "1#x"},
+    {"cat_id": "1/../2"},
+    {"cat_id": "1%2f2"},
+    {"cat_id": ["1"]},
+    {"cat_id": {"$ne": 1}},
+    {"cat_id": True},
+    {"cat_id": "1", "__proto__": {}},
+    {"cat_id": "1", "": ""},
+    {f"k{n}": n for n in range(4_000)},
+]
+
+
+async def test_hostile_bodies_are_refused(tmp_path: Path) -> None:
+    sent = [*((body, "INVALID_JSON") for body in BODIES), (b'{"cat_id": "1", "min_price": 1e999}', "INVALID_REQUEST")]
+    sent += [(json.dumps(params).encode(), "INVALID_REQUEST") for params in PARAMS]
+    async with endpoint(tmp_path) as at:
+        for body, code in sent:
+            reply = await at.send("POST", CATEGORY, body, {"Content-Type": "application/json"})
+            assert (reply.status, reply.code) == (400, code), body[:80]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        *(("HEAD", path, 200, "") for path in ("/healthz", "/v1/scrapers", "/docs", "{job}/records")),
+        *(("GET", path, 200, "") for path in ("/metrics", "/docs", "/llms.txt", "/openapi.json")),
+        *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1", "/%00", "/" + "a" * 8_000, "/docs/nothing.js")),
+        *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1/calls", "/v1/usage/", f"{CATEGORY}/")),
+        *(("GET", path, 404, "JOB_NOT_FOUND") for path in ("/v1/jobs/x", "/v1/jobs//records", "{job}/nothing")),
+        *(("PATCH", path, 405, "GET, HEAD") for path in ("/", "/healthz", "/metrics", "/openapi.json", "/v1/scrapers")),
+        *(("PATCH", f"{{job}}/{part}", 405, "GET, HEAD") for part in ("records", "failures", "changes")),
+        *(("GET", f"{{job}}/{part}", 405, "POST") for part in ("retry", "runs")),
+        ("PUT", "{job}", 405, "DELETE, GET, HEAD"),
+        ("PUT", "/v1/jobs", 405, "GET, HEAD, POST"),
+        ("PUT", CATEGORY, 405, "POST"),
+    ],
+)
+async def test_other_paths_and_methods(tmp_path: Path, method: str, path: str, status: int, code: str) -> None:
+    """``code``: of the error, or the allowed methods."""
+    async with endpoint(tmp_path) as at:
+        job = f"/v1/jobs/{await at.finished_job()}" if "{job}" in path else ""
+        reply = await at.send(method, path.replace("{job}", job))
+        assert reply.status == status
+        assert reply.headers["x-request-id"].startswith("req_")
+        if status == 405:
+            assert (reply.headers["allow"], reply.code) == (code, "METHOD_NOT_ALLOWED")
+            meta = reply.body["meta"]
+            assert path != CATEGORY or (meta["scraper"], meta["client_id"]) == ("retail-category-v4", "acme")
+        elif status == 404:
+            assert reply.code == code
+
+
+async def test_an_unknown_path_is_compared_with_the_known_ones(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        reply = await at.send("POST", "/v1/scrapers/retail-categry-v4", TARGET)
+        assert (reply.status, f"Did you mean {CATEGORY}?" in reply.body["error"]["message"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "applied"),
+    [
+        *(({"Prefer": f"wait={sent}"}, f"wait={applied}") for sent, applied in ((5, 5), (0, 1), (9_999, 120))),
+        ({"Prefer": "respond-async, wait=7"}, "wait=7"),
+        *(
+            ({name: value}, None)
+            for name, value in (("Prefer", "respond-async"), ("Prefer", "wait=soon"), ("X-A", "1"))
+        ),
+    ],
+)
+async def test_a_preference_is_limited_and_confirmed(
+    tmp_path: Path, headers: dict[str, str], applied: str | None
 ) -> None:
-    reply = call(service.url, path, body, method=method)
-    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
-    assert named in reply.body["error"]["message"]
-    (detail,) = reply.body["error"]["details"]
-    assert named.partition(": ")[0] == detail["loc"][0]
+    async with endpoint(tmp_path) as at:
+        reply = await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json"} | headers)
+        assert (reply.status, reply.headers.get("preference-applied")) == (200, applied)
 
 
-@pytest.mark.parametrize("headers", [{"Prefer": "respond-async"}, {"X-Unknown": "1"}, {"Prefer": "wait=soon"}])
-def test_other_headers_are_ignored(service: Service, headers: dict[str, str]) -> None:
-    reply = call(service.url, CATEGORY, TARGET, headers={"X-API-Key": "sandbox", "Content-Type": JSON, **headers})
-    assert (reply.status, "preference-applied" in reply.headers) == (200, False)
+async def test_a_count_above_the_limit_is_reduced_and_the_message_says_so(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        for count, note in ((100, " count=30 was used instead of 100: it is the limit."), (30, "")):
+            body = json.dumps({"keywords": "whales", "count": count}).encode()
+            path = "/v1/scrapers/shortvideo-photo-search-v4"
+            reply = await at.send("POST", path, body, {"Content-Type": "application/json"})
+            assert reply.body["status"]["message"] == f"The scrape is complete.{note}"
 
 
-def test_an_unknown_path_is_compared_with_the_known_ones(service: Service) -> None:
-    reply = call(service.url, "/v1/scrapers/retail-categry-v4", TARGET)
-    assert (reply.status, f"Did you mean {CATEGORY}?" in reply.body["error"]["message"]) == (404, True)
+async def test_an_upload_counts_once_toward_the_rate_of_its_key_also_if_it_is_refused(tmp_path: Path) -> None:
+    links = b"https://x.com/quiet_harbor"
+    async with endpoint(tmp_path, KEY_RATE="3/hour") as at:
+        for media_type, at_once, status, left in (
+            ("text/html", False, 415, "2"),
+            ("text/plain", False, 202, "1"),
+            ("text/plain", True, 202, "0"),
+            ("text/plain", False, 429, "0"),
+        ):
+            reply = await at.send("POST", "/v1/jobs", links, {"Content-Type": media_type}, at_once=at_once)
+            assert (reply.status, reply.headers["x-ratelimit-remaining"]) == (status, left)
+            assert reply.headers["ratelimit-policy"] == '"key";q=3;w=3600'
+
+
+async def test_seconds_leave_the_endpoint_as_milliseconds_and_as_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call of eleven days, by a clock that is set forward: the seconds of a slow machine do not count."""
+    sums = {"scraper": "retail-category-v4"}
+    before = REGISTRY.get_sample_value("crawler_call_duration_seconds_sum", sums) or 0.0
+    async with endpoint(tmp_path) as at:
+        monotonic = time.monotonic
+        forward = SimpleNamespace(monotonic=lambda: monotonic() + 1e6, time_ns=time.time_ns)
+        monkeypatch.setattr("crawler.service.envelope.time", forward)
+        with structlog.testing.capture_logs() as logs:
+            reply = await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json"})
+    counted = (REGISTRY.get_sample_value("crawler_call_duration_seconds_sum", sums) or 0.0) - before
+    logged = next(each["duration_ms"] for each in logs if each["event"] == "call")
+    for found in (reply.body["meta"]["duration_ms"], logged, counted * 1_000):
+        assert found == pytest.approx(1e9, rel=1e-3)
+
+
+async def test_a_call_returns_the_selected_fields(tmp_path: Path) -> None:
+    whole = RECORDED["successes"]["retail-category-v4"]["data"]
+    async with endpoint(tmp_path) as at:
+        reply = await at.send(
+            "POST", f"{CATEGORY}?fields=heading,products.name", TARGET, {"Content-Type": "application/json"}
+        )
+        products = [{"name": each["name"]} for each in whole["products"]]
+        assert reply.body["data"] == {"heading": whole["heading"], "products": products}
 
 
 class Echo(Route):
@@ -260,12 +367,3 @@ def test_a_route_is_one_class_with_one_function() -> None:
     operation = openapi.document(routes=[Echo])["paths"]["/v1/echo/{word}"]["get"]
     assert (operation["operationId"], operation["summary"]) == ("echo", "The words of a request.")
     assert [each["$ref"].rpartition("/")[2] for each in operation["parameters"]] == ["EchoWord", "EchoTimes"]
-
-
-def test_every_operation_of_the_openapi_document_is_in_the_table() -> None:
-    tried = {(row.method, row.path.partition("?")[0]) for row in ROWS}
-    tried |= {(row.method, NO_JOB + row.path.partition("?")[0]) for row in JOB}
-    for path, methods in openapi.document()["paths"].items():
-        pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
-        found = {method for method, other in tried if pattern.fullmatch(other)}
-        assert {method.upper() for method in methods} <= found, path
