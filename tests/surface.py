@@ -19,7 +19,7 @@ from scrapy.utils.misc import walk_modules_iter
 from crawler.components import COMPONENTS
 from crawler.service import metrics, openapi
 from crawler.settings import Settings
-from crawler.targets.files import formats as targets_files
+from crawler.targets.files import source as targets_files
 
 VERSION_0_2 = Path(__file__).with_name("surface_0_2.json")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from crawler.platforms.coverage import Coverage
 from crawler.sandbox.microblog.site import PLANS
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.retail.trees import world_id
 from crawler.sandbox.videosite.site import Site as VideoSite
 from crawler.service.envelope import partial_header, partial_message
-from crawler.targets.coverage import Coverage
 from crawler.targets.warning import OutcomeWarning, add_warning
 from tests.crawls import crawl
 from tests.structured_fields import parse_list

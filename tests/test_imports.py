@@ -17,7 +17,6 @@ LAYERS = {
     "reading": 1,
     "storage": 1,
     "storage.private": 0,  # imports nothing
-    "targets.coverage": 1,  # imports nothing of the project; also returned by exhaustive crawls of platforms
     "jobs": 2,
     "platforms": 2,
     "targets": 3,

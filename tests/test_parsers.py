@@ -32,7 +32,7 @@ from crawler.reading.json import all_dicts, decode, encode, linked_data, script_
 from crawler.reading.reader import read
 from crawler.registry import scrapers
 from crawler.service.route import read_object
-from crawler.targets.files.formats import read_rows
+from crawler.targets.files.source import read_rows
 from crawler.targets.parser import TargetParser
 from tests.linear import LENGTH, superlinear
 from tests.parsers import Nested, parsing_places, recursive_places
@@ -75,7 +75,7 @@ STRANGERS: dict[str, Callable[[str], object]] = {
     "reading/json.py:script_block": lambda text: script_block(b"<p>DATA" + text.encode(), "DATA"),
     "reading/strict.py:_decoder": lambda text: read(DataBlock, text.encode(), what="block", code_after=True),
     "service/route.py:read_object": lambda text: read_object(request(text)),
-    "targets/files/delimited.py:_records": rows("csv"),
+    "targets/files/tables.py:_records": rows("csv"),
     "targets/files/json.py:": lambda text: (rows("json")(text), rows("jsonl")(text)),
 }
 """Parsers of texts that a platform or a client sends."""
@@ -93,8 +93,8 @@ OWN = {
     "service/webhooks.py:Webhooks._with_changes": "the store's own rows",
     "settings.py:_from_environment": "settings",
     "storage/kept.py:": "files of the project",
-    "targets/files/workbook.py:_row": "rows from the project's own process",
-    "targets/repeats.py:FetchedOnce._repeats": "columns that this process has stored",
+    "targets/files/tables.py:_row": "rows from the project's own process",
+    "targets/sources.py:FetchedOnce._repeats": "columns that this process has stored",
 }
 """Parsers of other texts, by the beginning of their places, with the text's origin."""
 

@@ -20,8 +20,7 @@ from crawler.monitoring.progress import clock
 from crawler.registry import spiders
 from crawler.targets.files.text import check_encoding
 from crawler.targets.parser import TargetParser
-from crawler.targets.repeats import FetchedOnce
-from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
+from crawler.targets.sources import FetchedOnce, TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Scraper
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def print_retries(location: str, *, retry_all: bool) -> int:
     """
     printed: set[str] = set()
     left_out = without_params = 0
-    from crawler.targets.files.find import read_json_objects  # noqa: PLC0415  # the other subcommand does not need it
+    from crawler.targets.files.source import read_json_objects  # noqa: PLC0415  # the other subcommand does not need it
 
     for where, failure in read_json_objects(location):
         if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():

@@ -15,7 +15,7 @@ import orjson
 from crawler.jobs import tables as sql
 from crawler.jobs.job import InputLine, Job, JobError
 from crawler.jobs.lifecycle import DEFAULT, ROWS_PER_TRANSACTION, Jobs, Rules
-from crawler.targets.files.find import READ_ERRORS, find_files
+from crawler.targets.files.source import READ_ERRORS, find_files
 from crawler.targets.target import InvalidTarget, Target, target_key
 
 if TYPE_CHECKING:

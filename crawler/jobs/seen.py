@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import structlog
@@ -16,7 +16,7 @@ from crawler.jobs import tables as sql
 from crawler.jobs.job import Stored
 from crawler.jobs.location import prepare, store_location
 from crawler.jobs.store import Store
-from crawler.targets.incremental import ComparesEntries, entry_ids
+from crawler.targets.incremental import Since
 from crawler.targets.target import Target
 
 if TYPE_CHECKING:
@@ -34,6 +34,32 @@ MAX_IDS_PER_LISTING = 2_000
 NOTE = "seen"
 """The key under which a note contains the ids of a page's entries."""
 DIGEST_BYTES = 16
+
+
+class ComparesEntries(Since):
+    """Compares the entries of pages with the entries of earlier runs."""
+
+    def seen(self, target: Target) -> frozenset[str]:
+        """Return the ids of the entries that earlier runs have seen in the target's listing."""
+        raise NotImplementedError
+
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether the pages after this page may contain entries that no earlier run has seen.
+
+        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
+        """
+        ids = entry_ids(target, data)
+        return not ids or ids[-1] not in self.seen(target)
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        """Return the ids of the page's entries that no earlier run has seen. None: the scraper has no entries."""
+        return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self.seen(target)
+
+
+def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:
+    """Return the ids of a page's entries in the order of the page."""
+    entries = target.scraper.entries
+    return [] if entries is None else [row[entries.key] for row in entries.of(data)]
 
 
 @dataclass

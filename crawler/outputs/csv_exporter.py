@@ -18,7 +18,7 @@ from crawler.outputs.failures import is_for_failures
 from crawler.outputs.feed_files import fixed_path, kind_of
 from crawler.outputs.formats import NAMES
 from crawler.outputs.tables import Table, TableExporter
-from crawler.targets.files.delimited import FORMULA_START
+from crawler.targets.files.tables import FORMULA_START
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -168,7 +168,7 @@ def partial_header(warnings: Sequence[OutcomeWarning]) -> str:
 
     >>> partial_header([OutcomeWarning("timeline", "EXTRACTION_FAILED", "stale_query_id")])
     'timeline; reason=stale_query_id; code=EXTRACTION_FAILED'
-    >>> from crawler.targets.coverage import Coverage
+    >>> from crawler.platforms.coverage import Coverage
     >>> partial_header([OutcomeWarning.of_coverage("listing", Coverage(900, 443, ("no_end",)))])
     'listing; reason=incomplete; code=EXTRACTION_FAILED; expected=900; collected=443; why="no_end"'
     >>> from crawler.reading.unread import Unread

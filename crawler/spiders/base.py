@@ -30,19 +30,18 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_
 from crawler.outputs.failures import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.outputs.sql_feed import without_passwords
+from crawler.platforms.coverage import Tally
 from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.runtime.garbage_collection import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, parse_shard, with_params
-from crawler.targets.coverage import Tally
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.incremental import Since, SinceDate
 from crawler.targets.parser import TargetParser
-from crawler.targets.repeats import FetchedOnce
 from crawler.targets.reporter import PARTIAL, outcomes_by_code, target_completed
 from crawler.targets.shutdown import Closing
-from crawler.targets.sources import ArgumentSource, QueueSource, TargetSource, TargetsUnavailableError
+from crawler.targets.sources import ArgumentSource, FetchedOnce, QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import Outcome, Record, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
 

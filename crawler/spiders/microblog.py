@@ -22,6 +22,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.items import MicroblogProfileItem
+from crawler.platforms.coverage import NO_END, Coverage
 from crawler.platforms.details import Details, max_details
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
@@ -34,7 +35,6 @@ from crawler.platforms.microblog.requests import embed_request, profile_request
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
-from crawler.targets.coverage import NO_END, Coverage
 from crawler.targets.target import Entries, Scraper, Target
 from crawler.targets.warning import OutcomeWarning
 

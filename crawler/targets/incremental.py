@@ -55,29 +55,3 @@ class SinceDate(Since):
             return None
         rows = [(row[entries.key], row[entries.time]) for row in entries.of(data)]
         return frozenset(id_ for id_, seconds in rows if seconds is None or seconds >= self._start)
-
-
-class ComparesEntries(Since):
-    """Compares the entries of pages with the entries of earlier runs."""
-
-    def seen(self, target: Target) -> frozenset[str]:
-        """Return the ids of the entries that earlier runs have seen in the target's listing."""
-        raise NotImplementedError
-
-    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
-        """Whether the pages after this page may contain entries that no earlier run has seen.
-
-        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
-        """
-        ids = entry_ids(target, data)
-        return not ids or ids[-1] not in self.seen(target)
-
-    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
-        """Return the ids of the page's entries that no earlier run has seen. None: the scraper has no entries."""
-        return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self.seen(target)
-
-
-def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:
-    """Return the ids of a page's entries in the order of the page."""
-    entries = target.scraper.entries
-    return [] if entries is None else [row[entries.key] for row in entries.of(data)]

@@ -2,7 +2,7 @@
 
 There are five kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), the
 payload does not confirm a requested param, requests were not sent because of a limit, or a listing is incomplete at its
-last page (``crawler.targets.coverage``).
+last page (``crawler.platforms.coverage``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scrapy.statscollectors import StatsCollector
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.logs import one_line
+from crawler.platforms.coverage import Coverage
 from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
-from crawler.targets.coverage import Coverage
 
 logger = structlog.get_logger(__name__)
 

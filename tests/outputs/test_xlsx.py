@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from crawler.outputs.xlsx import XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
-from crawler.targets.files.workbook import read_sheet
+from crawler.targets.files.tables import read_sheet
 from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
 from tests.targets.workbooks import read_here

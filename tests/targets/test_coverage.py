@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.targets.coverage import Coverage, Tally
+from crawler.platforms.coverage import Coverage, Tally
 
 
 def test_a_page_that_is_released_again_on_another_lane_counts_once() -> None:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from crawler.platforms.links import is_link
 from crawler.platforms.pasted import cleaned
 from crawler.registry import spiders
-from crawler.targets.files.delimited import _APOSTROPHE, _FORMULA
 from crawler.targets.files.rows import damage, replaced_value
 from crawler.targets.files.source import FileSource
+from crawler.targets.files.tables import _APOSTROPHE, _FORMULA
 from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target
 

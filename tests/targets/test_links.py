@@ -17,8 +17,8 @@ from crawler.platforms.links import LinkError, all_links, is_host, is_link, read
 from crawler.platforms.model import LinkParams
 from crawler.platforms.pasted import unquoted
 from crawler.registry import find_scraper, spiders
-from crawler.targets.files.plain import params_of
 from crawler.targets.files.source import FileSource
+from crawler.targets.files.text import params_of
 from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.target import InvalidTarget, Target
 from tests.crawls import crawl

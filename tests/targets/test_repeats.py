@@ -18,8 +18,7 @@ import pytest
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
-from crawler.targets.repeats import FetchedOnce
-from crawler.targets.sources import TargetSource, TargetsUnavailableError
+from crawler.targets.sources import FetchedOnce, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target
 from tests.shop import ROOT, Shop, open_shop
 

@@ -21,9 +21,9 @@ from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.arguments import parse_shard
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params
-from crawler.targets.repeats import FetchedOnce
 from crawler.targets.sources import (
     ArgumentSource,
+    FetchedOnce,
     QueueSource,
     TargetSource,
     TargetsUnavailableError,

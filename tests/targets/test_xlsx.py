@@ -24,11 +24,10 @@ from structlog.testing import capture_logs
 from crawler.errors import UnsupportedMediaType
 from crawler.registry import spiders
 from crawler.service.jobs.uploads import Upload
-from crawler.targets.files import workbook as reader
+from crawler.targets.files import tables as reader
 from crawler.targets.files import workbook_child
-from crawler.targets.files.find import READ_ERRORS
-from crawler.targets.files.formats import read_rows
 from crawler.targets.files.rows import Row, UnreadableFileError
+from crawler.targets.files.source import READ_ERRORS, read_rows
 from crawler.targets.parser import TargetParser
 from tests.targets.workbooks import HEADER, raw_sheet, read_here, with_info, with_parts, workbook
 

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from crawler.platforms.coverage import CEILING, FEWER, MORE, REPEATED, UNPROVEN, Coverage
 from crawler.platforms.retail.schema import DEFAULT_SORT
 from crawler.platforms.retail.slices import (
     DOLLAR,
@@ -32,7 +33,6 @@ from crawler.platforms.retail.slices import (
     repeats,
     subcategories,
 )
-from crawler.targets.coverage import CEILING, FEWER, MORE, REPEATED, UNPROVEN, Coverage
 
 FIRST_PRICE = 1
 """Climbs begin at one cent: with this filter, the stated total excludes products without a price."""

@@ -31,8 +31,8 @@ from crawler.registry import find_scraper, spiders
 from crawler.service.limits import Turns
 from crawler.service.upkeep import logged
 from crawler.targets.files.source import FileSource
+from crawler.targets.files.tables import has_limits
 from crawler.targets.files.text import check_encoding
-from crawler.targets.files.workbook import has_limits
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Target

@@ -1,1 +1,1 @@
-"""Targets files. ``source.py`` finds and reads the files; each format has a module of its own."""
+"""Targets files. ``source.py`` finds the files, and selects the module that reads their format."""

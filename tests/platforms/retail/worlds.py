@@ -9,11 +9,11 @@ import sys
 from collections import Counter
 from typing import NamedTuple
 
+from crawler.platforms.coverage import Coverage
 from crawler.platforms.retail.slices import Page, Row, Slice, Step
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id
-from crawler.targets.coverage import Coverage
 from tests.misbehaving import ignores_filter
 from tests.platforms.retail.plans import run
 
