@@ -151,7 +151,7 @@ def import_breaking_layers(component: str, module: str) -> bool:
 @pytest.mark.parametrize(
     ("component", "module", "breaks"),
     [
-        ("platforms", "crawler.reading.reader", False),
+        ("platforms", "crawler.reading.careful", False),
         ("platforms", "crawler.platforms.retail.pages", False),
         ("platforms", "crawler.targets.target", True),
         ("reading", "crawler.service.endpoint", True),

@@ -27,9 +27,8 @@ from crawler.platforms.professional.document import read_document
 from crawler.platforms.retail.payload import DataBlock
 from crawler.platforms.shortvideo.pages import wall_in
 from crawler.platforms.videosite import feed
-from crawler.reading.careful import read_plain
+from crawler.reading.careful import read, read_plain
 from crawler.reading.json import all_dicts, decode, encode, linked_data, script_block
-from crawler.reading.reader import read
 from crawler.registry import scrapers
 from crawler.service.route import read_object
 from crawler.targets.files.source import read_rows
@@ -87,7 +86,7 @@ OWN = {
     "mcp/server.py:Tools.": "the answers of the operator's endpoint",
     "outputs/csv_exporter.py:_header": "the first line of a feed of the project",
     "outputs/feed_files.py:_is_json": "the last line of a feed of the project",
-    "platforms/ids.py:": "a file of the project or of the operator",
+    "platforms/requests.py:": "a file of the project or of the operator",
     "probe/every.py:load_targets": "a file of the operator",
     "service/openapi.py:_examples": "a file of the project",
     "service/webhooks.py:Webhooks._with_changes": "the store's own rows",
@@ -127,7 +126,7 @@ BOUNDED = {
     "outputs/sql.py:columns_of": "column types",
     "platforms/retail/plan.py:Plan._used": "slices of a price range",
     "reading/careful.py:find": "the path of a contract",
-    "reading/getters.py:_expression": "the path of a contract",
+    "reading/strict.py:_expression": "the path of a contract",
     "reading/strict.py:_Compiler._type": "the paths of contracts",
     "reading/values.py:count": "a float as an integer",
     "service/openapi.py:_compact": "a schema of the project",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.service.envelope import MAX_UNREAD, Call, partial_header, success

@@ -13,8 +13,8 @@ from scrapy.spiderloader import get_spider_loader
 from crawler.configuration.suggestions import nearest
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
-from crawler.platforms.ids import check_platform_ids
 from crawler.platforms.model import first_problem
+from crawler.platforms.requests import check_platform_ids
 from crawler.registry import spider
 from crawler.settings import Settings
 

@@ -28,9 +28,9 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms import platforms
-from crawler.platforms.details import AUTO_SECONDS, Details, max_details
+from crawler.platforms.model import AUTO_SECONDS, Details, max_details
 from crawler.platforms.page import P, PlatformPage
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.storage.kept import Head, Keeper, KeptResponse
 from crawler.targets.exceptions import DOWNLOAD_FAILURES, ReleaseEnded, as_scrape_error
 from crawler.targets.shutdown import Closing

@@ -1,4 +1,4 @@
-"""Reads links: the addresses that people copy from the pages and apps of the platforms.
+"""Reads what people paste: links, and the texts of params with the handles, ids and words in them.
 
 The module ``link`` of each platform defines ``LINKS``: the platform's hosts, and the links that lead to a target.
 ``read_link`` reads a link of any platform. No request is made: only the text of a link is read, and only values with
@@ -11,15 +11,119 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import normalize
 from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
-from crawler.platforms import platforms
-from crawler.platforms.pasted import JOINERS, cleaned, link_in
-from crawler.platforms.platform import Platform
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from crawler.platforms import Platform, platforms
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The form of a name. In ``Annotated``, it makes a pydantic field accept only texts of this form.
+
+    Python's ``re`` alone decides. Pydantic would apply the expression by another library, which differs from it. In the
+    JSON schema, the expression is the ``pattern``.
+    """
+
+    expression: str
+    expected: str
+    """The message for other texts: a sentence without a full stop, which begins in lower case."""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.expression)
+
+    def matches(self, text: str) -> bool:
+        """Whether a whole text has this form."""
+        return self._pattern.fullmatch(text) is not None
+
+    def check(self, text: str) -> str:
+        """Return a text of this form unchanged.
+
+        Raises:
+            ValueError: the text has another form.
+        """
+        if not self.matches(text):
+            raise ValueError(self.expected)
+        return text
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of a text that is checked."""
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the JSON schema of a text with a pattern."""
+        return {**handler(schema), "pattern": f"^{self.expression}$"}
+
+
+_FORMLESS = r"\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+"""Characters without a form of their own, for a set of an expression: soft hyphens, spaces of no width, marks of
+direction."""
+_INVISIBLE = re.compile(f"[{_FORMLESS}]")
+JOINERS = "\u200c\u200d"
+"""Belong to words of some scripts, and to emoji, but not to the ends of a text."""
+WORDS = Grammar(rf"[\s\S]*[^\s\u200c\u200d{_FORMLESS}][\s\S]*", "the text has no words to search for")
+"""Words to search for: any text with a visible character."""
+_PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "„": "“", "‘": "’", "‚": "‘", "«": "»", "»": "«"}
+"""Opening -> closing quotation mark or angle bracket."""
+_OPENING = "([{<\"'“„‘‚«"
+_ENDING = ".,;:!>“”‘’»" + JOINERS
+"""Characters that may follow a link in a sentence, and with which no link ends."""
+_QUOTES = "\"'`"
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+
+def cleaned(text: str) -> str:
+    r"""Return a text in Unicode's form NFC, without invisible characters, and without white space around it.
+
+    >>> cleaned("\ufeff caf\u0065\u0301 \u00a0")
+    'café'
+    """
+    text = _INVISIBLE.sub("", text).strip()
+    return normalize("NFC", text.strip(JOINERS).strip())
+
+
+def unquoted(text: str) -> str:
+    """Return a clean text without one pair of quotation marks or angle brackets around it.
+
+    >>> unquoted('"976759"'), unquoted("<https://x.com/a>"), unquoted('"')
+    ('976759', 'https://x.com/a', '"')
+    """
+    text = cleaned(text)
+    if len(text) > 2 and _PAIRS.get(text[0]) == text[-1]:  # the pair, and something between
+        return cleaned(text[1:-1])
+    return text
+
+
+def link_in(text: str) -> str:
+    """Return a link without the characters that a sentence or a list puts around it.
+
+    A closing bracket stays if the link has its opening bracket, too. The time grows with the square of the text's
+    length.
+
+    >>> link_in("(https://x.com/nasa)."), link_in("https://a.example/b_(c)"), link_in("<x.com/nasa>,")
+    ('https://x.com/nasa', 'https://a.example/b_(c)', 'x.com/nasa')
+    """
+    text = cleaned(text).lstrip(_OPENING)
+    while text and (text[-1] in _ENDING or _is_unopened(text)):
+        text = text[:-1]
+    return text.strip()
+
+
+def _is_unopened(text: str) -> bool:
+    """Whether a text ends with a bracket or a quotation mark that it does not open."""
+    if text[-1] in _QUOTES:
+        return text.count(text[-1]) % 2 == 1
+    opening = _BRACKETS.get(text[-1])
+    return opening is not None and text.count(opening) < text.count(text[-1])
+
 
 MAX_LENGTH = 2_000
 """Maximum length of a link in characters."""

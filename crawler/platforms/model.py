@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import orjson
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     PrivateAttr,
     ValidationError,
@@ -28,8 +31,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from crawler.configuration.descriptions import Described
 from crawler.configuration.suggestions import hint
 from crawler.errors import Detail
-from crawler.platforms.links import LinkError, PlatformLinks, is_link
-from crawler.platforms.pasted import cleaned, unquoted
+from crawler.platforms.links import LinkError, PlatformLinks, cleaned, is_link, unquoted
 
 PLATFORM_MODULE = re.compile(r"crawler\.platforms\.(?P<platform>\w+)\.")
 
@@ -386,3 +388,24 @@ def first_problem(error: ValidationError, whole: str = "", joint: str = ": ", kn
     first = validation_details(error, known)[0]
     place = ".".join(map(str, first["loc"])) or whole
     return f"{place}{joint}{first['msg']}" if place else first["msg"]
+
+
+AUTO_SECONDS = 10.0
+"""Seconds in which the requests for details start, if the param ``details`` is ``auto``."""
+
+
+def number(value: Any) -> Any:
+    """Convert a text of one to nine digits to an integer. Other values are returned unchanged."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
+
+
+Details = Annotated[Literal["auto", "all", "none"] | Annotated[int, Field(ge=0)], BeforeValidator(number)]
+"""``auto``: the details whose requests the budget lets start within ``AUTO_SECONDS``. A number: the details of as many
+parts of the record, from the top."""
+
+
+def max_details(details: Details) -> float:
+    """Return the param ``details`` as a number."""
+    if isinstance(details, int):
+        return details
+    return 0 if details == "none" else math.inf

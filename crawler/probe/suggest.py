@@ -27,8 +27,7 @@ from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
 from crawler.probe.reread import read
 from crawler.reading.careful import find, objects
-from crawler.reading.contract import OFTEN_ROWS, Contract, Value, values
-from crawler.reading.paths import ANY, EACH, Step, is_flat, joined, steps
+from crawler.reading.contract import ANY, EACH, OFTEN_ROWS, Contract, Step, Value, is_flat, joined, steps, values
 
 Keys = tuple[str, ...]
 Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]

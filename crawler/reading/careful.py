@@ -1,8 +1,8 @@
-"""The careful pass: reads decoded data value by value, and reports each difference from the contract.
+"""Reads documents by their contracts: in the strict pass, or in the careful pass if they are not as declared.
 
-This pass is used for payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be
-read becomes None, and a row without its identity is left out. Each path is reported once per cause, with the number of
-rows.
+The careful pass reads decoded data value by value, and reports each difference from the contract. It is used for
+payloads that the strict pass refuses, and for plain data that is not JSON. A value that cannot be read becomes None,
+and a row without its identity is left out. Each path is reported once per cause, with the number of rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,29 @@ from typing import Any, Generic, NamedTuple
 
 import msgspec
 
-from crawler.reading.contract import EMPTY, OFTEN_ROWS, C, Contract, Value, contracts, per_contract, values
+from crawler.reading import strict
+from crawler.reading.contract import (
+    ANY,
+    EACH,
+    EMPTY,
+    MAX_NAME_LENGTH,
+    MAX_NAMES,
+    OFTEN_ROWS,
+    C,
+    Cause,
+    Contract,
+    Step,
+    Unread,
+    Value,
+    contracts,
+    invalid_error,
+    join,
+    per_contract,
+    steps,
+    values,
+)
 from crawler.reading.json import decode
-from crawler.reading.paths import ANY, EACH, Step, join, steps
 from crawler.reading.strict import MAX_ROWS
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Cause, Unread, invalid_error
 
 ROOT = "$"
 """The path of the whole payload."""
@@ -355,3 +373,19 @@ def _unknown_keys(kind: type[Contract], data: dict[str, Any]) -> list[str]:
             if type(found) is dict and number > depth:
                 deepest, depth = found, number
     return list(deepest)
+
+
+def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> Reading[C]:
+    """Read a JSON document.
+
+    Args: kind: the contract of the document. body: the document. what: the name of the document in error messages.
+    code_after: whether program code may follow the JSON, because the document was cut out of a script.
+
+    Raises:
+        ExtractionFailed: the document is not JSON, is nested too deeply, or has more than ``strict.MAX_ROWS`` rows of
+            one kind.
+    """
+    value = strict.decoded(kind, body)
+    if value is not None:
+        return Reading(value, [])
+    return read_changed(kind, body, what=what, code_after=code_after)

@@ -25,22 +25,150 @@ With ``nulls=False``, a value is never null. ``filled`` declares an ``always`` v
 
 The kind of a value, and whether it may be null, is counted in recorded payloads, never guessed (``docs/contracts.md``).
 
-``reader.read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find.
+``careful.read`` decodes the payload in one strict pass, in which a missing key is an error that costs nothing to find.
 Only if this pass fails, the careful pass decodes the payload to plain data, and reports each path that could not be
 read as ``Unread``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from crawler.reading.paths import ANY, EACH, Step, is_flat, steps
+from crawler.errors import ExtractionFailed
+
+Step = str | int
+"""One step of a path: a key, an index, ``EACH`` or ``ANY``."""
+
+EACH = "[]"
+"""The step from a list to each of its entries."""
+ANY = "*"
+"""The step from an object to the value under each of its keys, whatever these are called."""
+
+_PATH = re.compile(r"(?P<index>\[(?P<number>-?\d+)?\])|(?P<key>[^.\[\]]+)|\.")
+
+
+@cache
+def steps(path: str) -> tuple[Step, ...]:
+    """Split a path into its steps.
+
+    >>> steps("metadata.rows[].text"), steps("sources[-1].url"), steps("overlays[].*.badge")
+    (('metadata', 'rows', '[]', 'text'), ('sources', -1, 'url'), ('overlays', '[]', '*', 'badge'))
+
+    Raises:
+        ValueError: the path is empty or malformed.
+    """
+    found: list[Step] = []
+    position = 0
+    while position < len(path):
+        step = _PATH.match(path, position)
+        if step is None:
+            break
+        position = step.end()
+        if step["key"]:
+            found.append(step["key"])
+        elif step["index"]:
+            found.append(EACH if step["number"] is None else int(step["number"]))
+    if not found or position < len(path) or path.strip(".") != path or ".." in path:
+        raise ValueError(f"{path!r} is not a path: expected keys, [] and [0], joined by dots")
+    return tuple(found)
+
+
+def is_flat(path: str) -> bool:
+    """Whether a path leads to at most one value. A path with ``[]`` or ``*`` leads to a list of values.
+
+    >>> is_flat("sources[-1].url"), is_flat("rows[].text")
+    (True, False)
+    """
+    return EACH not in steps(path) and ANY not in steps(path)
+
+
+def join(parent: str, path: str) -> str:
+    """Return the path from the root for a path that is relative to its parent.
+
+    >>> join("rows[]", "title.text"), join("", "rows[]"), join("rows[]", "[0].text")
+    ('rows[].title.text', 'rows[]', 'rows[][0].text')
+    """
+    return f"{parent}{path}" if path.startswith("[") else f"{parent}.{path}".lstrip(".")
+
+
+def joined(path: Iterable[Step]) -> str:
+    """Return the text of a path: the inverse of ``steps``.
+
+    >>> joined(("sources", -1, "url")), joined(("rows", "[]", "*", "text"))
+    ('sources[-1].url', 'rows[].*.text')
+    """
+    text = ""
+    for step in path:
+        text = f"{text}[{step}]" if isinstance(step, int) else join(text, step)
+    return text
+
+
+Cause = Literal["missing", "type", "null", "unknown", "contradiction", "unproven", "limit"]
+
+MAX_NAMES = 5
+MAX_NAME_LENGTH = 60
+
+
+class Unread(NamedTuple):
+    """A path of a payload that could not be read, with the number of rows. Each path is reported once per cause.
+
+    A page object collects its unread paths in ``PlatformPage.unread``. The target stays OK: its record lacks only these
+    values or rows. If nothing can be read, the page object raises ``ExtractionFailed`` instead.
+    """
+
+    path: str
+    """The path in the payload, as its contract declares it: ``itemStacks[].items[].averageRating``.
+
+    The path contains no text of the page: unknown names are in ``names``, and their path ends in ``…unknown``.
+    """
+    cause: Cause
+    """Why the path could not be read.
+
+    ``missing``: the key is absent, although every known payload has it. ``null``: the value is null where known
+    payloads never contain null, or is null or empty in every row of a page, which never occurs in known payloads.
+    ``type``: the value has another type than declared. ``unknown``: the platform sent a name, such as the type of a
+    row, that this project does not know. ``contradiction``: the payload contradicts itself, such as a repost without
+    the original post. ``unproven``: the payload does not confirm a requested param, whose name is in ``names``.
+    ``limit``: the value or row was left out because of a limit.
+    """
+    rows: int = 1
+    """Number of rows (or objects) in which the path could not be read."""
+    of: int = 1
+    """Number of rows of the same kind in the payload. 1 if the value is not part of a row."""
+    loses_rows: bool = False
+    """Whether the data lacks these rows. False: the rows are in the data, without this value."""
+    names: tuple[str, ...] = ()
+    """Unknown names from the platform, at most five, each at most 60 characters long."""
+
+    def __str__(self) -> str:
+        """Describe the unread path in one line for people.
+
+        >>> str(Unread("rows[].rating", "missing", 40, 40)), str(Unread("user.name", "type"))
+        ('rows[].rating: missing in 40 of 40', 'user.name: type')
+        >>> str(Unread("rows[].…unknown", "unknown", 2, 30, loses_rows=True, names=("adRow",)))
+        'rows[].…unknown: unknown in 2 of 30 (adRow), not collected'
+        """
+        where = f" in {self.rows} of {self.of}" if self.of > 1 else ""
+        names = f" ({', '.join(self.names)})" if self.names else ""
+        return f"{self.path}: {self.cause}{where}{names}{', not collected' if self.loses_rows else ''}"
+
+
+def invalid_error(
+    message: str, place: Sequence[str | int], problem: str, kind: str, *, reason: str
+) -> ExtractionFailed:
+    """Create the error for a part of a payload that is present but cannot be used.
+
+    ``place``: the path of the part. ``problem`` and ``kind``: the message and the type in the error's details.
+    """
+    return ExtractionFailed(message, details=[{"loc": list(place), "msg": problem, "type": kind}], reason=reason)
+
 
 Kind = Literal["identity", "always", "often", "sometimes"]
 

@@ -15,7 +15,7 @@ import orjson
 from parsel import Selector
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.unread import invalid_error
+from crawler.reading.contract import invalid_error
 
 Step = str | int
 

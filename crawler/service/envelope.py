@@ -136,7 +136,7 @@ def success(call: Call, data: dict[str, Any], warnings: tuple[OutcomeWarning, ..
 def partial_message(warnings: Sequence[OutcomeWarning]) -> str:
     """Return the status message of a partial record: incomplete listings, failed sources, and the first unread parts.
 
-    >>> from crawler.reading.unread import Unread
+    >>> from crawler.reading.contract import Unread
     >>> partial_message([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'Could not be read: rows[].rating: missing in 40 of 40.'
     >>> partial_message([OutcomeWarning("video", "BLOCKED_BY_POLICY", "limit", Unread("posts[]", "limit", 15, 30))])
@@ -171,7 +171,7 @@ def partial_header(warnings: Sequence[OutcomeWarning]) -> str:
     >>> from crawler.platforms.coverage import Coverage
     >>> partial_header([OutcomeWarning.of_coverage("listing", Coverage(900, 443, ("no_end",)))])
     'listing; reason=incomplete; code=EXTRACTION_FAILED; expected=900; collected=443; why="no_end"'
-    >>> from crawler.reading.unread import Unread
+    >>> from crawler.reading.contract import Unread
     >>> partial_header([OutcomeWarning.of_unread("listing", Unread("rows[].rating", "missing", 40, 40))])
     'listing; reason=unread; code=EXTRACTION_FAILED; path="rows[].rating"; cause=missing; rows=40; of=40'
     """

@@ -23,7 +23,6 @@ from crawler.errors import (
 )
 from crawler.items import MicroblogProfileItem
 from crawler.platforms.coverage import NO_END, Coverage
-from crawler.platforms.details import Details, max_details
 from crawler.platforms.microblog.api import USER_PATH, GuestTokenPage, TimelinePage, UserPage
 from crawler.platforms.microblog.base import BAD_REQUEST
 from crawler.platforms.microblog.convert import FIELDS
@@ -33,6 +32,7 @@ from crawler.platforms.microblog.merge import Part, profile_of, record, represen
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.requests import embed_request, profile_request
 from crawler.platforms.microblog.schema import Profile, ProfileParams
+from crawler.platforms.model import Details, max_details
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target

@@ -15,7 +15,7 @@ from scrapy import Request
 
 from crawler.errors import BlockedByPolicy, ScrapeError, TargetNotFound, UpstreamError, UpstreamRateLimited
 from crawler.items import PhotoappPostV4Item
-from crawler.platforms.details import max_details
+from crawler.platforms.model import max_details
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage

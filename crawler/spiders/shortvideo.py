@@ -25,8 +25,8 @@ from crawler.platforms.shortvideo.requests import (
     search_request,
 )
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.reading.contract import Unread
 from crawler.reading.json import is_json
-from crawler.reading.unread import Unread
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

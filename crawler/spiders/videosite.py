@@ -21,8 +21,8 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.items import VideositeProfileItem, VideositeProfileV3Item
-from crawler.platforms.ids import platform_ids
 from crawler.platforms.page import PlatformPage, mismatch_error
+from crawler.platforms.requests import platform_ids
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage

@@ -12,9 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.configuration.suggestions import MAX_NAMED, name_unknown
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
-from crawler.platforms.links import LinkError, read_link
+from crawler.platforms.links import LinkError, cleaned, read_link, unquoted
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details
-from crawler.platforms.pasted import cleaned, unquoted
 from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper, Target, new_id
 
 _SEPARATORS = re.compile(r"[\s_-]+")

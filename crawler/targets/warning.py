@@ -1,6 +1,6 @@
 """Warnings of outcomes. A warning describes a part that is missing from the record of a successful target.
 
-There are five kinds: an optional source failed, a part of a payload was *unread* (see ``crawler.reading.unread``), the
+There are five kinds: an optional source failed, a part of a payload was *unread* (``crawler.reading.contract``), the
 payload does not confirm a requested param, requests were not sent because of a limit, or a listing is incomplete at its
 last page (``crawler.platforms.coverage``).
 """
@@ -16,7 +16,7 @@ from scrapy.statscollectors import StatsCollector
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.logs import one_line
 from crawler.platforms.coverage import Coverage
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Unread
 
 logger = structlog.get_logger(__name__)
 

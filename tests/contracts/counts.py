@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawler.reading.careful import find, objects
-from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, values
-from crawler.reading.paths import steps
+from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, steps, values
 from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Recorded, recorded
 from tests.contracts.responses import listed

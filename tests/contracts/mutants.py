@@ -16,9 +16,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from crawler.errors import ScrapeError
-from crawler.reading.contract import OFTEN_ROWS, Contract, Value, values
-from crawler.reading.paths import ANY, EACH, Step, join, steps
-from crawler.reading.unread import Unread
+from crawler.reading.contract import ANY, EACH, OFTEN_ROWS, Contract, Step, Unread, Value, join, steps, values
 from tests.contracts.responses import Payload, Response
 
 Operation = Literal["rename", "remove", "retype", "null", "empty"]

@@ -23,9 +23,8 @@ from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.reading import careful, strict
-from crawler.reading.contract import Contract
+from crawler.reading.contract import Contract, Unread
 from crawler.reading.json import decode
-from crawler.reading.unread import Unread
 from crawler.registry import find_scraper
 from scripts.captures import body_of, captures
 from tests import saved_parts

@@ -13,8 +13,7 @@ import pytest
 
 from crawler.errors import TargetError
 from crawler.platforms import platforms
-from crawler.reading.contract import contracts, values
-from crawler.reading.paths import steps
+from crawler.reading.contract import contracts, steps, values
 from crawler.registry import find_scraper, scraper_names
 from tests.contracts.recorded import Recorded, clean
 from tests.contracts.responses import of_fixtures

@@ -15,7 +15,7 @@ from crawler.jobs.job import Claim, Finished, Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
 from crawler.jobs.outcomes import Cursor, by_outcome, in_order, record_line
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser

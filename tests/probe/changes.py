@@ -11,8 +11,7 @@ from typing import Any
 import orjson
 
 from crawler.platforms.page import PlatformPage
-from crawler.reading.contract import Contract, Value, values
-from crawler.reading.paths import Step, joined, steps
+from crawler.reading.contract import Contract, Step, Value, joined, steps, values
 from tests.contracts.mutants import Objects, at, objects_in
 from tests.contracts.responses import Response, of_fixtures
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
 from crawler.reading import careful, strict
-from crawler.reading.careful import read_plain
-from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes, values
-from crawler.reading.reader import read
+from crawler.reading.careful import read, read_plain
+from crawler.reading.contract import Contract, NonEmpty, Unread, always, filled, identity, often, sometimes, values
 from crawler.reading.strict import MAX_ROWS
-from crawler.reading.unread import Unread
 
 
 class Variant(Contract):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawler.reading.getters import field_name, getter, lacks_one_of
+from crawler.reading.strict import field_name, getter, lacks_one_of
 
 
 def part(**keys: Any) -> SimpleNamespace:

@@ -14,12 +14,11 @@ import orjson
 import pytest
 from scrapy import Request
 
-from crawler.platforms.browser_headers import NAVIGATION_HEADERS
-from crawler.platforms.ids import shipped_ids
 from crawler.platforms.microblog import requests as microblog
 from crawler.platforms.microblog.ids import Ids, Query
 from crawler.platforms.photoapp import requests as photoapp
 from crawler.platforms.professional import requests as professional
+from crawler.platforms.requests import NAVIGATION_HEADERS, shipped_ids
 from crawler.platforms.retail import requests as retail
 from crawler.platforms.shortvideo import requests as shortvideo
 from crawler.platforms.videosite import requests as videosite

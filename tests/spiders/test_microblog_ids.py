@@ -14,10 +14,10 @@ import orjson
 import pytest
 
 from crawler.platforms import cursors
-from crawler.platforms.ids import shipped_ids
 from crawler.platforms.microblog.guest import CurrentQueries
 from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
+from crawler.platforms.requests import shipped_ids
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
 from tests import forks

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.platforms.links import is_link
-from crawler.platforms.pasted import cleaned
+from crawler.platforms.links import cleaned, is_link
 from crawler.registry import spiders
 from crawler.targets.files.rows import damage, replaced_value
 from crawler.targets.files.source import FileSource

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import InvalidRequest
-from crawler.platforms.links import LinkError, all_links, is_host, is_link, read_link
+from crawler.platforms.links import LinkError, all_links, is_host, is_link, read_link, unquoted
 from crawler.platforms.model import LinkParams
-from crawler.platforms.pasted import unquoted
 from crawler.registry import find_scraper, spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import params_of

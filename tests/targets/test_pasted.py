@@ -17,8 +17,17 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from crawler.errors import InvalidRequest
-from crawler.platforms.links import Link, LinkError, all_links, is_link, read_link, split_link
-from crawler.platforms.pasted import cleaned, link_in, unquoted
+from crawler.platforms.links import (
+    Link,
+    LinkError,
+    all_links,
+    cleaned,
+    is_link,
+    link_in,
+    read_link,
+    split_link,
+    unquoted,
+)
 from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params

@@ -24,7 +24,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from twisted.python.failure import Failure
 
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.registry import scrapers
 from crawler.targets.exceptions import CAUSES, as_scrape_error
 from crawler.targets.reporter import REPEATS_PER_TURN, outcomes_by_code

@@ -15,7 +15,7 @@ from typing import IO, Any
 import openpyxl
 import pytest
 
-from crawler.targets.files import workbook as reader
+from crawler.targets.files import tables as reader
 from crawler.targets.files import workbook_child
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

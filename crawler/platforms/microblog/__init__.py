@@ -1,6 +1,6 @@
 """The microblog platform: profiles with their posts."""
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 EMBED = "https://syndication.twitter.com"
 """The origin of embedded timelines."""

@@ -24,9 +24,7 @@ from crawler.platforms.microblog.text import (
     seconds,
     unlisted_links,
 )
-from crawler.reading.contract import values
-from crawler.reading.paths import join
-from crawler.reading.unread import Cause, Unread
+from crawler.reading.contract import Cause, Unread, join, values
 from crawler.reading.values import count
 
 ORIGIN = PLATFORM.origin

@@ -20,9 +20,8 @@ from crawler.platforms.microblog.base import MicroblogPage, is_rate_limit_text
 from crawler.platforms.microblog.payload import Link, Media, Number, Post, User, lacking
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
-from crawler.reading.contract import Contract, always, identity, sometimes
+from crawler.reading.contract import Contract, Unread, always, identity, sometimes
 from crawler.reading.json import script_block
-from crawler.reading.unread import Unread
 
 COUNTS = ("likes", "replies", "reposts")
 USER = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, StringConstraints, model_validator
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.ids import IdsModel
+from crawler.platforms.requests import IdsModel
 from crawler.reading.json import decode
 from crawler.reading.values import text
 

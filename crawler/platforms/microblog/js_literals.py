@@ -16,7 +16,7 @@ from operator import length_hint
 from typing import Any
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.unread import invalid_error
+from crawler.reading.contract import invalid_error
 
 MAX_CHARACTERS = 500_000
 """Maximum number of characters in a page's scripts, to limit the time for parsing. Real pages have fewer than

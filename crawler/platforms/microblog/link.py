@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crawler.platforms.grammar import Grammar
-from crawler.platforms.links import Found, PlatformLinks, Url
+from crawler.platforms.links import Found, Grammar, PlatformLinks, Url
 from crawler.platforms.microblog import PLATFORM
 
 OLD_DOMAIN = "twitter.com"

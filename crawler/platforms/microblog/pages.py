@@ -24,10 +24,8 @@ from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import missing_error
-from crawler.reading.contract import contracts, values
+from crawler.reading.contract import contracts, invalid_error, steps, values
 from crawler.reading.json import dicts, dig, encode, linked_data, nonempty_strings
-from crawler.reading.paths import steps
-from crawler.reading.unread import invalid_error
 from crawler.reading.values import count, text
 
 SLOT = "$R["

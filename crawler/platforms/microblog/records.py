@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from crawler.reading.unread import Unread, invalid_error
+from crawler.reading.contract import Unread, invalid_error
 
 MAX_OBJECTS = 20_000
 """Maximum number of objects and lists in the nested data, in which an object may occur several times. Real pages have

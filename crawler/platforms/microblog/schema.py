@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms import cursors
-from crawler.platforms.details import Details
 from crawler.platforms.microblog.link import HANDLE, LINKS
-from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, refuse_link
+from crawler.platforms.model import Details, LinkParams, Mark, Model, Rows, Selects, refuse_link
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""

@@ -27,8 +27,7 @@ from crawler.platforms.microblog.payload_web import (
     WebPostItem,
     WebTombstoneItem,
 )
-from crawler.reading.contract import Contract
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Contract, Unread
 
 CONVERSATION = "profile-conversation"
 """Id prefix of the entries that contain a post together with the posts that it replies to.

@@ -1,6 +1,6 @@
 """The photo app platform: single posts."""
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 PLATFORM = Platform(
     name="photoapp",

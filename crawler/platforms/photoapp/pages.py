@@ -19,8 +19,8 @@ from crawler.platforms.photoapp.embed import post_in_html, raise_for_broken
 from crawler.platforms.photoapp.link import HOSTS, link_of_path
 from crawler.platforms.photoapp.payload import Answer, Embedded, Gated, Post, Reels
 from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
+from crawler.reading.contract import Unread
 from crawler.reading.json import all_dicts, decode, dig
-from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, text
 
 

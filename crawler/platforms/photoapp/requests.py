@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 from crawler.platforms.photoapp import PLATFORM
+from crawler.platforms.requests import NAVIGATION_HEADERS
 
 
 def post_request(shortcode: str) -> Request:

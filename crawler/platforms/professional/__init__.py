@@ -3,7 +3,7 @@
 from itertools import product
 from string import ascii_lowercase
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 PLATFORM = Platform(
     name="professional",

@@ -13,7 +13,7 @@ from crawler.platforms.page import PlatformPage, missing_error
 from crawler.platforms.professional import posts
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import MemberProfile
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 
 Row = dict[str, Any]
 

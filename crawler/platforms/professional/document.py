@@ -26,8 +26,8 @@ from crawler.platforms.professional.markup import (
 from crawler.platforms.professional.payload import nodes_by_type
 from crawler.platforms.professional.sections import TABLE
 from crawler.platforms.professional.table import Sections, read_sections, unknown_names
+from crawler.reading.contract import Unread
 from crawler.reading.json import is_json
-from crawler.reading.unread import Unread
 
 HEAD = "section.top-card-layout"
 HEAD_NAME = ".top-card-layout__title"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from crawler.platforms.grammar import Grammar
-from crawler.platforms.links import Found, PlatformLinks, Url, decoded
+from crawler.platforms.links import Found, Grammar, PlatformLinks, Url, decoded
 from crawler.platforms.professional import PLATFORM
 
 DOMAIN = PLATFORM.domain

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from web_poet import HttpResponse
 
 from crawler.platforms.professional import PLATFORM
-from crawler.reading.unread import invalid_error
+from crawler.reading.contract import invalid_error
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin

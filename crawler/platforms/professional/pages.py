@@ -17,8 +17,8 @@ from crawler.platforms.professional import blocks, document, lists, posts
 from crawler.platforms.professional.country import country_of_host, country_of_location
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
+from crawler.reading.contract import MAX_NAMES, Unread, invalid_error
 from crawler.reading.json import encode
-from crawler.reading.unread import MAX_NAMES, Unread, invalid_error
 from crawler.reading.values import text
 
 Row = dict[str, Any]

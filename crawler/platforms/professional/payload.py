@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler.platforms.professional.table import unknown_names
-from crawler.reading.contract import Contract, always, filled, identity, sometimes
+from crawler.reading.contract import Contract, Unread, always, filled, identity, sometimes
 from crawler.reading.json import linked_data
-from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"

@@ -11,8 +11,7 @@ from crawler.platforms.model import empty
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import LIKE, Article, Posting, Statistic
 from crawler.platforms.professional.schema import MemberItem
-from crawler.reading.tags import hashtags, mentions
-from crawler.reading.values import count, stated_day, unix_time
+from crawler.reading.values import count, hashtags, mentions, stated_day, unix_time
 
 Row = dict[str, Any]
 

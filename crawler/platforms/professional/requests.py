@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from scrapy import Request
 
-from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 from crawler.platforms.professional import PLATFORM
+from crawler.platforms.requests import NAVIGATION_HEADERS
 
 
 def profile_request(slug: str) -> Request:

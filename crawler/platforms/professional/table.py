@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.platforms.professional.markup import UNREADABLE, line
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import count
 
 T = TypeVar("T")

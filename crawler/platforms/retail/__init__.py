@@ -1,6 +1,6 @@
 """The retail platform: category listings and search results."""
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 PLATFORM = Platform(
     name="retail",

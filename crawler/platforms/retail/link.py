@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crawler.platforms.grammar import Grammar
-from crawler.platforms.links import Found, LinkError, PlatformLinks, Url
-from crawler.platforms.pasted import cleaned
+from crawler.platforms.links import Found, Grammar, LinkError, PlatformLinks, Url, cleaned
 from crawler.platforms.retail import PLATFORM
 
 HOSTS = re.compile(rf"(?:(?:www|m)\.)?{re.escape(PLATFORM.domain)}")

@@ -20,8 +20,8 @@ from crawler.platforms.retail.filters import MAX_OUTSIDE, PriceFilter
 from crawler.platforms.retail.link import CATEGORY_ID
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, InitialData, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
+from crawler.reading.contract import Unread
 from crawler.reading.json import is_json, script_block
-from crawler.reading.unread import Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin

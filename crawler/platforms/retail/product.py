@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.platforms.retail import PLATFORM
 from crawler.platforms.retail.payload import BadgeMember, Price, Row
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
+from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import absolute_url, count
 
 ORIGIN = PLATFORM.origin

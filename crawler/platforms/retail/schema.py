@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from crawler.platforms.links import WORDS
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
-from crawler.platforms.pasted import WORDS
 from crawler.platforms.retail import link
 
 Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]

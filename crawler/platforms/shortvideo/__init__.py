@@ -1,6 +1,6 @@
 """The short-video platform: photo posts, found by keyword search."""
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 PLATFORM = Platform(
     name="shortvideo",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crawler.platforms.links import Found, PlatformLinks, Url
-from crawler.platforms.pasted import cleaned
+from crawler.platforms.links import Found, PlatformLinks, Url, cleaned
 from crawler.platforms.shortvideo import PLATFORM
 
 HOSTS = re.compile(rf"(?:(?:www|m)\.)?{re.escape(PLATFORM.domain)}")

@@ -1,6 +1,6 @@
 """The video site platform: channels with their videos, shorts and live streams."""
 
-from crawler.platforms.platform import Platform
+from crawler.platforms import Platform
 
 PLATFORM = Platform(
     name="videosite",

@@ -25,10 +25,9 @@ from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
 from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.payload import Failure, Lockup, Placed, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import TABS
-from crawler.reading.contract import C
+from crawler.reading.careful import read
+from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, C, Unread
 from crawler.reading.json import assigned_block, is_json
-from crawler.reading.reader import read
-from crawler.reading.unread import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import text
 
 DATA = "ytInitialData"

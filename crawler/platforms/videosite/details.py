@@ -18,8 +18,8 @@ from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
 from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Panel, PanelHolder, Player, Resolved
 from crawler.platforms.videosite.profile import about_of, blank, creation
+from crawler.reading.contract import MAX_NAMES, Unread
 from crawler.reading.json import is_json
-from crawler.reading.unread import MAX_NAMES, Unread
 from crawler.reading.values import count, text, unix_time
 
 BOT = re.compile(r"\b(?:ro)?bot\b", re.IGNORECASE)

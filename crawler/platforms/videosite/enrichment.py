@@ -21,17 +21,16 @@ from crawler.errors import (
     UpstreamTimeout,
 )
 from crawler.platforms import budget
-from crawler.platforms.details import AUTO_SECONDS, max_details
+from crawler.platforms.model import AUTO_SECONDS, max_details
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.details import FeedPage, VideoPage
 from crawler.platforms.videosite.record import unenriched
-from crawler.reading.contract import OFTEN_ROWS
-from crawler.reading.unread import Unread
+from crawler.reading.contract import OFTEN_ROWS, Unread
 
 if TYPE_CHECKING:
     from scrapy import Request
 
-    from crawler.platforms.details import Details
+    from crawler.platforms.model import Details
     from crawler.platforms.videosite.base import VideositePage
     from crawler.platforms.videosite.requests import Ids
     from crawler.platforms.videosite.schema import Continuation

@@ -14,8 +14,7 @@ from crawler.platforms.videosite.link import VIDEO_ID
 from crawler.platforms.videosite.payload import Lockup, Owner, PlaylistVideo, Short
 from crawler.platforms.videosite.schema import ContentItem
 from crawler.reading.json import Step
-from crawler.reading.tags import hashtags, mentions
-from crawler.reading.values import clock_seconds, stated_count
+from crawler.reading.values import clock_seconds, hashtags, mentions, stated_count
 
 Item = dict[str, Any]
 Path = tuple[Step, ...]

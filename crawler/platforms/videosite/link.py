@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crawler.platforms.grammar import Grammar
-from crawler.platforms.links import Found, LinkError, PlatformLinks, Url
+from crawler.platforms.links import Found, Grammar, LinkError, PlatformLinks, Url
 from crawler.platforms.videosite import PLATFORM
 
 VIDEO_HOST = "youtu.be"

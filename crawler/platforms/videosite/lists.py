@@ -16,8 +16,8 @@ from crawler.platforms.videosite.item import handle_in
 from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Continuation, Placed, flat
 from crawler.platforms.videosite.profile import blank
+from crawler.reading.contract import Unread
 from crawler.reading.json import is_json
-from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _ITEMS = re.compile(rb'"continuationItems"|"richItemRenderer"|ytimg\.com\\?/vi')

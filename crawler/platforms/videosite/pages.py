@@ -19,8 +19,8 @@ from crawler.platforms.videosite.lists import ContinuationPage
 from crawler.platforms.videosite.payload import METADATA_PATH, Page, Placed, Tab, flat
 from crawler.platforms.videosite.profile import about_of, age_gate, channel_ids, has_unread_numbers, profile_of
 from crawler.platforms.videosite.schema import TABS
+from crawler.reading.contract import Unread
 from crawler.reading.json import dig, linked_data, nonempty_strings, scripts_with
-from crawler.reading.unread import Unread
 from crawler.reading.values import text
 
 _VERSION_KEY = b'"INNERTUBE_CONTEXT_CLIENT_VERSION":"'

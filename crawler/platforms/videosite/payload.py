@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes, values
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Contract, NonEmpty, Unread, always, filled, identity, often, sometimes, values
 
 _PANEL = "aboutChannelRenderer.metadata.aboutChannelViewModel"
 _ADDED = f"appendContinuationItemsAction.continuationItems[].{_PANEL}"

@@ -13,7 +13,7 @@ import orjson
 from pydantic import Field
 from scrapy import Request
 
-from crawler.platforms.ids import IdsModel, shipped_ids
+from crawler.platforms.requests import IdsModel, shipped_ids
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.link import CHANNEL_ID
 

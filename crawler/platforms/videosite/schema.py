@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from crawler.platforms import content, cursors
-from crawler.platforms.details import Details
-from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
+from crawler.platforms.model import Details, LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.videosite import link
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}

@@ -21,7 +21,7 @@ from typing import IO
 import orjson
 import structlog
 
-from crawler.platforms.pasted import cleaned
+from crawler.platforms.links import cleaned
 from crawler.targets.files import workbook_child
 from crawler.targets.files.rows import (
     MAX_CELL_CHARACTERS,

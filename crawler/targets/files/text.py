@@ -16,9 +16,8 @@ from typing import IO, NamedTuple, Self
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
-from crawler.platforms.links import LinkError, is_host, is_link, read_link
+from crawler.platforms.links import LinkError, cleaned, is_host, is_link, read_link
 from crawler.platforms.model import Params
-from crawler.platforms.pasted import cleaned
 from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row, UnreadableFileError, replaced_value
 from crawler.targets.parser import TargetParser, required_params
 from crawler.targets.target import Scraper

@@ -7,10 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 from scrapy import Request
 
-from crawler.platforms.ids import shipped_ids
 from crawler.platforms.microblog import EMBED, PLATFORM
 from crawler.platforms.microblog.ids import Ids
 from crawler.platforms.microblog.requests import embed_request, profile_request, query_request
+from crawler.platforms.requests import shipped_ids
 
 IDS = shipped_ids(Ids)
 

@@ -16,12 +16,12 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed
 from crawler.pipelines import validated
-from crawler.platforms.browser_headers import NAVIGATION_HEADERS
 from crawler.platforms.professional.link import slug_of_url
 from crawler.platforms.professional.markup import dates
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.requests import profile_request
 from crawler.platforms.professional.schema import Profile
+from crawler.platforms.requests import NAVIGATION_HEADERS
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
 from tests import forks

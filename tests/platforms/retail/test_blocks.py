@@ -14,7 +14,7 @@ from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage, SearchPage
 from crawler.platforms.retail.schema import Listing, SearchListing
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.reading.values import retry_after_seconds
 
 PRICE = {"linePrice": "", "linePriceDisplay": "", "priceRangeString": ""}

@@ -13,7 +13,7 @@ import pytest
 
 from crawler.errors import ScrapeError
 from crawler.platforms.retail.pages import ListingPage
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from tests.platforms.retail.test_blocks import FULL, LISTING, PRICE, ROW_PATH, html, page_of
 
 ASKED: dict[str, Any] = {"cat_id": "1_2", "page": 2, "sort": "new", "min_price": 20.0, "max_price": 30.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from tests.platforms.retail.test_blocks import (
     BARE,
     FULL,

@@ -17,7 +17,7 @@ from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.sandbox.shortvideo.site import Site
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 from tests.mutations import fixtures

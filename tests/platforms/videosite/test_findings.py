@@ -21,7 +21,7 @@ from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload import Short
 from crawler.platforms.videosite.record import joined_record
 from crawler.reading.careful import read_plain
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, SECOND, call
 from tests.videosite import ORIGIN
 

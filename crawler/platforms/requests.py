@@ -1,7 +1,8 @@
-"""Ids that a platform changes at will, such as the ids of API queries and client versions: one data file per platform.
+"""What requests of several platforms share: headers of a browser, and ids that a platform changes at will, such as the
+ids of API queries and client versions.
 
-A platform with such ids has a file ``ids.json`` and a module ``ids`` with the file's model, ``Ids``. The setting
-``PLATFORM_IDS`` can name another file to use instead, so that a changed id needs no release.
+A platform with such ids has a file ``ids.json`` and a model of it, ``Ids``. The setting ``PLATFORM_IDS`` can name
+another file to use instead, so that a changed id needs no release.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+NAVIGATION_HEADERS = {
+    "Accept-Language": "en-US,en;q=0.9",  # platforms send texts and dates in this language
+    "Sec-Fetch-Dest": "document",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Site": "none",
+    "Sec-Fetch-User": "?1",
+    "Upgrade-Insecure-Requests": "1",
+}
+
 
 FILE = "ids.json"
 SETTING = "PLATFORM_IDS"
