@@ -47,7 +47,8 @@ class _Failure:
     times: int
     """How many crawls in sequence ended with this reason, while no worker stored an outcome of the job."""
     rests_until: float
-    """The event loop's time before which the job is not crawled again. ``inf``: it is given up."""
+    """The event loop's time before which the job is not crawled again. ``inf``: it is given up. Then only targets that
+    wait begin another crawl: retried ones, or those that another worker has released."""
 
 
 @dataclass
@@ -114,11 +115,14 @@ class JobCrawls:
         for job in found:
             of_owner[job.owner] += numbers.get(job.id, 0)
         now = asyncio.get_running_loop().time()
-        rests = {job for (of, job), each in self._failures.items() if of == platform and each.rests_until > now}
+        failed = {job: each.rests_until for (of, job), each in self._failures.items() if of == platform}
+        given_up = {job for job, until in failed.items() if until == math.inf}
+        rests = {job for job, until in failed.items() if until > now and (job not in given_up or not self.rests)}
         ready = sorted((job for job in found if job.id not in rests), key=lambda job: of_owner[job.owner])
         for running in (False, True) if self.waits else (False,):
             for job in ready:
-                if (running or job.counts["waiting"]) and await self.jobs.has_left(job.id, platform, running=running):
+                may_crawl = job.id not in given_up if running else job.counts["waiting"]
+                if may_crawl and await self.jobs.has_left(job.id, platform, running=running):
                     return job, True
         given_up = {job for (_, job), each in self._failures.items() if each.rests_until == math.inf}
         return None, any(job.id not in given_up for job in found)
@@ -158,10 +162,9 @@ class JobCrawls:
             again = f" {times} times with the same error" if times > 1 else ""
             self.given_up.append(f"{platform}: the crawl of the job {job.name} ended{again}: {reason}")
             logger.error("job_given_up", job=job.name, platform=platform, reason=reason)
-        if rest < math.inf or not self.rests:
-            until = asyncio.get_running_loop().time() + rest
-            self._failures[platform, job.id] = _Failure(reason, job.seq, times, until)
-        else:
+        until = asyncio.get_running_loop().time() + rest
+        self._failures[platform, job.id] = _Failure(reason, job.seq, times, until)
+        if rest == math.inf and self.rests:
             cause = "its operator finds the error in the log" if job.owner else reason
             await self._end(job, platform, ServiceError(f"The crawl of the job ended {times} times: {cause}."))
 
@@ -173,10 +176,11 @@ class JobCrawls:
         worker = Worker(self.jobs.writes, holder=holder)
         try:
             async with worker:
-                while claims := await worker.claim(platform, MAX_UNSTORED):
+                while not self._stopping and (claims := await worker.claim(platform, MAX_UNSTORED)):
                     for claim in claims:
                         worker.finish(Finished(claim, "failed", error.code, outcome))
-                    while worker.held and worker.failure is None:  # noqa: ASYNC110  # the worker reports no event
+                    # The worker reports no event.
+                    while worker.held and worker.failure is None and not self._stopping:  # noqa: ASYNC110
                         await asyncio.sleep(END_SECONDS)
         except WorkerStoppedError as stopped:
             logger.error("job_not_ended", job=job.name, error=str(stopped))  # noqa: TRY400  # the message is a sentence

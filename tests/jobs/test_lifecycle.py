@@ -12,8 +12,10 @@ from typing import Any
 import orjson
 import pytest
 import sqlalchemy as sa
+from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.settings import Settings
 
+from crawler.errors import ServiceError, StoreUnavailable
 from crawler.jobs import leases, lifecycle
 from crawler.jobs import tables as sql
 from crawler.jobs.crawls import JobCrawls
@@ -670,6 +672,58 @@ async def test_a_clients_job_that_is_given_up_ends_with_an_error_a_bill_and_an_e
     retried = await jobs.get(job.id)
     assert retried is not None
     assert retried.state == "open"
+
+
+async def test_a_job_that_is_given_up_is_crawled_again_for_waiting_targets_only(jobs: Jobs) -> None:
+    """Another worker holds its last target, and releases it later."""
+    job = await new_job(jobs, 3)
+    other = Process(jobs, unanswered)
+    runner: Any = Ended(["closed: a"] * 99)
+    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, rests=(0.0, 0.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crawler.jobs.crawls.POLL_SECONDS", 0.01)
+        async with other.worker:
+            assert len(await other.claim(1)) == 1
+            working = asyncio.ensure_future(loop.run())
+            await has_counts(jobs, job, running=1, failed=2)
+            await asyncio.sleep(0.2)
+            assert (runner.crawls, len(loop.given_up)) == (3, 1)
+            await other.worker.release()
+            await has_counts(jobs, job, failed=3)
+        loop._stopping = True
+        await working
+
+
+async def has_counts(jobs: Jobs, job: Job, **counts: int) -> None:
+    for _ in range(6_000):
+        found = await jobs.get(job.id)
+        assert found is not None
+        if {state: n for state, n in found.counts.items() if n} == counts:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(found.counts)
+
+
+@pytest.mark.parametrize("fails", ["a claim", "an outcome"])
+async def test_the_end_of_a_job_that_is_given_up_does_not_delay_a_stop_in_an_outage(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    job = await new_job(jobs, 3)
+    loop = JobCrawls(jobs, AsyncCrawlerRunner(), lambda _: True, account_settings)
+    monkeypatch.setattr("crawler.jobs.worker.CLOSE_SECONDS", 0.0)
+    asked = asyncio.Event()
+
+    def unavailable(*_: object) -> Any:
+        asked_by.call_soon_threadsafe(asked.set)
+        raise StoreUnavailable("It restarts.")
+
+    asked_by = asyncio.get_running_loop()
+    monkeypatch.setattr(leases, "claim" if fails == "a claim" else "finish", unavailable)
+    ending = asyncio.ensure_future(loop._end(job, "retail", ServiceError("The crawl failed.")))
+    await asked.wait()
+    await loop.stop()
+    ended, _ = await asyncio.wait({ending}, timeout=60)
+    assert ended
 
 
 @pytest.mark.parametrize(
