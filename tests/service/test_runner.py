@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, TargetNotFound
+from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, TargetNotFound, UpstreamRateLimited
 from crawler.jobs import worker
-from crawler.jobs.job import InputLine, Job
+from crawler.jobs.job import Claim, InputLine, Job
 from crawler.jobs.lifecycle import Jobs
 from crawler.registry import scrapers
 from crawler.service.jobs import runs
@@ -223,3 +223,28 @@ async def test_hanging_targets_of_one_client_leave_a_slot_for_the_others(tmp_pat
         assert (await has(jobs, busy, done=0))["running"] == 2
         hangs.set()
         await has(jobs, busy, done=9)
+
+
+async def test_the_targets_that_met_a_rate_limit_are_remembered_up_to_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of deleted jobs never come back."""
+
+    async def fetch(_: Target) -> ScrapeError:
+        return UpstreamRateLimited("slow down")
+
+    monkeypatch.setattr(runs, "MAX_LIMITED", 3)
+    jobs = Jobs(str(tmp_path / "store.sqlite3"))
+    slots = Slots(fetch)
+    running = Runs(jobs, cast("Any", Crawlers(slots)), lease=0.6, exits=5)
+    work = {"scraper": SEARCH.name, "id": "a", "params": {"query": "mustard"}}
+    claims = [Claim(1, str(row).encode(), 1, "retail", work, row, None) for row in range(5)]
+    for claim in claims:
+        with pytest.raises(UpstreamRateLimited):
+            await running._scrape_target(cast("Any", slots), claim)
+    ended = await running._scrape_target(cast("Any", slots), claims[4])
+    assert ended.code == "UPSTREAM_RATE_LIMITED"
+    assert len(running._limited) == 2
+    with pytest.raises(UpstreamRateLimited):
+        await running._scrape_target(cast("Any", slots), claims[0])
+    await running.close()

@@ -51,6 +51,7 @@ RUN_SECONDS = 120.0
 """Timeout in seconds of a target after its claim: the longest timeout of a call."""
 TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a target waits for another attempt."""
+MAX_LIMITED = 10_000
 RESTART_SECONDS, MAX_RESTART_SECONDS = 5.0, 300.0
 """Seconds until a new worker starts after one has stopped: at first, and at most after many equal errors."""
 
@@ -84,8 +85,9 @@ class Runs:
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
         """Job -> the event loop's time before which none of its targets is claimed."""
-        self._limited: set[str] = set()
-        """Ids of the targets that met a rate limit, and are scraped once more."""
+        self._limited: dict[str, None] = {}
+        """Ids of the targets that met a rate limit, and are scraped once more: at most the newest ``MAX_LIMITED``, as
+        nothing tells that a waiting target was deleted."""
         self._main: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -257,10 +259,13 @@ class Runs:
             outcome = Outcome(target, None, error, math.ceil((loop.time() - begin) * 1_000))
         if isinstance(outcome.error, TEMPORARY):
             raise outcome.error
-        if isinstance(outcome.error, UpstreamRateLimited) and target_id not in self._limited:
-            self._limited.add(target_id)
+        is_first = target_id not in self._limited
+        self._limited.pop(target_id, None)
+        if is_first and isinstance(outcome.error, UpstreamRateLimited):
+            self._limited[target_id] = None
+            if len(self._limited) > MAX_LIMITED:
+                del self._limited[next(iter(self._limited))]
             raise outcome.error
-        self._limited.discard(target_id)
         return finished(claim, outcome)
 
     @staticmethod
