@@ -14,6 +14,7 @@ import structlog
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.clock import STORE_TIME, store_time
+from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import is_interrupted
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ def logged(failed: str, **facts: Any) -> Iterator[None]:
     """Log an exception of the ``with`` block, and continue after the block.
 
     ``failed``: the event to log, with ``facts``. ``StoreUnavailable`` is not logged here, because the store itself logs
-    that it is unavailable.
+    that it is unavailable. A ``JobError``, such as for a job that was removed meanwhile, is logged as its sentence.
     """
     try:
         yield
     except StoreUnavailable:
         pass
+    except JobError as error:
+        logger.warning(failed, error=str(error), **facts)
     except Exception:
         logger.exception(failed, **facts)
 

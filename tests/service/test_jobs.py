@@ -28,7 +28,7 @@ from twisted.web.test.requesthelper import DummyChannel
 
 from crawler.errors import ScrapeError, StoreUnavailable
 from crawler.jobs import intake
-from crawler.jobs.job import Job
+from crawler.jobs.job import Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.platforms.links import read_link
@@ -718,9 +718,16 @@ async def test_a_client_that_leaves_during_a_response_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_traced"), [(StoreUnavailable("The disk is full."), False), (ValueError("a bug"), True)]
+    ("error", "levels"),
+    [
+        (StoreUnavailable("The disk is full."), []),
+        (JobError("The job 1 was removed while it was read."), ["warning"]),
+        (ValueError("a bug"), ["error"]),
+    ],
 )
-async def test_a_response_that_an_outage_interrupts_has_no_traceback(error: Exception, *, is_traced: bool) -> None:
+async def test_a_response_that_an_outage_or_a_removal_interrupts_has_no_traceback(
+    error: Exception, levels: list[str]
+) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"first"
         raise error
@@ -731,5 +738,7 @@ async def test_a_response_that_an_outage_interrupts_has_no_traceback(error: Exce
     request.transport.abortConnection = lambda: aborted.append(True)  # type: ignore[union-attr]
     with capture_logs() as logs:
         await ResponseWriter().stream(request, pieces())
-    assert [each["event"] for each in logs] == ["response_interrupted"] * is_traced
+    assert [each["event"] for each in logs] == ["response_interrupted"] * len(levels)
+    assert [each["log_level"] for each in logs] == levels
+    assert [each.get("exc_info", False) for each in logs] == [level == "error" for level in levels]
     assert aborted
