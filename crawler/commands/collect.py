@@ -50,8 +50,8 @@ class Command(CheckedCommand):
 
     Reads targets from files of any format (a path, glob or URL; - for standard input) and collects them with the
     spiders of their platforms, in one process. The same command continues a run that was interrupted. After a run that
-    is done, it begins the next run, with the targets that the files have now. scrapy jobs export writes the records of
-    earlier runs.
+    is done and written, it begins the next run, with the targets that the files have now. scrapy jobs export writes the
+    records of earlier runs.
 
     Exit codes: 0 if all targets have data, 4 if some failed or lack rows, or if a limit paused the job, 1 if the run
     itself failed, 2 for wrong use.
@@ -108,6 +108,8 @@ class Command(CheckedCommand):
             ]
             if layout is None and job.counts["done"]:
                 outputs.insert(0, ("data", f"in the store: scrapy jobs export {job.name} -O out.csv"))
+            if job.state == "done":  # a repetition of the command begins the next run
+                await jobs.set_options(job, job.options.model_copy(update={"unwritten": False}))
             await jobs.remove_earlier(job.name)
             for line in (await report(jobs, job, outputs, "run the same command again")).lines():
                 say(line)
@@ -127,9 +129,10 @@ class Command(CheckedCommand):
         if stdin:  # without a path, only the content can name the job
             named["content"] = content
         name = opts.job or intake.job_name(["file://stdin" if each == STDIN else each for each in args], named)
-        options = options.model_copy(update={"fingerprint": content})
+        options = options.model_copy(update={"fingerprint": content, "unwritten": True})
+        rules = Rules("cancel") if opts.fresh else Rules(until_written=True)
         async with store_of(self.settings) as jobs:
-            job = await begun(jobs, name, options, Rules("cancel" if opts.fresh else "continue"))
+            job = await begun(jobs, name, options, rules)
             await _announce(jobs, job, content)
             if job.state == "loading":
                 await intake.push(jobs, job, sources)
@@ -144,6 +147,9 @@ async def _announce(jobs: Jobs, job: Job, content: str) -> None:
 
     ``content``: the hash of the files as they are now.
     """
+    if job.state == "done":
+        say(f"{title(job)}: done before, and its output is written now. The next command begins another run.")
+        return
     if job.state != "loading":
         has_changed = job.options.fingerprint not in {None, content}
         say(f"{title(job)}: continued" + (" with its stored targets; the files have changed." if has_changed else "."))
@@ -283,7 +289,8 @@ async def opened(jobs: Jobs, job: Job, options: JobOptions) -> Job:
     Raises:
         TargetsUnavailableError: the job was removed.
     """
-    options = options.model_copy(update={"fingerprint": job.options.fingerprint})
+    kept = {"fingerprint": job.options.fingerprint, "unwritten": options.unwritten or job.options.unwritten}
+    options = options.model_copy(update=kept)
     if job.options != options:
         await jobs.set_options(job, options)
     await (jobs.resume(job) if job.state == "paused" else jobs.open(job))

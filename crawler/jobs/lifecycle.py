@@ -54,6 +54,8 @@ class Rules:
     """The ``Idempotency-Key`` of the new run. If a run of the owner has this key, no run begins."""
     most_open: int | None = None
     """The maximum number of the owner's runs that are loading, open or paused."""
+    until_written: bool = False
+    """Whether a run that is done is not finished as long as it is ``JobOptions.unwritten``."""
 
 
 DEFAULT = Rules()
@@ -332,6 +334,8 @@ def _begin(session: Session, values: dict[str, Any], options: JobOptions, rules:
         return None, Job.of(made[0])
     newest = next(map(Job.of, session.rows(sql.RUNS, owner=values["owner"], name=values["name"])), None)
     former = None
+    if newest is not None and rules.until_written and newest.state == "done" and newest.options.unwritten:
+        return None, newest
     if newest is not None and newest.state in UNFINISHED:
         if rules.if_unfinished == "refuse" and not is_interrupted(newest):
             raise UnfinishedRunError(f"Run {newest.run} of the job {newest.name!r} is {newest.state}.")

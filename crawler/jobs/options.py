@@ -97,6 +97,9 @@ class JobOptions(LimitedOptions, KeepOption):
     fingerprint: str | None = None
     """Identifies the content of the targets' files, or of an upload with an ``Idempotency-Key``."""
 
+    unwritten: bool = False
+    """Whether ``scrapy collect`` works on the run, and has not written its output since the run was done."""
+
     @property
     def arguments(self) -> dict[str, Any]:
         """The spider arguments: the options that were given. A flag that is false counts as not given."""
@@ -116,7 +119,7 @@ class JobOptions(LimitedOptions, KeepOption):
     def fixed(self) -> dict[str, Any]:
         """The given options that cannot change while a run is not finished, as JSON data."""
         limits = LimitedOptions.model_fields.keys() - CategoryOptions.model_fields.keys()
-        return self.model_dump(exclude_unset=True, exclude={*limits, "keep", "fingerprint"})
+        return self.model_dump(exclude_unset=True, exclude={*limits, "keep", "fingerprint", "unwritten"})
 
     def __str__(self) -> str:
         given = [f"{name}={str(value).lower()}" for name, value in self.arguments.items()]

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -477,6 +478,33 @@ def test_a_job_that_is_removed_while_it_runs_ends_its_command_with_a_sentence(
     _, errors = command.communicate()
     assert (command.returncode, "Traceback" in errors, (tmp_path / "out.jsonl").exists()) == (1, False, False), errors
     assert errors.rstrip().endswith("The job was removed while it ran: it has no output.")
+
+
+KILLED_BEFORE_ITS_OUTPUT = """
+import os, signal
+from crawler.jobs.output import JobFiles
+async def write(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+JobFiles.write = write
+"""
+
+
+def test_a_run_whose_output_was_not_written_is_written_before_the_next_run_begins(commands: Commands) -> None:
+    targets, out = write(commands.folder / "targets.jsonl", searches(2)), commands.folder / "out.jsonl"
+    given = ("collect", targets, "-O", out, "--job", "night")
+    killed = commands.start(*given, before=KILLED_BEFORE_ITS_OUTPUT)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert (commands.show("night")["state"], out.exists()) == ("done", False)
+    write(targets, searches(3))
+    run = commands.run(*given)
+    assert run.returncode == 0, run.stderr
+    assert "job night, run 1: done before, and its output is written now." in run.stderr
+    assert "Spider opened" not in run.stderr
+    assert [line["id"] for line in lines(out)] == ["t0", "t1"]
+    run = commands.run(*given)
+    assert "job night, run 2: new." in run.stderr
+    assert [line["id"] for line in lines(out)] == ["t0", "t1", "t2"]
 
 
 STOPPED_WHILE_A_CRAWL_OPENS = """
