@@ -85,6 +85,11 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
         self.browser_provider_cls = partial(SharedBrowser, self.chromium, pages, options)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether pages may connect to local servers only: in the sandbox, and if the platform itself has one."""
+        return self.local_origins.is_sandbox or bool(self._local())
+
     def is_unwanted(self, request: PageRequest) -> bool:
         """Whether to abort a page's request, because of its resource type or because its host is a known tracker."""
         if request.resource_type in self.blocked_types:
@@ -123,7 +128,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             self._local(),
             through(egress or DIRECT),
             self.connect_seconds,
-            is_closed=self.local_origins.is_sandbox,
+            is_closed=self.is_closed,
         )
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()

@@ -17,6 +17,9 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from scrapy.crawler import Crawler
+
+from crawler.browser.handler import BrowserHandler
 from tests.crawls import ROOT, command
 
 PORT = 8099
@@ -42,6 +45,15 @@ ONE_OF_EACH_KIND = (
 )
 
 
+class OpenPages:
+    """Extension that lets the pages of a local server connect to public addresses, as those of a platform may."""
+
+    @classmethod
+    def from_crawler(cls, _crawler: Crawler) -> OpenPages:
+        BrowserHandler.is_closed = property(lambda _: False)  # type: ignore[assignment,method-assign]
+        return cls()
+
+
 class Canary:
     """Counts the connections and packets to ``PORT`` by destination. Also serves the page, and answers DNS queries."""
 
@@ -64,6 +76,7 @@ class Canary:
         with tempfile.TemporaryDirectory() as folder:
             settings = {
                 "PLATFORM_ORIGINS": json.dumps({"shortvideo": origin}),
+                "EXTENSIONS": json.dumps({"tests.browser.canary.OpenPages": 0}),
                 "BROWSER_BLOCKED_TYPES": "[]",
                 "BROWSER_QUIET": 8,
                 "RETRY_TIMES": 0,
