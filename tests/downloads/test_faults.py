@@ -82,6 +82,13 @@ def repeats(first: bytes, piece: bytes, seconds: float = 0) -> Serve:
     return serve
 
 
+async def no_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A proxy that opens a tunnel, and answers the beginning of TLS itself."""
+    await sends(OK + b"\r\n")(reader, writer)
+    await reader.read(1)
+    await hangs(TEXT * 100)(reader, writer)
+
+
 class Once:
     """Serves all requests on kept connections, except the second request, for which ``end`` runs."""
 
@@ -267,8 +274,15 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         1,
     ),
     "no TLS in the tunnel": (
-        Case(sends(OK + b"\r\n" + TEXT * 100), as_proxy=True),
-        [EGRESS + "cannot connect: ConnectionResetError."],
+        Case(no_tls, as_proxy=True),
+        [EGRESS + "TLS failed: WRONG_VERSION_NUMBER."],
+        2,
+    ),
+    "platform closes in the tunnel": (Case(sends(OK + b"\r\n"), as_proxy=True), [FAILED], 2),
+    "platform resets in the tunnel": (Case(resets(OK + b"\r\n"), as_proxy=True), [FAILED], 2),
+    "platform hangs in the tunnel": (
+        Case(hangs(OK + b"\r\n"), as_proxy=True, settings={**SHORT, "CONNECT_TIMEOUT": 5}),
+        [TIMED_OUT],
         2,
     ),
 }
