@@ -90,10 +90,14 @@ class Decompression(HttpCompressionMiddleware):
         """
         try:
             return super().process_response(request, response)
-        except IgnoreRequest:  # the decompressed body is too large
-            raise
-        except Exception as error:  # each codec has its own exceptions, and only the body can cause them
-            raise UpstreamError(f"The body of the response is damaged: {error}.", reason="damaged_body") from error
+        except IgnoreRequest as error:  # the decompressed body is too large
+            failure: Exception = IgnoreRequest(str(error))
+        except Exception as error:  # noqa: BLE001  # each codec has its own, and only the body can cause them
+            failure = UpstreamError(f"The body of the response is damaged: {error}.", reason="damaged_body")
+        try:
+            raise failure  # not within the handlers: the first error would keep what is decompressed in memory
+        finally:
+            del failure
 
 
 class Redirect(RedirectMiddleware):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 from typing import Any
 
 import pytest
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, NotConfigured
+from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
-from crawler.errors import UpstreamTimeout
-from crawler.middlewares import Retry
+from crawler.errors import UpstreamError, UpstreamTimeout
+from crawler.middlewares import Decompression, Retry
 from crawler.registry import scrapers
 from crawler.targets.target import Target
 
@@ -138,3 +139,25 @@ def test_other_responses_and_exceptions_pass(waits: list[float]) -> None:
     assert process_response(middleware, request(), response) is response
     assert process_exception(middleware, request(), ValueError()) is None
     assert (waits, stats(middleware)) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        pytest.param(gzip.compress(b" " * 2_000_000), IgnoreRequest, id="too large"),
+        pytest.param(gzip.compress(b"")[:10] + b"\xff" * 99, UpstreamError, id="damaged"),
+    ],
+)
+def test_the_error_of_a_body_that_cannot_be_decompressed_keeps_nothing_of_it(
+    body: bytes, error: type[Exception]
+) -> None:
+    """Errors live on in the reference cycles of libraries, and a page of a few kB may become many MB."""
+    crawler = Crawler(Spider, Settings({"DOWNLOAD_MAXSIZE": 1_000_000}))
+    crawler.stats = MemoryStatsCollector(crawler)
+    middleware = Decompression.from_crawler(crawler)
+    middleware.open_spider(Spider.from_crawler(crawler, "shop"))
+    response = Response(URL, headers={"Content-Encoding": "gzip"}, body=body)
+    with pytest.raises(error) as raised:
+        middleware.process_response(request(), response)
+    assert raised.value.__context__ is None
+    assert not [each for each in raised.traceback if "site-packages" in str(each.path)]

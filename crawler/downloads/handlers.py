@@ -98,12 +98,13 @@ class HttpHandler(HTTP11DownloadHandler):
             try:
                 response = await super().download_request(copy)
             except UNCLEAR as error:
-                failure = await self._failure(egress, sent, error) if egress and egress.proxy else None
-                if egress is None or failure is None:
+                problem = await self._problem(egress, sent, error) if egress and egress.proxy else ""
+                if egress is None or not problem:
                     raise
-                logger.warning("egress_failed", egress=egress.name, url=sent.url, reason=failure.message)
-                await self.count(sent, failure)
-                raise failure from None  # the message of a library's error might contain the proxy's URL
+                logger.warning("egress_failed", egress=egress.name, url=sent.url, reason=problem)
+                await self.count(sent, egress_failed(egress.name, problem))
+                # Without a cause: the message of a library's error might contain the proxy's URL.
+                raise egress_failed(egress.name, problem) from None
             if "download_latency" in copy.meta:  # Scrapy's AutoThrottle reads it from the spider's request
                 request.meta["download_latency"] = copy.meta["download_latency"]
             if sent is not request:
@@ -126,15 +127,14 @@ class HttpHandler(HTTP11DownloadHandler):
             lanes = cast("PageSpider", self.crawler.spider).lanes
             await lanes.count(target, request.meta.get("source", ""), failure)
 
-    async def _failure(self, egress: Egress, request: Request, error: Exception) -> EgressFailed | None:
-        """Return the error to raise if the egress caused the failure. None: the platform may be the cause."""
+    async def _problem(self, egress: Egress, request: Request, error: Exception) -> str:
+        """Return why the egress caused the failure. Empty: the platform may be the cause."""
         if egress.proxy and isinstance(error, UNREACHABLE):
             status = TUNNEL_STATUS.search(str(error)) if isinstance(error, TunnelError) else None
             why = f"the proxy answered with status {status[1]}" if status else "cannot connect to the proxy"
-            return egress_failed(egress.name, str(error) if isinstance(error, ProxyError) else why)
+            return str(error) if isinstance(error, ProxyError) else why
         origin = origin_of(request.url)
-        problem = await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
-        return egress_failed(egress.name, problem) if problem else None
+        return await problem_of(egress, origin, verify=self.verify_certificates, seconds=self.connect_seconds)
 
 
 def _through(egress: Egress, request: Request) -> Request:

@@ -174,8 +174,8 @@ class PageSpider(Spider):
         except ScrapeError as error:
             again = self._repetition(request, error) if retry else None
             if again is None:
-                counted = UpstreamError("") if error.reason in page.token_reasons else error
-                await self.lanes.count(target, source, counted, page.response.status)
+                is_neutral = error.reason in page.token_reasons
+                await self.lanes.count(target, source, UpstreamError("") if is_neutral else error, page.response.status)
                 if isinstance(error, ExtractionFailed) and error.reason not in READABLE_REASONS:
                     self.keep(page, request, error)
                 raise
@@ -246,18 +246,26 @@ class PageSpider(Spider):
         try:
             self.closing.check()
             response = await self.crawler.engine.download_async(request)
-        except DOWNLOAD_FAILURES as error:
-            typed = as_scrape_error(error)
-            if isinstance(typed, ShuttingDown):
-                self.tracker.complete(target, error=typed)
-            else:
-                await self._count_failed(request, typed)
-            if typed is error:
-                raise
-            raise typed from error
+        except ScrapeError as error:
+            await self._failed(request, error)
+            raise
+        except DOWNLOAD_FAILURES as error:  # no variable has the new error: a cycle would keep the response in memory
+            raise await self._failed(request, as_scrape_error(error)) from error
         if target.release.successor is not None:
             raise ReleaseEnded
         return response
+
+    async def _failed(self, request: Request, error: ScrapeError) -> ScrapeError:
+        """Return the error of a failed download, after it was counted. If the crawler is closing, complete the target.
+
+        Raises:
+            ReleaseEnded: as for ``_count_failed``.
+        """
+        if isinstance(error, ShuttingDown):
+            self.tracker.complete(request.meta["target"], error=error)
+        else:
+            await self._count_failed(request, error)
+        return error
 
     async def _count_failed(self, request: Request, error: ScrapeError) -> None:
         """Count a failed download. If the egress may be the cause, start the target once more on another lane.

@@ -6,6 +6,10 @@ import ctypes
 
 TRIM_SECONDS = 5.0
 """Interval in seconds at which a long-running process trims its heap."""
+COLLECT_SECONDS = 30.0
+"""Interval in seconds at which a long-running process frees reference cycles (``gc.collect()``), which takes some
+milliseconds. Errors form cycles in libraries: of failed downloads, with their responses, and of a store that is
+unavailable. The garbage collector itself waits for 10,000 new objects, but not for 100 MB in a few of them."""
 
 
 def trim_heap() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 from contextlib import suppress
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.registry import scrapers
-from crawler.runtime.memory import TRIM_SECONDS, trim_heap
+from crawler.runtime.memory import COLLECT_SECONDS, TRIM_SECONDS, trim_heap
 from crawler.service import documents, metrics, openapi, usage, webhooks
 from crawler.service.app import Api
 from crawler.service.edge import EdgeSite
@@ -78,6 +79,7 @@ class Endpoint:
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
             (send_events, webhooks.POLL_SECONDS, "webhooks_failed"),
             (partial(asyncio.to_thread, trim_heap), TRIM_SECONDS, "upkeep_failed"),
+            (_collect_garbage, COLLECT_SECONDS, "upkeep_failed"),
         )
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
@@ -127,6 +129,10 @@ class Endpoint:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)
         self._stores.collect()
         metrics.collect(self.parts.crawlers, self.site.connections)
+
+
+async def _collect_garbage() -> None:
+    gc.collect()  # in the thread of the event loop, because destructors may be called
 
 
 def prepare_documents(service_url: str) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import sqlite
 from crawler.jobs import tables as sql
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import prepare, store_location
-from crawler.jobs.store import Store, compiled
+from crawler.jobs.store import Store, _compiled, compiled
 from crawler.jobs.tables import StoreVersionError
 from tests.jobs.workers import lines, new_job
 
@@ -52,6 +52,18 @@ def test_the_default_store_of_version_0_2_is_opened_and_so_refused(
     assert store_location(Settings({"STORE": None})).endswith("/.scrapy/service.sqlite3")
     (tmp_path / ".scrapy/store.sqlite3").touch()
     assert store_location(Settings({"STORE": None})).endswith("/.scrapy/store.sqlite3")
+
+
+async def test_a_statement_is_compiled_once_for_all_connections(jobs: Jobs) -> None:
+    """A connection is replaced after each outage."""
+    numbers = []
+    for _ in range(4):
+        await jobs.begin("job")
+        await jobs.read(sql.OPEN_JOBS)
+        numbers.append(_compiled.cache_info().currsize)
+        jobs.writes.disconnect()
+        jobs.reads.disconnect()
+    assert numbers == [numbers[0]] * 4
 
 
 def test_the_space_of_deleted_rows_can_be_freed(tmp_path: Path) -> None:
