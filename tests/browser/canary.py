@@ -1,8 +1,9 @@
 """Crawls a page that tries to reach private networks, and prints the addresses that it reached. ``test_proxy.py`` runs
 it.
 
-It runs as root of its own network namespace: ``unshare --net --mount python -m tests.browser.canary HOST ...``. All
-addresses there are addresses of the loopback interface, and all names are resolved by a stub.
+It runs as root of its own network namespace: ``unshare --net --mount python -m tests.browser.canary open|closed HOST
+...``. With ``open``, the page may connect to public addresses, as those of a platform may. All addresses there are
+addresses of the loopback interface, and all names are resolved by a stub.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Canary:
         with tempfile.TemporaryDirectory() as folder:
             settings = {
                 "PLATFORM_ORIGINS": json.dumps({"shortvideo": origin}),
-                "EXTENSIONS": json.dumps({"tests.browser.canary.OpenPages": 0}),
+                "EXTENSIONS": json.dumps({"tests.browser.canary.OpenPages": 0} if sys.argv[1] == "open" else {}),
                 "BROWSER_BLOCKED_TYPES": "[]",
                 "BROWSER_QUIET": 8,
                 "RETRY_TIMES": 0,
@@ -135,7 +136,7 @@ class Canary:
             body += b"new WebSocket(`ws://${host}/worker`);"
         else:
             page = (Path(__file__).parent / "canary.html").read_text()
-            body = page.replace("CANARIES", json.dumps([f"{host}:{PORT}" for host in sys.argv[1:]])).encode()
+            body = page.replace("CANARIES", json.dumps([f"{host}:{PORT}" for host in sys.argv[2:]])).encode()
         writer.write(f"HTTP/1.1 {status}\r\n{headers}\r\nContent-Length: {len(body)}\r\n".encode())
         writer.write(b"Connection: close\r\n\r\n" + body)
         writer.close()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -225,19 +226,7 @@ async def test_another_proxy_gets_the_checked_address(
 )
 def test_rb_10_page_reaches_no_private_address(hosts: tuple[str, ...]) -> None:
     """A page in a real browser tries all ways to connect to private addresses. None may reach them."""
-    require_chromium()
-    isolated = ["unshare", "--map-root-user", "--net", "--mount"]
-    if subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("needs network namespaces: run the tests as root, or allow user namespaces")
-    run = subprocess.run(
-        [*isolated, sys.executable, "-m", "tests.browser.canary", *hosts],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert run.returncode == 0, run.stderr
-    results = json.loads(run.stdout)
+    results = reached("open", *hosts)
     hits = {tuple(hit.split(" ", 1)) for hit in results["hits"]}
     assert {address for address, _ in hits} == {"1.2.3.4"}, results["hits"]
     assert {way.split(" ", 1)[-1] for _, way in hits} >= WAYS
@@ -252,3 +241,28 @@ WAYS = {
     *("/redirected_fetch", "/redirected_iframe", "/redirected_image", "/redirected_open"),
 }
 """The paths that the page requests. WebRTC, WebTransport and preconnections request no path."""
+
+
+def test_the_page_of_a_local_server_reaches_no_public_address_either() -> None:
+    results = reached("closed", "public.test")
+    assert results["hits"] == {}
+    assert results["tried"]
+    assert "browser_connections_refused" in results["log"]
+
+
+def reached(*arguments: str) -> dict[str, Any]:
+    """Return what a page in a namespace of its own has reached."""
+    require_chromium()
+    isolated = ["unshare", "--map-root-user", "--net", "--mount"]
+    if subprocess.run([*isolated, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs network namespaces: run the tests as root, or allow user namespaces")
+    run = subprocess.run(
+        [*isolated, sys.executable, "-m", "tests.browser.canary", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert run.returncode == 0, run.stderr
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
