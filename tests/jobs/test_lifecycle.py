@@ -695,13 +695,15 @@ async def test_a_job_that_is_given_up_is_crawled_again_for_waiting_targets_only(
 
 
 async def has_counts(jobs: Jobs, job: Job, **counts: int) -> None:
+    found: dict[str, int] = {}
     for _ in range(6_000):
-        found = await jobs.get(job.id)
-        assert found is not None
-        if {state: n for state, n in found.counts.items() if n} == counts:
+        stored = await jobs.get(job.id)
+        assert stored is not None
+        found = {state: n for state, n in stored.counts.items() if n}
+        if found == counts:
             return
         await asyncio.sleep(0.01)
-    raise AssertionError(found.counts)
+    raise AssertionError(found)
 
 
 @pytest.mark.parametrize("fails", ["a claim", "an outcome"])
