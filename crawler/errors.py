@@ -1,41 +1,9 @@
 """The typed errors with which targets and calls can fail.
 
-::
-
-    ScrapeError
-    ├── RequestError              the caller's request is wrong: correct it, then send it again
-    │   ├── InvalidJson               INVALID_JSON               400
-    │   ├── InvalidRequest            INVALID_REQUEST            400
-    │   ├── ScraperNotFound           SCRAPER_NOT_FOUND          404
-    │   ├── JobNotFound               JOB_NOT_FOUND              404
-    │   ├── MethodNotAllowed          METHOD_NOT_ALLOWED         405
-    │   ├── IdempotencyInProgress     IDEMPOTENCY_IN_PROGRESS    409  retryable
-    │   ├── JobNotDone                JOB_NOT_DONE               409  retryable
-    │   ├── PayloadTooLarge           PAYLOAD_TOO_LARGE          413
-    │   ├── UnsupportedMediaType      UNSUPPORTED_MEDIA_TYPE     415
-    │   ├── ExpectationFailed         EXPECTATION_FAILED         417
-    │   ├── BlockedByPolicy           BLOCKED_BY_POLICY          422
-    │   ├── ItemDropped               ITEM_DROPPED               422
-    │   ├── IdempotencyMismatch       IDEMPOTENCY_MISMATCH       422
-    │   ├── RateLimited               RATE_LIMITED               429  retryable
-    │   ├── ConcurrencyLimited        CONCURRENCY_LIMITED        429  retryable
-    │   └── QuotaExceeded             QUOTA_EXCEEDED             429  retryable
-    ├── AuthError                 the caller's API key is missing or wrong
-    │   ├── MissingApiKey             MISSING_API_KEY            401
-    │   └── InvalidApiKey             INVALID_API_KEY            401
-    ├── TargetError               the target has no public data: a retry changes nothing
-    │   ├── TargetNotFound            TARGET_NOT_FOUND           404
-    │   └── TargetRestricted          TARGET_RESTRICTED          422
-    ├── UpstreamError             UPSTREAM_ERROR             502  retryable
-    │   ├── UpstreamBlocked           UPSTREAM_BLOCKED           502  retryable
-    │   ├── ExtractionFailed          EXTRACTION_FAILED          502
-    │   ├── UpstreamRateLimited       UPSTREAM_RATE_LIMITED      503  retryable
-    │   ├── CircuitOpen               CIRCUIT_OPEN               503  retryable
-    │   └── UpstreamTimeout           UPSTREAM_TIMEOUT           504  retryable
-    └── ServiceError              INTERNAL_ERROR             500  retryable
-        ├── Overloaded                OVERLOADED                 503  retryable
-        ├── StoreUnavailable          STORE_UNAVAILABLE          503  retryable
-        └── ShuttingDown              SHUTTING_DOWN              503  retryable
+A class with a ``code`` of its own is one line of ``documented()``, from which ``/docs``, ``/llms.txt``, the OpenAPI
+document and the table in ``docs/errors.md`` are made. To add an error, add its class with a docstring, raise it, and
+add a state that causes it to ``tests/service/states.py``; then run ``python -m tests.reference_tables`` and ``python -m
+tests.service.examples``.
 
 A failed target or call has one of these errors. The tracker converts the exceptions of downloads and item pipelines to
 them (``targets/exceptions.py``). Any other exception is a bug: the tracker and the endpoint convert it to
@@ -171,7 +139,8 @@ class InvalidJson(RequestError):
 class InvalidRequest(RequestError):
     """Raised when a param, query parameter or header is missing, unknown or invalid, or params contradict each other.
 
-    No request to the platform is made, except for a cursor, which only the platform can reject.
+    Also for a URL of another site or kind of page, for malformed HTTP, and for an upload without a valid target. No
+    request to the platform is made, except for a cursor, which only the platform can reject.
     """
 
     code = "INVALID_REQUEST"
@@ -209,7 +178,7 @@ class MethodNotAllowed(RequestError):
 
 
 class PayloadTooLarge(RequestError):
-    """Raised when a request body is larger than the limit."""
+    """Raised when a request body is larger than 64 KiB, or a job's upload is larger than ``SERVICE_MAX_JOB_BYTES``."""
 
     code = "PAYLOAD_TOO_LARGE"
     http_status = 413
@@ -233,7 +202,11 @@ class ExpectationFailed(RequestError):
 
 
 class BlockedByPolicy(RequestError):
-    """Raised when a policy forbids the download: robots.txt, Zyte API's rules, or a limit that a crawl's user set."""
+    """Raised when a policy forbids the download: robots.txt, Zyte API's rules, or a limit that a crawl's user set.
+
+    robots.txt counts with ``ROBOTSTXT_OBEY``. With ``SANDBOX``, a request that would leave this machine is forbidden.
+    Reasons: ``zyte_forbidden``, and ``max_requests`` for the limit of an exhaustive crawl.
+    """
 
     code = "BLOCKED_BY_POLICY"
     http_status = 422
@@ -304,7 +277,7 @@ class AuthError(ScrapeError):
 
 
 class MissingApiKey(AuthError):
-    """Raised when a request has no API key in the header ``X-API-Key``."""
+    """Raised when a request has no API key: neither ``X-API-Key`` nor ``Authorization: Bearer``."""
 
     code = "MISSING_API_KEY"
 
@@ -329,7 +302,10 @@ class TargetNotFound(TargetError):
 
 
 class TargetRestricted(TargetError):
-    """Raised when the target exists but is not public: suspended, private, or restricted by age or region."""
+    """Raised when the target exists but is not public: suspended, private, or restricted by age or region.
+
+    ``upstream.reason`` is the cause.
+    """
 
     code = "TARGET_RESTRICTED"
     http_status = 422
@@ -338,7 +314,8 @@ class TargetRestricted(TargetError):
 class UpstreamError(ScrapeError):
     """Raised when the platform responds with a server error (5xx) or cannot be reached, even after retries.
 
-    Also raised for a body that is damaged or too large, and for too many redirects.
+    Also raised for a body that is damaged or too large, for too many redirects, and if an egress failed (reason
+    ``egress_failed``).
     """
 
     # UpstreamError is also the base class of all errors of the platform.
@@ -369,7 +346,10 @@ class ExtractionFailed(UpstreamError):
 
 
 class UpstreamRateLimited(UpstreamError):
-    """Raised when the platform responds that it has received too many requests, or sends a page without any data."""
+    """Raised when the platform responds that it has received too many requests, or sends a page without any data.
+
+    The reason of such a page is ``throttled_shell``.
+    """
 
     code = "UPSTREAM_RATE_LIMITED"
     http_status = 503
@@ -380,7 +360,10 @@ class UpstreamRateLimited(UpstreamError):
 
 
 class CircuitOpen(UpstreamError):
-    """Raised when earlier requests were blocked or limited, or all egresses failed, so none is sent for some time."""
+    """Raised when earlier requests were blocked or limited, or all egresses failed, so none is sent for some time.
+
+    Reason ``refused_before``: the platform has refused this target through an egress that is suspended now.
+    """
 
     code = "CIRCUIT_OPEN"
     http_status = 503
@@ -391,7 +374,11 @@ DEADLINE = "deadline"
 
 
 class UpstreamTimeout(UpstreamError):
-    """Raised when the platform does not respond in time, or the target's deadline passes before its outcome."""
+    """Raised when the platform does not respond in time, or the target's deadline passes before its outcome.
+
+    Reasons: ``timeout`` for a download; ``deadline`` if a request had been sent to the platform, and ``no_turn`` if no
+    download slot became free. ``upstream`` is null if no request was sent.
+    """
 
     code = "UPSTREAM_TIMEOUT"
     http_status = 504
@@ -409,7 +396,11 @@ class EgressFailed(UpstreamError):
 
 
 class ServiceError(ScrapeError):
-    """Raised when the service itself fails, usually because of a bug. The log of the service has the details."""
+    """Raised when the service itself fails, usually because of a bug. The log of the service has the details.
+
+    Also raised if more than ``JOB_EXITS`` processes exited while they ran the target, and if Zyte API does not accept
+    the key (reason ``zyte_account``).
+    """
 
     # ServiceError is also the base class of all errors of the service.
     type = "service"

@@ -1,7 +1,6 @@
 """The tables in the documentation match the code."""
 
 import re
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 import crawler.settings
 from crawler.components import ESSENTIAL
-from crawler.errors import OTHER_FORM_REASONS, READABLE_REASONS, ExtractionFailed, ScrapeError
+from crawler.errors import OTHER_FORM_REASONS, READABLE_REASONS, ExtractionFailed, documented
 from crawler.platforms import platforms
 from crawler.registry import scrapers, spider
 from crawler.sandbox.server import PLATFORMS
@@ -42,22 +41,6 @@ def table(page: str, title: str) -> list[list[str]]:
     lines = re.match(r"(?:\|.*\n)+", rows)
     assert lines is not None
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[0].splitlines()]
-
-
-def leaves(kind: type[ScrapeError]) -> Iterator[type[ScrapeError]]:
-    """Yield the classes with a code of their own: of an error class and all its subclasses."""
-    if "code" in vars(kind):
-        yield kind
-    for child in kind.__subclasses__():
-        yield from leaves(child)
-
-
-def test_the_table_of_errors_matches_the_classes() -> None:
-    documented = {
-        (code, int(status), kind, retryable) for code, status, kind, retryable, _ in table("docs/errors.md", "code")
-    }
-    real = {(e.code, e.http_status, e.type, "yes" if e.retryable else "no") for e in leaves(ScrapeError)}
-    assert documented == real
 
 
 def test_the_table_of_reasons_matches_their_consequences() -> None:
@@ -112,7 +95,7 @@ def test_the_targets_of_faults_are_valid(platform: str) -> None:
 
 def test_fi3_6_the_decisions_name_errors_settings_and_params_that_exist() -> None:
     page = (ROOT / "docs/decisions.md").read_text()
-    codes = {kind.code for kind in leaves(ScrapeError)} | {"OK"}
+    codes = {kind.code for kind in documented()} | {"OK"}
     statuses = {"IN_STOCK", "OUT_OF_STOCK"}
     settings = {name for name in vars(crawler.settings) if name.isupper()}
     assert set(re.findall(r"`([A-Z][A-Z_]+)`", page)) <= codes | statuses | settings

@@ -2,7 +2,7 @@
 
 Feeds, the options ``-o`` and ``-O``, ``scrapy jobs export``, the endpoint's downloads, the OpenAPI document, the
 console and the table in ``docs/outputs.md`` are made from the table ``FORMATS``. To add a format, add its row and its
-exporter, and run ``python -m tests.outputs_page``.
+exporter, and run ``python -m tests.reference_tables``.
 """
 
 from __future__ import annotations
