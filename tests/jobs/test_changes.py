@@ -17,6 +17,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 from scrapy.settings import Settings
 
+from crawler.errors import TargetNotFound, UpstreamBlocked, quoted
 from crawler.jobs.changes import Change, Comparison, Row, Rows
 from crawler.jobs.job import Claim, Finished, Followup, InputLine, Job, JobError
 from crawler.jobs.lifecycle import Jobs
@@ -27,11 +28,10 @@ from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.professional.site import Site as Professional
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.videosite.site import Site as VideoSite
-from tests.jobs.moving_world import RENAMED, Place, World, at, put
 from tests.jobs.test_collect import Commands
 from tests.jobs.workers import Process
+from tests.outputs.test_differences import put
 
-KEPT = 2
 KINDS = {"added", "removed", "not_compared", "target_gone", "target_back", "appeared", "gone", "changed"}
 
 
@@ -40,64 +40,12 @@ async def changes(jobs: Jobs, job: Job) -> tuple[list[Change], Counter[str]]:
     return [each async for page in comparison.pages(jobs) for each in page], comparison.counts
 
 
-async def collect(jobs: Jobs, world: World, places: list[Place], day: int) -> Job:
-    """Collect the targets of a day in a new run, and remove the runs that are not kept."""
-    options = JobOptions(exhaustive=True) if places is world.categories else JobOptions()
-    name = "categories" if places is world.categories else "mixed"
-    job = await jobs.begin(name, options=options, whole_roots=options.needs_whole_roots)
-    await jobs.push(job, world.lines(places, day))
-    await jobs.open(job)
-    process = Process(jobs, world.answer(places, day))
-    async with asyncio.timeout(300), process.worker:
-        while (found := await jobs.find(name)) is not None and found.state == "open":
-            for platform in {each.platform for each in places}:
-                await process.claim(platform=platform)
-            await asyncio.sleep(0.01)
-    assert found is not None
-    assert (found.run, found.state) == (day + 1, "done")
-    for each in (await jobs.earlier(found))[KEPT:]:
-        await jobs.remove(each)
+def at(data: dict[str, Any], path: str) -> Any:
+    """Return the value at a dotted path."""
+    found: Any = data
+    for each in path.split("."):
+        found = found[int(each) if isinstance(found, list) else each]
     return found
-
-
-def reported(found: list[Change]) -> list[tuple[Any, ...]]:
-    """Return the changes in the form of the script's books: days are runs that start with 0."""
-    lines: list[tuple[Any, ...]] = []
-    for each in found:
-        baseline = None if each.baseline_run is None else each.baseline_run - 1
-        values = (each.old, each.new) if each.change == "changed" else (None, None)
-        path = each.code if each.change == "not_compared" else each.path
-        lines.append((each.change, each.target["id"], baseline, each.key, path, *values))
-    return lines
-
-
-async def follow(jobs: Jobs, seed: int, days: int) -> Counter[str]:
-    """Let a world move, compare each day, and return the sum of all counts."""
-    world, total = World(seed), Counter[str]()
-    for day in range(days):
-        world.move(day)
-        for places in (world.categories, world.mixed):
-            job = await collect(jobs, world, places, day)
-            found, counts = await changes(jobs, job)
-            if day:
-                kept = list(range(day - 1, max(-1, day - 1 - KEPT), -1))
-                of_code, of_script = Counter(reported(found)), Counter(world.expected(places, day, kept))
-                invented, missed = of_code - of_script, of_script - of_code
-                assert (list(invented), list(missed)) == ([], []), (seed, day)
-            total += counts
-    return total
-
-
-async def test_changes_are_those_of_the_script(jobs: Jobs) -> None:
-    counts = await follow(jobs, seed=4, days=8)
-    assert counts.keys() >= KINDS | {"compared", "unread", "gone_unknown", "appeared_unknown"}
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(5))
-async def test_changes_of_a_month(jobs: Jobs, seed: int) -> None:
-    counts = await follow(jobs, seed, days=30)
-    assert counts.keys() >= KINDS | {"compared", "unread", "gone_unknown", "appeared_unknown"}
 
 
 TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER, CONTENT = (
@@ -108,6 +56,8 @@ TIMELINE, SEARCH, CATEGORY, CHANNEL, MEMBER, CONTENT = (
     "professional-profile",
     "professional-profile-v4",
 )
+RENAMED: dict[str, Any] = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "unread"}
+RENAMED |= {"path": "items[].averageRating", "cause": "missing", "rows": 1, "of": 1, "loses_rows": False, "names": []}
 UNREAD_ROWS: dict[str, Any] = RENAMED | {"path": "items[].…unknown", "cause": "unknown", "loses_rows": True}
 CEILING: dict[str, Any] = {"source": "listing", "code": "EXTRACTION_FAILED", "reason": "incomplete"}
 CEILING |= {"expected": 900, "collected": 443, "reasons": ["ceiling"]}
@@ -250,6 +200,55 @@ async def test_an_exhaustive_crawl_covers_its_category(
         job = await run(jobs, CATEGORY, page(CATEGORY, *keys), options=options, warnings=each)
     found, counts = await found_in(jobs, job)
     assert (sorted(found), counts) == (sorted(reported), unknown)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ("DD", []),
+        ("-D", [("added", None, "")]),
+        ("D-", [("removed", 1, "")]),
+        ("DX", [("target_gone", 1, "TARGET_NOT_FOUND")]),
+        ("XD", [("target_back", 1, "")]),
+        ("XX", []),
+        ("D!", [("not_compared", None, "UPSTREAM_BLOCKED")]),
+        ("!D", [("not_compared", None, "no_baseline")]),
+        ("D!D", []),
+        ("D!X", [("target_gone", 1, "TARGET_NOT_FOUND")]),
+        ("X!D", [("target_back", 1, "")]),
+        ("DXD", [("target_back", 2, "")]),
+        ("D--", []),
+        ("D-D", []),
+    ],
+)
+async def test_a_target_is_added_removed_gone_or_back(
+    jobs: Jobs, states: str, expected: list[tuple[str, int | None, str]]
+) -> None:
+    """In each run, a second target has data, and the first one: D: has data, X: is gone, !: fails, -: is not named."""
+    errors = {"X": TargetNotFound("gone", details=quoted("No such page")), "!": UpstreamBlocked("blocked")}
+    for state in states:
+        job = await jobs.begin("one")
+        work = {"scraper": MEMBER, "params": {}, "hop": 0}
+        named = ["other", *(["own"] if state != "-" else [])]
+        await jobs.push(
+            job, [InputLine(n, k, k.encode(), "professional", work | {"id": k}) for n, k in enumerate(named)]
+        )
+        await jobs.open(job)
+
+        def answer(claim: Claim, state: str = state) -> Finished:
+            error = errors.get(state if claim.work["id"] == "own" else "D")
+            if error:
+                return Finished(claim, "failed", error.code, {"error": error.as_dict()})
+            outcome = {"warnings": [], "contract": "1", "fetched_at": "2026-11-26T00:00:00+00:00"}
+            return Finished(claim, "done", "OK", outcome, SHAPES[MEMBER])
+
+        process = Process(jobs, answer)
+        async with process.worker:
+            await process.claim(platform="professional")
+    found, counts = await changes(jobs, job)
+    assert [(each.change, each.baseline_run, each.code) for each in found] == expected
+    assert {each.target["id"] for each in found} <= {"own"}
+    assert counts["compared"] == 1 + (states[-1] == "D" and "D" in states[:-1])
 
 
 async def test_pages_of_a_listing_are_compared_together(jobs: Jobs) -> None:

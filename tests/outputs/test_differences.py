@@ -20,7 +20,16 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.professional.site import Site as Professional
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.videosite.site import Site as VideoSite
-from tests.jobs.moving_world import put
+
+
+def put(data: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value at a dotted path, whose numbers are positions in lists."""
+    *parents, last = path.split(".")
+    found: Any = data
+    for each in parents:
+        found = found[int(each) if isinstance(found, list) else each]
+    found[last] = value
+
 
 SHOP = Shop(light=True).expected_record({"cat_id": "976759"})
 RECORDS: dict[Any, dict[str, Any]] = {

@@ -116,7 +116,12 @@ def test_failures_reach_the_feeds_that_name_them(whole: Path) -> None:
 
 
 def test_the_own_columns_of_targets_are_in_tables(whole: Path) -> None:
-    own = [["target_id", "columns.sku", "columns.shop"], ["a", "A-1", "=1+1"], ["d", "D-4", None], ["c", None, None]]
+    own: list[list[Any]] = [
+        ["target_id", "columns.sku", "columns.shop"],
+        ["a", "A-1", "=1+1"],
+        ["d", "D-4", None],
+        ["c", None, None],
+    ]
     tables: list[tuple[list[list[Any]], str]] = [
         (read_xlsx(whole / "out.xlsx"), ""),
         (read_csv(whole / "out.csv"), "'"),
