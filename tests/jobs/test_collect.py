@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 import os
-import random
 import re
 import shlex
 import signal
@@ -21,20 +19,16 @@ from typing import Any
 
 import pytest
 
+from crawler.commands.jobs import as_dict
 from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines
 from tests.hanging_platform import CONDITION_TIMEOUT_SECONDS, HangingPlatform
-from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
+from tests.tiers import FAST_ON_POSTGRESQL
 
 SEARCH = "retail-search-v4"
 TRUTH = Site()
-EXAMPLES: dict[str, dict[str, Any]] = {
-    SEARCH: {"query": "mustard"},
-    "professional-profile-v4": {"username": "mara-lindqvist"},
-    "microblog-profile": {"username": "quiet_harbor"},
-}
 
 
 @dataclass
@@ -62,9 +56,16 @@ class Commands:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return forks.Popen(self.command(*arguments), text=True, cwd=ROOT, before=before, **pipes)
 
-    def show(self, job: str, *arguments: object) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("jobs", "show", job, "--json", *arguments).stdout)
-        return found
+    def show(self, job: str, run: int | None = None) -> dict[str, Any]:
+        """What ``jobs list --json`` prints of a run, by default of the newest one. {}: there is none."""
+
+        async def read() -> dict[str, Any]:
+            jobs = Jobs(self.location)
+            found = await jobs.find(job, "", run)
+            await jobs.close()
+            return {} if found is None else as_dict(found)
+
+        return asyncio.run(read())
 
 
 @pytest.fixture
@@ -79,27 +80,6 @@ def searches(n: int) -> list[dict[str, Any]]:
 def write(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     return path
-
-
-def mixed(folder: Path) -> Path:
-    rows: list[Any] = [{"id": name, "scraper": name, **params} for name, params in EXAMPLES.items()]
-    return write(folder / "mixed.jsonl", [*rows, {"id": "again", "scraper": SEARCH, "query": "mustard"}, "rubbish"])
-
-
-def test_one_command_collects_targets_of_several_platforms(commands: Commands) -> None:
-    targets, out = mixed(commands.folder), commands.folder / "out.jsonl"
-    run = commands.run("collect", targets, "-O", out)
-    assert run.returncode == 4, run.stderr
-    found = lines(out)
-    assert [(line["id"], line["scraper"]) for line in found] == [
-        *((name, name) for name in EXAMPLES),
-        ("again", SEARCH),
-    ]
-    assert [list(line) for line in found] == [["id", "scraper", "params", "fetched_at", "warnings", "note", "data"]] * 4
-    assert found[0]["data"] == found[3]["data"], "the same target is scraped once"
-    assert [(line["line"], line["code"], line["params"]) for line in lines(commands.failures)] == [
-        (5, "INVALID_REQUEST", "rubbish")
-    ]
 
 
 @pytest.mark.parametrize(("username", "exit_code"), [("cut_short", 4), ("half_listed", 0)])
@@ -144,24 +124,6 @@ def test_the_summary_has_failures_with_examples_repeats_and_what_to_do_next(comm
     assert shown[-len(rest) + 2 : -1] == rest[:-3], "the same summary without files"
 
 
-def test_a_run_that_is_done_is_written_in_all_formats_without_a_request(commands: Commands) -> None:
-    targets = mixed(commands.folder)
-    first = commands.folder / "out.jsonl"
-    assert commands.run("collect", targets, "-O", first, "--job", "mixed").returncode == 4
-    expected = lines(first)
-    for name in ("out.json", "%(scraper)s.csv", "again.jsonl"):
-        run = commands.run("jobs", "export", "mixed", "-O", commands.folder / name)
-        assert run.returncode == 0, run.stderr
-        assert "Spider opened" not in run.stderr
-    assert json.loads((commands.folder / "out.json").read_text()) == expected
-    assert (commands.folder / "again.jsonl").read_bytes() == first.read_bytes()
-    assert not list(commands.folder.glob("*.part"))
-    for scraper in EXAMPLES:
-        of_scraper = [line for line in expected if line["scraper"] == scraper]
-        with (commands.folder / f"{scraper}.csv").open(newline="") as file:
-            assert [row["target_id"] for row in csv.DictReader(file)] == [line["id"] for line in of_scraper]
-
-
 def test_the_same_command_collects_again_on_the_next_day(commands: Commands) -> None:
     """Without ``--job``, the paths name the job: the edited file, and the same file from another folder."""
     targets, out = write(commands.folder / "to day.jsonl", searches(2)), commands.folder / "out.jsonl"
@@ -181,7 +143,7 @@ def test_the_same_command_collects_again_on_the_next_day(commands: Commands) -> 
     given = shlex.split(command.replace("FILE", shlex.quote(str(former))))
     assert commands.run(*given[1:]).returncode == 0, command
     assert [line["id"] for line in lines(former)] == ["t0", "t1"]
-    assert [commands.show(name, "--run", number)["targets"]["done"] for number in (1, 2)] == [2, 2]
+    assert [commands.show(name, number)["targets"]["done"] for number in (1, 2)] == [2, 2]
     assert commands.run("jobs", "check", name, "--run", 3).returncode == 2
 
 
@@ -189,26 +151,17 @@ def test_runs_beyond_the_kept_ones_are_removed_when_a_run_is_done(commands: Comm
     targets = write(commands.folder / "targets.jsonl", searches(1))
 
     def runs() -> list[int]:
-        return [json.loads(line)["run"] for line in commands.run("jobs", "list", "--json").stdout.splitlines()]
+        return [number for number in range(1, 9) if commands.show("prices", number)]
 
     assert commands.run("jobs", "push", "prices", targets).returncode == 0
     assert commands.run("jobs", "cancel", "prices").returncode == 0
-    assert commands.run("collect", targets, "--job", "prices").returncode == 0
-    assert runs() == [2], "cancelled runs before one that is done are removed"
-    for _ in range(4):
+    for expected in ([2], [2, 3], [3, 4]):  # the first run, which was cancelled, is before one that is done
         assert commands.run("collect", targets, "--job", "prices", "--keep", 1).returncode == 0
-    assert runs() == [5, 6]
-    assert commands.run("jobs", "rm", "prices", "--run", 5).returncode == 0
-    assert runs() == [6]
+        assert runs() == expected
+    assert commands.run("jobs", "rm", "prices", "--run", 3).returncode == 0
+    assert runs() == [4]
     assert commands.run("jobs", "rm", "prices").returncode == 0
     assert runs() == []
-
-
-def test_a_table_of_several_scrapers_is_refused_before_the_first_request(commands: Commands) -> None:
-    run = commands.run("collect", mixed(commands.folder), "-O", commands.folder / "out.csv")
-    assert run.returncode == 2
-    assert "put %(scraper)s into the name" in run.stderr
-    assert "Spider opened" not in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -223,6 +176,15 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
         (["collect", "TARGETS", "-a", "depth=1"], "A job has no argument depth"),
         (["collect", "TARGETS", "--job", "a\tb"], "must have printable characters"),
         (["collect", "TARGETS", "--scraper", "unknown"], "Unknown scraper 'unknown'"),
+        (["collect", "TARGETS", "-O", "out.csv", "--fields", "item_idd"], "no field is called 'item_idd'"),
+        (["collect", "TARGETS", "-O", "out.csv", "--explode", "x"], "explode=x: the data has no such list"),
+        (["collect", "TARGETS", "--fields", "item_id"], "--explode and --fields need the file to write"),
+        (["collect", "TARGETS", "-O", "%(scraper)s.xlsx"], "a workbook has a sheet for each scraper"),
+        (["collect", "TARGETS", "-O", "nothing://out.jsonl"], "cannot be written"),
+        (["collect", "TARGETS", "-a", "exhaustive=true", "-a", "max_pages=2"], "an exhaustive crawl reads all pages"),
+        (["collect", "TARGETS", "-a", "since=yesterday"], "'yesterday' is not a day"),
+        (["collect", "TARGETS", "-a", "since=last"], "since requires a listing that is sorted by newest first"),
+        (["jobs", "push", "x", "PROFILES", "-a", "exhaustive=true"], "no argument is called exhaustive"),
         (["jobs"], "Usage: scrapy jobs list"),
         (["jobs", "show", "nothing"], "No job is called 'nothing'"),
         (["jobs", "export", "nothing"], "No job is called 'nothing'"),
@@ -233,10 +195,20 @@ def test_a_table_of_several_scrapers_is_refused_before_the_first_request(command
 )
 def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message: str) -> None:
     targets = str(write(commands.folder / "targets.jsonl", searches(1)))
-    run = commands.run(*(each.replace("TARGETS", targets) for each in arguments))
+    profiles = str(write(commands.folder / "profiles.txt", ["https://x.com/quiet_harbor"]))
+    run = commands.run(*(each.replace("TARGETS", targets).replace("PROFILES", profiles) for each in arguments))
     assert run.returncode == 2, run.stderr
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+    assert "Spider opened" not in run.stderr
+    assert not asyncio.run(names_of_jobs(commands.location))
+
+
+async def names_of_jobs(location: str) -> list[str]:
+    jobs = Jobs(location)
+    found = [each.name for each in await jobs.page()]
+    await jobs.close()
+    return found
 
 
 def test_records_are_written_to_standard_output(commands: Commands) -> None:
@@ -254,13 +226,6 @@ def test_records_are_written_to_standard_output(commands: Commands) -> None:
     run = commands.run("jobs", "export", "piped", "-O", "-", "--after", "0")
     assert (run.returncode, run.stdout) == (2, "")
     assert "name a file for the records" in run.stderr
-
-
-def test_scrapy_cloud_needs_a_url(commands: Commands) -> None:
-    targets = write(commands.folder / "targets.jsonl", searches(1))
-    run = commands.run("collect", targets, env={**os.environ, "SHUB_JOBKEY": "1/2/3"})
-    assert run.returncode == 2
-    assert "set STORE to a postgresql:// URL" in run.stderr
 
 
 def test_standard_input_is_a_job_of_its_content(commands: Commands) -> None:
@@ -287,7 +252,7 @@ def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Com
     ) | {"waiting": 4, "failed": 1}
     run = commands.run("work", "--drain")
     assert run.returncode == 0, run.stderr
-    shown = commands.show("mine")
+    shown = json.loads(commands.run("jobs", "show", "mine", "--json").stdout)
     codes = {"INVALID_REQUEST": 1, "OK": 3, "UPSTREAM_BLOCKED": 1}
     assert (shown["state"], shown["tallies"]["code"]) == ("done", codes)
     assert commands.run("jobs", "check", "mine").stdout == "no differences\n"
@@ -297,7 +262,7 @@ def test_jobs_are_pushed_worked_shown_exported_retried_and_removed(commands: Com
     assert commands.run("jobs", "list").stdout.startswith("job mine, run 1: open (1 waiting, 3 done, 1 failed)")
     assert commands.run("jobs", "cancel", "mine").returncode == 0
     assert commands.run("jobs", "push", "mine", targets).returncode == 4
-    assert [commands.show("mine", "--run", number)["state"] for number in (1, 2)] == ["cancelled", "open"]
+    assert [commands.show("mine", number)["state"] for number in (1, 2)] == ["cancelled", "open"]
     assert commands.run("jobs", "rm", "mine").returncode == 0
     assert commands.run("jobs", "list", "--json").stdout == ""
 
@@ -372,16 +337,6 @@ def assert_complete(commands: Commands, job: str, n: int) -> None:
     assert (shown["state"], shown["targets"]["done"]) == ("done", n)
 
 
-async def counted(location: str, name: str) -> int:
-    """Return how many targets of a job are done."""
-    jobs = Jobs(location)
-    try:
-        job = await jobs.find(name)
-        return 0 if job is None else job.counts["done"]
-    finally:
-        await jobs.close()
-
-
 AHEAD = 4
 """Number of responses that the shop is permitted to send beyond the targets that are done."""
 LOST_SECONDS = 10.0
@@ -392,7 +347,7 @@ def wait_until_done(commands: Commands, shop: HangingPlatform, job: str, done: i
     """Permit responses of the shop until at least ``done`` targets of a job are done, and at most ``AHEAD`` more."""
     now = time.monotonic
     deadline, lost_at, last, permitted = now() + CONDITION_TIMEOUT_SECONDS, now() + LOST_SECONDS, 0, 0
-    while (found := asyncio.run(counted(commands.location, job))) < done:
+    while (found := commands.show(job).get("targets", {}).get("done", 0)) < done:
         assert now() < deadline
         if found > last:
             last, lost_at = found, now() + LOST_SECONDS
@@ -418,33 +373,14 @@ def kill_after(commands: Commands, shop: HangingPlatform, job: str, done: int, *
 @FAST_ON_POSTGRESQL
 def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str, shop: HangingPlatform) -> None:
     commands = in_shop(tmp_path, location, shop)
-    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
+    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(30))).returncode == 0
     feeds = [tmp_path / f"feed-{number}.jsonl" for number in range(3)]
     workers = [commands.start("crawl", "retail", "-a", "job=shared", "-O", feed) for feed in feeds]
     for worker in workers:
         _, errors = worker.communicate()
         assert worker.returncode == 0, errors
-    assert_complete(commands, "shared", 60)
-    assert Counter(line["id"] for line in lines(*feeds)) == Counter(f"t{i}" for i in range(60))
-
-
-@FAST_ON_SQLITE
-@pytest.mark.parametrize(
-    ("targets", "kills"), [(80, 3), pytest.param(300, 20, marks=pytest.mark.soak)], ids=["short", "long"]
-)
-def test_a_job_whose_workers_are_killed_is_complete(
-    tmp_path: Path, location: str, shop: HangingPlatform, targets: int, kills: int
-) -> None:
-    commands = in_shop(tmp_path, location, shop)
-    file, out = write(tmp_path / "targets.jsonl", searches(targets)), tmp_path / "out.jsonl"
-    arguments = ("collect", file, "-O", out, "--job", "killed")
-    chance = random.Random(kills)  # noqa: S311  # no secret
-    for done in sorted(chance.sample(range(targets - 20), kills)):
-        kill_after(commands, shop, "killed", done, *arguments)
-    run = commands.run(*arguments)
-    assert run.returncode == 0, run.stderr
-    assert_complete(commands, "killed", targets)
-    assert len(lines(out)) == targets
+    assert_complete(commands, "shared", 30)
+    assert Counter(line["id"] for line in lines(*feeds)) == Counter(f"t{i}" for i in range(30))
 
 
 def test_a_worker_releases_its_targets_on_sigterm(tmp_path: Path, shop: HangingPlatform) -> None:
@@ -533,6 +469,9 @@ from crawler.spiders.microblog import MicroblogSpider
 def fail(self, *args, **kwargs):
     raise ZeroDivisionError("a permanent error")
 MicroblogSpider.__init__ = fail
+import crawler.jobs.crawls as crawls
+from functools import partial
+crawls.JobCrawls = partial(crawls.JobCrawls, rests=(0.0, 0.0))
 """
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.jobs import events
+from crawler.jobs import events, store
 from crawler.jobs.job import Claim, Finished, Job
 from crawler.jobs.lifecycle import Jobs, Rules
-from crawler.jobs.store import Connection, Session
+from crawler.jobs.store import Session
 from crawler.jobs.tables import outbox
 from tests.jobs.workers import Process, done, lines, new_job
 
@@ -169,7 +169,8 @@ async def test_events_are_due_at_their_time_or_if_the_clock_had_jumped(
 async def test_a_clock_that_jumps_delays_no_new_event(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job ends while the clock of the store is an hour ahead."""
     ahead = time.time() + 3_600
-    monkeypatch.setattr(Connection, "now", lambda _: ahead)
+    for connection in (store._SqliteConnection, store._PostgreSqlConnection):
+        monkeypatch.setattr(connection, "now", lambda _: ahead)
     await new_job(jobs, 1, owner=OWNER)
     await work(jobs)
     assert len(await due(jobs, time.time())) == 1

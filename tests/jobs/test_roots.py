@@ -26,7 +26,7 @@ from crawler.targets.target import Target
 from tests import forks
 from tests.crawls import ROOT, lines
 from tests.hanging_platform import HangingPlatform
-from tests.jobs.test_collect import Commands, counted, in_shop, kill_after, write
+from tests.jobs.test_collect import Commands, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, pages, site
 from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 from tests.timeline.spider import ORIGIN, TimelineSpider
@@ -72,22 +72,6 @@ def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
 
 
 @FAST_ON_SQLITE
-def test_two_workers_share_the_categories_of_an_exhaustive_job(
-    tmp_path: Path, location: str, shop: HangingPlatform
-) -> None:
-    commands = in_shop(tmp_path, location, shop)
-    push = commands.run("jobs", "push", "two", categories(tmp_path), "-a", "exhaustive=true")
-    assert push.returncode == 0, push.stderr
-    workers = [commands.start("work", "--drain") for _ in range(2)]
-    for worker in workers:
-        _, errors = worker.communicate()
-        assert worker.returncode == 0, errors
-    out = tmp_path / "out.jsonl"
-    assert commands.run("jobs", "export", "two", "-O", out).returncode == 0
-    assert_all_products(out)
-
-
-@FAST_ON_SQLITE
 def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     tmp_path: Path, location: str, shop: HangingPlatform
 ) -> None:
@@ -109,29 +93,6 @@ def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     expected = [(line["id"], line["root"]) for line in lines(out) for _ in line["data"]["products"]]
     with table.open(newline="") as file_of_rows:
         assert [(row["target_id"], row["root"]) for row in csv.DictReader(file_of_rows)] == expected
-
-
-@pytest.mark.parametrize(
-    ("scraper", "arguments", "message"),
-    [
-        ("microblog-profile", ["exhaustive=true"], "microblog-profile: no argument is called exhaustive"),
-        ("retail-category-v4", ["since=last"], "since requires a listing that is sorted by newest first"),
-        ("retail-category-v4", ["exhaustive=true", "max_pages=2"], "an exhaustive crawl reads all pages"),
-        ("retail-category-v4", ["since=yesterday"], "'yesterday' is not a day"),
-    ],
-)
-def test_arguments_that_do_not_fit_the_targets_are_refused(
-    tmp_path: Path, scraper: str, arguments: list[str], message: str
-) -> None:
-    commands = Commands(tmp_path, str(tmp_path / "jobs.sqlite3"))
-    params = {"username": "quiet_harbor"} if scraper == "microblog-profile" else {"cat_id": "976759"}
-    file = write(tmp_path / "targets.jsonl", [{"scraper": scraper, **params}])
-    given = [part for each in arguments for part in ("-a", each)]
-    for start in (["collect", file], ["jobs", "push", "refused", file]):
-        run = commands.run(*start, *given)
-        assert run.returncode == 2
-        assert message in run.stderr
-    assert commands.run("jobs", "list").stdout == ""
 
 
 # since=
@@ -206,6 +167,13 @@ def test_the_second_job_reads_only_down_to_what_the_first_has_seen(tmp_path: Pat
     assert pages(tmp_path, site, store=location, user="ann") == new, "a crawl without a job shares what jobs have seen"
     new_job(location, "wednesday", ["ann"])
     assert work(tmp_path, location, site, "wednesday") == {"ann": new}
+    site.posts, site.broken = list(range(26, 0, -1)), {"6"}
+    new_job(location, "thursday", ["ann"])
+    assert work(tmp_path, location, site, "thursday") == {"ann": [[26, 25, 24], [23, 22, 21]]}
+    site.broken = set()
+    new_job(location, "friday", ["ann"])
+    whole = [[26, 25, 24], [23, 22, 21], [20, 19, 18], [17, 16, 15]]
+    assert work(tmp_path, location, site, "friday") == {"ann": whole}, "an incompletely read listing is read again"
 
 
 @FAST_ON_POSTGRESQL
@@ -213,7 +181,8 @@ def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Pa
     site.posts = list(range(60, 0, -1))
     new_job(location, "monday", ["ann"])
     process = forks.Popen(timeline_worker(tmp_path, location, site, "monday"), cwd=ROOT)
-    while asyncio.run(counted(location, "monday")) < 3:
+    commands = Commands(tmp_path, location)
+    while commands.show("monday")["targets"]["done"] < 3:
         time.sleep(0.02)
     process.kill()
     process.wait()
@@ -224,16 +193,6 @@ def test_a_listing_that_another_worker_continues_is_seen_as_a_whole(tmp_path: Pa
     site.posts = site.posts[3:]  # the newest posts are deleted, but the posts on the first worker's pages are known
     new_job(location, "wednesday", ["ann"])
     assert work(tmp_path, location, site, "wednesday") == {"ann": [[57, 56, 55]]}
-
-
-@FAST_ON_SQLITE
-def test_an_incompletely_read_listing_is_read_again_by_the_next_job(tmp_path: Path, location: str, site: Site) -> None:
-    site.posts, site.broken = list(range(10, 0, -1)), {"6"}
-    new_job(location, "monday", ["ann"])
-    assert work(tmp_path, location, site, "monday") == {"ann": [[10, 9, 8], [7, 6, 5]]}
-    site.broken = set()
-    new_job(location, "tuesday", ["ann"])
-    assert work(tmp_path, location, site, "tuesday") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2], [1]]}
 
 
 @FAST_ON_SQLITE
@@ -265,11 +224,3 @@ async def exported(location: str, name: str, layout: Layout) -> list[int]:
     finally:
         await jobs.close()
     return [int(row["post_id"]) for row in lines(Path(layout.path))]
-
-
-@FAST_ON_SQLITE
-def test_a_day_stops_paging_in_a_job(tmp_path: Path, location: str, site: Site) -> None:
-    site.posts = list(range(10, 0, -1))
-    site.times = {post: 1_793_491_200 + (post - 5) * 86_400 for post in site.posts}  # 5: 2026-11-01
-    new_job(location, "november", ["ann"], since="2026-11-01")
-    assert work(tmp_path, location, site, "november") == {"ann": [[10, 9, 8], [7, 6, 5], [4, 3, 2]]}

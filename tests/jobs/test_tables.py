@@ -66,6 +66,13 @@ async def test_a_statement_is_compiled_once_for_all_connections(jobs: Jobs) -> N
     assert numbers == [numbers[0]] * 4
 
 
+def test_scrapy_cloud_needs_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHUB_JOBKEY", "1/2/3")
+    with pytest.raises(UsageError, match="set STORE to a postgresql:// URL"):
+        store_location(Settings({"STORE": None}))
+    assert store_location(Settings({"STORE": "postgresql://host/db"})) == "postgresql://host/db"
+
+
 def test_the_space_of_deleted_rows_can_be_freed(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "jobs.sqlite3"))
     assert store.transact_sync(lambda session: session.rows("PRAGMA auto_vacuum")) == [(2,)]
