@@ -11,3 +11,11 @@ __all__ = ["pytest_pyfunc_call"]
 def _no_kept_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Budgets begin with their whole burst: they do not continue those of earlier tests."""
     monkeypatch.setattr("crawler.downloads.shared_state._budgets_folder", lambda _: None)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic time, the only number in a list, which stands until the test changes it. Nothing can wait."""
+    now = [1_000.0]
+    monkeypatch.setattr("crawler.downloads.facts.time.monotonic", lambda: now[0])
+    return now

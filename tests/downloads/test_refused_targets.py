@@ -23,7 +23,7 @@ async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: 
     with pytest.raises(CircuitOpen) as refused:
         await sending.egress(target("2", "wall"))
     assert refused.value.reason == "refused_before"
-    assert refused.value.retry_after == 60
+    assert 0 < (refused.value.retry_after or 0) <= 60
     assert name not in {await sending.egress(target(str(number))) for number in range(3, 9)}, "others go on"
 
 
@@ -81,7 +81,7 @@ async def test_if_most_egresses_meet_the_same_wall_the_platform_is_suspended(mon
     assert sending.lanes.concurrency == 0
     with pytest.raises(CircuitOpen) as refused:
         sending.lanes.start_in()
-    assert refused.value.retry_after == 60
+    assert 0 < (refused.value.retry_after or 0) <= 60
     with pytest.raises(CircuitOpen, match="through most egresses"):
         await sending.egress(target("3", deadline=asyncio.get_running_loop().time() + 60), source="another source")
 

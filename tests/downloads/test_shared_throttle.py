@@ -82,14 +82,14 @@ def test_downloads_start_a_delay_apart(anywhere: str) -> None:
 
 def test_a_start_after_the_deadline_is_refused_at_once(anywhere: str) -> None:
     async def scenario() -> int | None:
-        async with shared(anywhere, concurrency=2, delay=30) as (one, two):
+        async with shared(anywhere, concurrency=2, delay=3_000) as (one, two):
             await one.acquire()
             with pytest.raises(Overloaded) as refused:
                 await two.acquire(asyncio.get_running_loop().time() + 10)
-            assert two.start_in() > 20, "the refusal has updated it"
+            assert two.start_in() > 1_000, "the refusal has updated it"
         return refused.value.retry_after
 
-    assert asyncio.run(scenario()) == 30
+    assert 2_000 < (asyncio.run(scenario()) or 0) <= 3_000
 
 
 def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -> None:
@@ -104,11 +104,38 @@ def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -> None
     asyncio.run(scenario())
 
 
+def test_background_downloads_let_all_others_go_first() -> None:
+    async def scenario() -> list[str]:
+        throttle = Throttle(concurrency=10, delay=0.1, jitter=0)
+        started: list[str] = []
+
+        async def download(name: str) -> None:
+            (await throttle.acquire(background=name.startswith("background")))()
+            started.append(name)
+
+        names = ("background 1", "background 2", "background 3", "call 1", "call 2")
+        await asyncio.gather(*(download(name) for name in names))
+        return started
+
+    assert asyncio.run(scenario()) == ["background 1", "call 1", "call 2", "background 2", "background 3"]
+
+
+async def test_waiting_background_downloads_delay_no_estimate() -> None:
+    throttle = Throttle(concurrency=1, delay=3_000, jitter=0)
+    (await throttle.acquire())()
+    next_start, now = throttle.start_in(), asyncio.get_running_loop().time()
+    waiting = [asyncio.ensure_future(throttle.acquire(now + wait, background=True)) for wait in (0.01, 3_600)]
+    with pytest.raises(Overloaded):
+        await waiting[0]
+    assert throttle.start_in() <= next_start
+    waiting[1].cancel()
+
+
 def test_the_slot_of_a_killed_process_expires(location: str) -> None:
     async def scenario() -> None:
         async with shared(location, seconds=0.2) as (one, two):
             await one.acquire()  # never released
-            await two.acquire(asyncio.get_running_loop().time() + 5)
+            await two.acquire(asyncio.get_running_loop().time() + 60)
 
     asyncio.run(scenario())
 
@@ -120,7 +147,7 @@ def test_each_process_uses_its_local_share_while_the_store_is_unavailable() -> N
             with pytest.raises(UpstreamTimeout):
                 await throttle.acquire(asyncio.get_running_loop().time() + 0.05)
             release()
-            await throttle.acquire(asyncio.get_running_loop().time() + 5)
+            await throttle.acquire(asyncio.get_running_loop().time() + 60)
             assert throttle.concurrency == 1
 
     asyncio.run(scenario())
@@ -135,7 +162,7 @@ async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(locat
         release()
         facts._retry_at = 0.0
         await facts.change(Starts, "another", lambda *_: None)
-        await two.acquire(asyncio.get_running_loop().time() + 5)
+        await two.acquire(asyncio.get_running_loop().time() + 60)
 
 
 async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) -> None:
@@ -147,7 +174,7 @@ async def test_in_an_outage_a_process_keeps_only_its_own_slots(location: str) ->
         for each in (one, two):
             each.facts._failed(StoreUnavailable("gone"))  # type: ignore[attr-defined]  # of SharedFacts
         loop = asyncio.get_running_loop()
-        await one.acquire(loop.time() + 5)
+        await one.acquire(loop.time() + 60)
         with pytest.raises(UpstreamTimeout):
             await two.acquire(loop.time() + 0.5)
         assert len(held) == 3
@@ -158,7 +185,7 @@ async def test_a_caller_that_gives_up_holds_no_slot(location: str) -> None:
         waiting = asyncio.ensure_future(one.acquire())
         await asyncio.sleep(0)
         waiting.cancel()
-        await two.acquire(asyncio.get_running_loop().time() + 5)
+        await two.acquire(asyncio.get_running_loop().time() + 60)
 
 
 async def test_a_call_that_cannot_start_in_time_reserves_nothing(location: str) -> None:
@@ -222,7 +249,7 @@ async def test_a_released_slot_is_used_again_without_a_transaction(
         for _ in range(5):
             (await one.acquire())()
         assert len(stored) == number
-        await two.acquire(asyncio.get_running_loop().time() + 5)  # it was released after all
+        await two.acquire(asyncio.get_running_loop().time() + 60)  # it was released after all
 
 
 @pytest.mark.parametrize("background", [False, True])

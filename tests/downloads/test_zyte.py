@@ -105,9 +105,12 @@ def test_with_a_key_all_downloads_use_zyte_api(tmp_path: Path, settings: dict[st
     assert base64.b64decode(received[0]["authorization"].removeprefix("Basic ")).decode() == f"{KEY}:"
 
 
-def test_without_a_key_no_download_uses_zyte_api(tmp_path: Path, settings: dict[str, Any], shop: str) -> None:
+@pytest.mark.parametrize("own", [{"ZYTE_API_KEY": ""}, {"PLATFORM_ORIGINS": "{}", "SANDBOX": 1, "ZYTE_API_KEY": KEY}])
+def test_without_a_key_and_in_the_sandbox_no_download_uses_zyte_api(
+    tmp_path: Path, settings: dict[str, Any], shop: str, own: dict[str, Any]
+) -> None:
     with zyte_api(shop) as (url, received):
-        out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_URL": url})
+        out, _, log = crawl(tmp_path, {**settings, "ZYTE_API_URL": url, **own})
     assert len(out) == 1, log
     assert received == []
 
@@ -120,13 +123,6 @@ def test_refusals_of_zyte_api_are_typed_errors(
         _, failed, log = crawl(tmp_path, with_key(settings, url))
     assert [failure["code"] for failure in failed] == [code], log
     assert "Zyte API does not" in failed[0]["message"]
-
-
-def test_the_sandbox_sends_nothing_to_zyte_api(tmp_path: Path, shop: str) -> None:
-    with zyte_api(shop) as (url, received):
-        out, _, log = crawl(tmp_path, {"SANDBOX": 1, "ZYTE_API_KEY": KEY, "ZYTE_API_URL": url})
-    assert len(out) == 1, log
-    assert received == []
 
 
 def test_local_servers_and_zyte_api_exclude_each_other(tmp_path: Path, settings: dict[str, Any]) -> None:

@@ -49,11 +49,11 @@ def shop() -> Iterator[Shop]:
         yield served
 
 
-def record_of(scraper: Scraper, *, batch: bool = False) -> Record:
+def record_of(scraper: Scraper, *, batch: bool = False, own_id: str = "t") -> Record:
     """The record of a scraper's example in the sandbox."""
     site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
     data = site.expected_record({"scraper": scraper.name, **scraper.example})
-    target = Target("t", scraper, check_params(scraper, scraper.example), batch=batch)
+    target = Target(own_id, scraper, check_params(scraper, scraper.example), batch=batch)
     record = scraper.item(data, target, datetime(2026, 11, 1, tzinfo=UTC))
     return record.as_line() if batch else record
 

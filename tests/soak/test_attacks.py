@@ -6,15 +6,14 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from crawler.service.key_store import KeyStore
 from tests.crawls import sandbox
-from tests.service.conftest import Service, running
+from tests.service.conftest import running
 from tests.service.metrics_of import value
 from tests.shop import open_shop
 from tests.soak import attacks, faults
@@ -32,48 +31,6 @@ pytestmark = pytest.mark.soak
 def many_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, hard), hard))
-
-
-@contextmanager
-def attacked(folder: Path, *settings: str, workers: int = 1) -> Iterator[tuple[Service, Victim]]:
-    with running(folder / "log", *settings, workers=workers) as service:
-        victim = Victim(service.url, service.pid)
-        for _ in range(3):
-            attacks.get(victim, attacks.LARGEST_FILE)
-            attacks.call(victim, {"query": "mustard"})
-        yield service, victim
-        assert "Traceback" not in service.logged()
-
-
-def test_rb_5_pipelined_requests_that_are_not_read(tmp_path: Path) -> None:
-    with attacked(tmp_path) as (_, victim):
-        report = attacks.pipelined_unread(victim)
-    assert report.grown <= 60
-    assert report.megabytes_after - report.megabytes_before <= 20
-    assert report.slowest_health <= HEALTH_SECONDS
-
-
-def test_no_slow_connection_is_open_after_20_seconds(tmp_path: Path) -> None:
-    with attacked(tmp_path) as (_, victim):
-        report = attacks.slow_connections(victim)
-    assert report.notes["open"] == 0
-    assert report.grown <= 20
-    assert report.slowest_health <= HEALTH_SECONDS
-
-
-def test_rb_21_idle_connections_do_not_delay_calls(tmp_path: Path) -> None:
-    with attacked(tmp_path) as (_, victim):
-        report = attacks.idle_connections(victim)
-    assert report.grown <= 60
-    assert report.slowest_health <= HEALTH_SECONDS
-    assert set(report.codes()) == {"OK"}
-
-
-def test_rb_19_wrong_keys(tmp_path: Path) -> None:
-    with attacked(tmp_path) as (_, victim):
-        report = attacks.wrong_keys(victim)
-    assert set(report.notes["statuses"]) == {401}
-    assert report.slowest_health <= HEALTH_SECONDS
 
 
 @pytest.mark.parametrize("fault", faults.FAULTS)

@@ -28,9 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import duckdb
 import openpyxl
-import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from crawler.jobs.job import Finished
@@ -253,19 +251,17 @@ def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
     for scraper in sorted({each["scraper"] for each in lines}):
         file = folder / f"{scraper}.csv"
         file.write_bytes(endpoint.get(f"{path}csv&scraper={scraper}"))
-        frame = pd.read_csv(file, dtype=str)
-        assert set(frame["columns.team"]) == {"'=1+1"}
-        found["csv"].update((scraper, each) for each in frame["target_id"])
-        csv_ids = f"SELECT target_id FROM read_csv('{file}', all_varchar=true)"  # noqa: S608  # a path of the test
-        assert Counter(each for (each,) in duckdb.execute(csv_ids).fetchall()) == Counter(frame["target_id"])
+        csv.field_size_limit(10_000_000)
+        with file.open(newline="", encoding="utf-8") as rows:
+            for line in csv.DictReader(rows):
+                assert line["columns.team"] == "'=1+1"
+                found["csv"][scraper, line["target_id"]] += 1
         table = sheets[scraper].iter_rows()
         names = [cell.value for cell in next(table)]
         for row in table:
             types.update(str(cell.data_type) for cell in row)
             found["xlsx"][scraper, str(row[names.index("target_id")].value)] += 1
             assert row[names.index("columns.team")].value == "=1+1"
-        sheet = pd.read_excel(book, sheet_name=scraper, dtype=str)
-        assert Counter(sheet["target_id"]) == Counter(frame["target_id"])
     assert "f" not in types, "no cell is a formula"
     assert all(each == expected for each in found.values())
     print(  # noqa: T201  # a measured figure

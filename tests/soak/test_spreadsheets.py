@@ -12,8 +12,9 @@ from xml.etree import ElementTree as ET
 import duckdb
 import pytest
 
+from crawler.outputs.columns import column_type_of_models, find_row_path
+from crawler.outputs.exporters import exploded_rows
 from crawler.registry import scrapers
-from tests.crawls import ROOT, command
 from tests.outputs.test_csv import record_of, table
 
 pytestmark = pytest.mark.soak
@@ -47,32 +48,26 @@ def large_cells() -> Iterator[None]:
     csv.field_size_limit(before)
 
 
-def crawl_to(path: Path, name: str, shape: str) -> Path:
-    """Crawl the example of a scraper in the sandbox, and write a CSV file."""
+def rows_in(name: str, shape: str) -> list[list[str]]:
+    """The rows of a table with the sandbox's records of a scraper, its header first."""
     scraper = scrapers()[name]
-    arguments = {**scraper.example, "scraper": name}
-    if shape == "batch":
-        targets = path.with_suffix(".targets")
-        with targets.open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["id", *arguments])
-            writer.writeheader()
-            writer.writerows({"id": id_, **arguments} for id_ in ("=1+1", "plain"))
-        arguments = {"targets": targets.rename(path.with_suffix(".targets.csv"))}
-    elif shape == "rows":
-        arguments["explode"] = LISTS[name]
-    settings = {"SANDBOX": 1, "FAILURES_FEED": path.with_suffix(".failed.jsonl")}
-    run = subprocess.run(
-        command(scraper.platform, arguments, settings, "-O", str(path)), check=False, cwd=ROOT, capture_output=True
-    )
-    assert run.returncode == 0, run.stderr.decode()
-    return path
+    if shape == "rows":
+        row_path = find_row_path(column_type_of_models([scraper.data]), LISTS[name])
+        return table(*exploded_rows(record_of(scraper), row_path), scraper=scraper, row_path=row_path)
+    own_ids = ("=1+1", "plain") if shape == "batch" else ("t",)
+    batch = shape == "batch"
+    return table(*(record_of(scraper, batch=batch, own_id=each) for each in own_ids), scraper=scraper, batch=batch)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     """(Scraper, table shape) -> CSV file."""
     folder = tmp_path_factory.mktemp("csv")
-    return {(name, shape): crawl_to(folder / f"{name}-{shape}.csv", name, shape) for name in NAMES for shape in SHAPES}
+    found = {(name, shape): folder / f"{name}-{shape}.csv" for name in NAMES for shape in SHAPES}
+    for (name, shape), path in found.items():
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows_in(name, shape))
+    return found
 
 
 def rows_of(path: Path) -> list[list[str]]:
