@@ -259,9 +259,9 @@ STATES = [
     State("its uploads arrive", "CONCURRENCY_LIMITED", CREATES, 5, given=uploads_arrive),
     State("full of uploads", "OVERLOADED", CREATES, 5, given=full_of_uploads),
     State("draining", "SHUTTING_DOWN", BEGINS, 5, given=draining, readiness="draining"),
+    State("a bug", "INTERNAL_ERROR", has_key, given=keys_raise(ZeroDivisionError("a detail"))),
     State("no crawler starts", "INTERNAL_ERROR", calls, given=broken, readiness="broken"),
     State("a locked store", "STORE_UNAVAILABLE", WRITES, 5, given=locked),
     State("no keys", "STORE_UNAVAILABLE", has_key, 5, given=keys_raise(StoreUnavailable("No disk.", retry_after=5))),
-    State("a bug", "INTERNAL_ERROR", has_key, given=keys_raise(ZeroDivisionError("a detail"))),
     *(State(each.code, each.code, calls, 7, error=each("The reason.", retry_after=7)) for each in FROM_TARGETS),
 ]
