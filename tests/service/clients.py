@@ -18,7 +18,7 @@ from tests.service.conftest import Service, running
 
 @dataclass(frozen=True)
 class Clients:
-    """A service with one download slot, and the platform, which does not respond to queries that begin with "hang"."""
+    """A service with one download slot, and the platform, which does not respond to queries that begin with "hang", and refuses "forbidden"."""
 
     service: Service
     platform: HangingPlatform
@@ -33,7 +33,10 @@ class Clients:
 
 
 def respond(platform: HangingPlatform, path: str, args: dict[str, str]) -> FakeResponse | None:
-    return None if args.get("q", "").startswith("hang") else platform.page(path, args)
+    query = args.get("q", "")
+    if query == "forbidden":
+        return 403, {}, b"Forbidden"
+    return None if query.startswith("hang") else platform.page(path, args)
 
 
 @contextmanager

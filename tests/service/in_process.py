@@ -79,6 +79,8 @@ class InProcess:
 
     endpoint: Endpoint
     error: ScrapeError | None = None
+    held: list[Callable[[], None]] | None = None
+    """If it is a list: the functions that complete the targets of the calls that wait."""
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
@@ -87,7 +89,12 @@ class InProcess:
 
     def _complete(self, crawler: OpenCrawler, target: Target) -> None:
         data = RECORDED["successes"][target.scraper.name]["data"]
-        crawler.source.on_outcome(Outcome(target, cast("Any", None if self.error else data), self.error, 0))
+        outcome = Outcome(target, cast("Any", None if self.error else data), self.error, 0)
+        complete = partial(crawler.source.on_outcome, outcome)
+        if self.held is None:
+            complete()
+        else:
+            self.held.append(complete)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():  # noqa: ASYNC110  # the store works in a thread

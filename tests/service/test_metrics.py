@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from crawler.service.metrics import PAGES_OPENED, CrawlerMetrics, StoreMetrics
 from crawler.service.usage import ADD_TOTALS
 from tests.changed_shop import BEFORE, CHANGED
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
+from tests.service.clients import serving
 from tests.service.conftest import ROOT, Service, running
 from tests.service.metrics_of import becomes, samples, value
 
@@ -40,6 +41,20 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that other tests have not called."""
     with running(tmp_path_factory.mktemp("metrics") / "log", before=BEFORE) as started:
         yield started
+
+
+def test_every_scraper_and_platform_has_its_series_from_the_start(fresh: Service) -> None:
+    # The gauges of all platforms are updated together once a second.
+    assert becomes(fresh.url, 0, "crawler_calls_waiting", platform="retail")
+    found = samples(fresh.url)
+    for scraper in scrapers().values():
+        for alarm in ("layout", "shell"):
+            assert found["crawler_alarms_total", frozenset({("scraper", scraper.name), ("alarm", alarm)})] == 0
+        for name in ("crawler_calls_total", "crawler_outcomes_total"):
+            assert (name, frozenset({("scraper", scraper.name), ("code", "OK")})) in found
+    for platform in spiders():
+        for name in ("calls_waiting", "calls_in_flight", "breaker_open", "browser_pages", "retries_total"):
+            assert (f"crawler_{name}", frozenset({("platform", platform)})) in found
 
 
 def test_calls_are_counted_by_code(fresh: Service) -> None:
@@ -86,49 +101,28 @@ def test_the_targets_of_jobs_are_those_of_the_usage_also_after_a_restart(tmp_pat
             assert {(each["scraper"], code): n for each in used for code, n in each["outcomes"].items()} == expected
 
 
-def test_alarms_are_counted_from_zero(tmp_path: Path) -> None:
+def test_alarms_are_counted_from_zero(fresh: Service) -> None:
     """A truncated page counts as a layout, the right page without data as a shell, and a ruling as neither."""
     posts, path = PhotoApp(), "/v1/scrapers/photoapp-post-v4"
     labels = {"scraper": "photoapp-post-v4"}
-    with running(tmp_path / "log", "BREAKER_THRESHOLD=0") as service:
-        for alarm in ("layout", "shell"):
-            assert value(service.url, "crawler_alarms_total", **labels, alarm=alarm) == 0
-        for fault in ("broken-json", "shell", "age-gate"):
-            call(service.url, path, {"url": posts.url_of_fault(fault)})
-        assert becomes(service.url, 1, "crawler_alarms_total", **labels, alarm="layout")
-        assert becomes(service.url, 1, "crawler_alarms_total", **labels, alarm="shell")
+    for fault in ("broken-json", "shell", "age-gate"):
+        call(fresh.url, path, {"url": posts.url_of_fault(fault)})
+    assert becomes(fresh.url, 1, "crawler_alarms_total", **labels, alarm="layout")
+    assert becomes(fresh.url, 1, "crawler_alarms_total", **labels, alarm="shell")
 
 
 def test_gauges_show_the_current_state(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "BREAKER_THRESHOLD=1", "TARGETS_IN_FLIGHT=256") as service:
-        assert becomes(service.url, 0, "crawler_breaker_open", platform="retail")
-        body = {"query": "hang"}
-        headers = {**HEADERS, "Prefer": "wait=8"}
-        waiting = threading.Thread(target=call, args=(service.url, SEARCH, body), kwargs={"headers": headers})
-        waiting.start()
-        assert becomes(service.url, 1, "crawler_calls_in_flight", platform="retail")
-        assert value(service.url, "crawler_connections") >= 1
-        waiting.join()
-        assert becomes(service.url, 0, "crawler_calls_in_flight", platform="retail")
-        assert call(service.url, SEARCH, {"query": "challenge"}).code == "UPSTREAM_BLOCKED"
-        assert becomes(service.url, 1, "crawler_breaker_open", platform="retail")
-
-
-def test_every_scraper_and_platform_has_its_series_from_the_start(tmp_path: Path) -> None:
-    with running(tmp_path / "log") as service:
-        for _ in range(600):  # the gauges of all platforms are updated together once a second
-            found = samples(service.url)
-            if ("crawler_calls_waiting", frozenset({("platform", "retail")})) in found:
-                break
-            time.sleep(0.1)
-    for scraper in scrapers().values():
-        for alarm in ("layout", "shell"):
-            assert ("crawler_alarms_total", frozenset({("scraper", scraper.name), ("alarm", alarm)})) in found
-        for name in ("crawler_calls_total", "crawler_outcomes_total"):
-            assert (name, frozenset({("scraper", scraper.name), ("code", "OK")})) in found
-    for platform in spiders():
-        for name in ("calls_waiting", "calls_in_flight", "breaker_open", "browser_pages", "retries_total"):
-            assert (f"crawler_{name}", frozenset({("platform", platform)})) in found
+    with serving(tmp_path, "BREAKER_THRESHOLD=1") as clients, ThreadPoolExecutor(1) as pool:
+        url = clients.service.url
+        assert becomes(url, 0, "crawler_breaker_open", platform="retail")
+        waiting = pool.submit(clients.send, "POST", SEARCH, {"query": "hang"})
+        assert becomes(url, 1, "crawler_calls_in_flight", platform="retail")
+        assert value(url, "crawler_connections") >= 1
+        clients.platform.release.set()
+        assert waiting.result().code == "OK"
+        assert becomes(url, 0, "crawler_calls_in_flight", platform="retail")
+        assert clients.send("POST", SEARCH, {"query": "forbidden"}).code == "UPSTREAM_BLOCKED"
+        assert becomes(url, 1, "crawler_breaker_open", platform="retail")
 
 
 def call_with_warnings(service: Service) -> None:
@@ -164,33 +158,18 @@ def test_every_series_of_the_project_is_on_the_dashboard(fresh: Service) -> None
     assert {name for name, _ in samples(fresh.url) if name.startswith("crawler_")} == shown
 
 
-def test_services_of_a_host_expose_their_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(shared))
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    with running(tmp_path / "a" / "log") as one, running(tmp_path / "b" / "log") as other:
-        for service in (one, other, other):
+def test_services_and_workers_of_a_host_expose_their_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("shared", "a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path / "shared"))
+    with running(tmp_path / "a" / "log") as one, running(tmp_path / "b" / "log", workers=2) as other:
+        for service in (one, *[other] * 4):
             assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-        for service in (one, other):
-            assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 3
+        for service in (one, *[other] * 4):
+            assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 5
             assert becomes(service.url, 0, "crawler_calls_in_flight", platform="retail")
-
-
-def test_workers_behind_one_port_expose_their_sums(tmp_path: Path) -> None:
-    with running(tmp_path / "log", workers=2) as service:
-        for _ in range(6):
-            assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"
-        for _ in range(4):
-            assert value(service.url, "crawler_calls_total", scraper=RETAIL, code="OK") == 6
-        report = call(service.url, "/v1/usage", method="GET").body
-        for _ in range(30):  # each worker writes its metrics once a second
-            if report["calls"] == 6:
-                break
-            time.sleep(0.1)
-            report = call(service.url, "/v1/usage", method="GET").body
-        assert report["billable"] == 6
+        while call(other.url, "/v1/usage", method="GET").body["billable"] < 4:
+            time.sleep(0.1)  # each worker stores its counts once a second
 
 
 def test_empty_and_filled_values_are_distinguished() -> None:

@@ -282,6 +282,33 @@ async def test_a_preference_is_limited_and_confirmed(
         assert (reply.status, reply.headers.get("preference-applied")) == (200, applied)
 
 
+@pytest.mark.parametrize(
+    ("settings", "accepted"),
+    [
+        pytest.param({"SERVICE_MAX_WAITING": 3}, 7, id="four in progress and three in the queue of a platform"),
+        pytest.param({"SERVICE_MAX_CALLS": 4}, 4, id="all platforms"),
+        pytest.param({"KEY_CONCURRENCY": 2}, 2, id="of a key"),
+    ],
+)
+async def test_calls_beyond_a_limit_are_refused_at_once(
+    tmp_path: Path, settings: dict[str, int], accepted: int
+) -> None:
+    budgets = {"retail": {"concurrency": 1, "delay": 0}}
+    async with endpoint(tmp_path, PLATFORM_BUDGETS=budgets, **settings) as at:
+        at.held = []
+        sent = {"Content-Type": "application/json"}
+        calls = [asyncio.ensure_future(at.send("POST", CATEGORY, TARGET, sent)) for _ in range(10)]
+        await at.until(lambda: sum(each.done() for each in calls) == 10 - accepted)
+        refused = [each.result() for each in calls if each.done()]
+        for complete in at.held:
+            complete()
+        statuses = sorted(reply.status for reply in await asyncio.gather(*calls))
+        assert statuses == [200] * accepted + [429 if "KEY_CONCURRENCY" in settings else 503] * len(refused)
+        assert all(reply.headers["retry-after"] for reply in refused)
+        at.held = None
+        assert (await at.send("POST", CATEGORY, TARGET, sent)).status == 200, "the places are free again"
+
+
 async def test_a_count_above_the_limit_is_reduced_and_the_message_says_so(tmp_path: Path) -> None:
     async with endpoint(tmp_path) as at:
         for count, note in ((100, " count=30 was used instead of 100: it is the limit."), (30, "")):

@@ -18,7 +18,7 @@ from tests.service.metrics_of import becomes
 from tests.shop import open_shop
 
 BUDGET = 4
-CLIENTS = 200
+CLIENTS = 50
 
 
 def settings(tmp_path: Path, platform: HangingPlatform) -> tuple[str, ...]:
