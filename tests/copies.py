@@ -12,7 +12,9 @@ from pathlib import Path
 
 from tests.crawls import ROOT
 
-CACHES = shutil.ignore_patterns("__pycache__", "captures")
+CACHES = shutil.ignore_patterns("*.pyc.*", "captures")
+"""Compiled modules are copied, too, because they take seconds of processor time; but not those that are being written.
+"""
 
 
 def copy_of_the_project(folder: Path) -> Path:

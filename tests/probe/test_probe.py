@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import reduce
 from importlib import import_module
@@ -18,7 +16,7 @@ from web_poet.testing import Fixture
 from crawler.platforms.retail.pages import ListingPage
 from crawler.probe.nulls import documented_names, empty_fields
 from crawler.registry import scrapers, spiders
-from tests.shop import ROOT, Shop, open_shop
+from tests.shop import Shop, open_shop
 
 CATEGORY = "retail-category-v4"
 SECRETS = {
@@ -39,16 +37,6 @@ def shop() -> Iterator[Shop]:
         yield served
 
 
-def replay(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_a_target_is_reported_and_saved_without_secrets(shop: Shop, tmp_path: Path) -> None:
     assert all(secret.encode() in shop.answer("/browse/976759")[2] for secret in SECRETS.values())
     probe = shop.scrapy("probe", CATEGORY, "-a", "cat_id=976759", "-a", "page=2", "--save", str(tmp_path))
@@ -65,9 +53,7 @@ def test_a_target_is_reported_and_saved_without_secrets(shop: Shop, tmp_path: Pa
         assert secret not in saved, name
     assert "127.0.0.1" not in saved
     assert "Set-Cookie" not in saved
-    replayed = replay(tmp_path)
-    assert replayed.returncode == 0, replayed.stdout
-    assert re.search(r"\d+ passed", replayed.stdout)
+    Fixture(fixture).assert_full_item_correct()
 
 
 def test_a_failed_extraction_is_saved_as_a_fixture_of_its_error(shop: Shop, tmp_path: Path) -> None:

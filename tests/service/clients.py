@@ -18,7 +18,10 @@ from tests.service.conftest import Service, running
 
 @dataclass(frozen=True)
 class Clients:
-    """A service with one download slot, and the platform, which does not respond to queries that begin with "hang", and refuses "forbidden"."""
+    """A service with one download slot, and its platform.
+
+    The platform does not respond to queries that begin with "hang", and refuses "forbidden".
+    """
 
     service: Service
     platform: HangingPlatform

@@ -291,7 +291,7 @@ async def test_a_preference_is_limited_and_confirmed(
     ],
 )
 async def test_calls_beyond_a_limit_are_refused_at_once(
-    tmp_path: Path, settings: dict[str, int], accepted: int
+    tmp_path: Path, settings: dict[str, Any], accepted: int
 ) -> None:
     budgets = {"retail": {"concurrency": 1, "delay": 0}}
     async with endpoint(tmp_path, PLATFORM_BUDGETS=budgets, **settings) as at:
