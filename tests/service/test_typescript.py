@@ -72,29 +72,19 @@ def test_the_packages_have_the_versions_of_the_page() -> None:
 
 @pytest.fixture(scope="module")
 def compiled(folder: Path, service: Service) -> str:
-    """What the compiler reports of both examples: the first one with a misspelt field, the job for the service."""
-    client, example, job = BLOCK.findall(PAGE.read_text())
+    """What the compiler reports of the client, and of the example with a misspelt field."""
+    client, example = BLOCK.findall(PAGE.read_text())
     assert len(client.splitlines()) <= 40
     (folder / "client.ts").write_text(client.replace("http://127.0.0.1:8000", service.url))
     (folder / "rows.ts").write_text(ROWS)
     (folder / "misspelt.ts").write_text(example.replace("product.name", "product.nam"))
-    (folder / "job.ts").write_text(job.replace("http://127.0.0.1:8000", service.url))
     (folder / "package.json").write_text('{"type": "module"}')
-    return run(folder, command_of("tsc").replace("example.ts", "job.ts rows.ts misspelt.ts")).stdout
+    return run(folder, command_of("tsc").replace("example.ts", "rows.ts misspelt.ts")).stdout
 
 
 def test_us3_5_the_typescript_example_compiles(compiled: str) -> None:
     assert re.findall(r"^(\S+)\(\d+,\d+\)", compiled, re.MULTILINE) == ["misspelt.ts"], compiled
     assert "Property 'nam' does not exist on type" in compiled, "the compiler checks the types, and knows no null data"
-
-
-@pytest.mark.usefixtures("compiled")
-def test_the_typescript_client_runs_a_job(folder: Path) -> None:
-    done = subprocess.run(["node", "job.js"], check=False, cwd=folder, capture_output=True, text=True, timeout=300)  # noqa: S607  # of the PATH
-    assert done.returncode == 0, done.stderr
-    line, _, rest = done.stdout.partition("\n")
-    assert json.loads(line)["id"] == "q1"
-    assert rest.strip() == "1"
 
 
 @pytest.mark.usefixtures("compiled")
