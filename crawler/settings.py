@@ -1,7 +1,7 @@
 """The project's settings: its own, and those that differ from Scrapy's defaults.
 
 ``Settings`` has the type, the default and the meaning of each setting. The project's commands check the values of all
-these settings when they start (``configuration/settings_check.py``). docs/settings.md lists
+these settings when they start (``configuration/command.py``). docs/settings.md lists
 them.
 
 An environment variable ``CRAWLER_<SETTING>`` overrides a setting. The value of the variable is decoded as JSON, or
@@ -30,8 +30,7 @@ from crawler.configuration.setting_types import (
     Seconds,
     Switch,
 )
-from crawler.runtime.garbage_collection import spare_modules
-from crawler.runtime.hidden_package import refuse_hidden_package
+from crawler.runtime import refuse_hidden_package, spare_modules
 
 refuse_hidden_package()
 spare_modules()
@@ -276,7 +275,7 @@ ADDONS = {
     "scrapy_poet.Addon": 300,
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
-ASYNCIO_EVENT_LOOP = "crawler.runtime.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
+ASYNCIO_EVENT_LOOP = "crawler.service.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
 DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and dates for the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",

@@ -24,7 +24,7 @@ from crawler import settings as project_settings
 from crawler.platforms import platforms
 from crawler.platforms.retail.pages import ListingPage
 from crawler.registry import find_scraper, scrapers
-from crawler.runtime.hidden_package import hidden_package
+from crawler.runtime import hidden_package
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.spiders.retail import RetailSpider

@@ -28,7 +28,7 @@ from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
 from crawler.outputs.feeds import FAILED
 from crawler.outputs.formats import scheme_format, suffix_of
 from crawler.outputs.sql_feed import check_databases
-from crawler.runtime.garbage_collection import tune_garbage_collector
+from crawler.runtime import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.reporter import outcomes_by_code
 from crawler.targets.sources import WrongTargetsError

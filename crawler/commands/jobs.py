@@ -27,8 +27,7 @@ from crawler.commands.collect import (
     title,
 )
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.commands.options import add_values
-from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.configuration.command import CheckedCommand, add_values, wrong_use
 from crawler.jobs.clock import utc_text
 from crawler.jobs.options import LimitedOptions
 from crawler.monitoring.progress import counted

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from scrapy.exceptions import UsageError
 
-from crawler.commands.options import at_least_one
 from crawler.commands.serve import keys_file
-from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.configuration.command import CheckedCommand, at_least_one, wrong_use
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location

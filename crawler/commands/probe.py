@@ -14,8 +14,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
 from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.commands.options import add_values, named_values, scraper_named
-from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.configuration.command import CheckedCommand, add_values, named_values, scraper_named, wrong_use
 from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
 from crawler.probe import every

@@ -22,19 +22,18 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import configure_logging
 
-from crawler.commands.options import at_least_one
 from crawler.components import load_components
-from crawler.configuration.command import CheckedCommand
+from crawler.configuration.command import CheckedCommand, at_least_one
 from crawler.configuration.setting_types import host_and_port
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
-from crawler.runtime.event_loop import installed_reactor
-from crawler.runtime.garbage_collection import tune_garbage_collector
+from crawler.runtime import tune_garbage_collector
+from crawler.service.event_loop import installed_reactor
 from crawler.service.key_store import KeyRing, KeyStore
 from crawler.service.keys import FixedKeys, Keys, SandboxKeys, configured_keys
-from crawler.storage.data_files import data_file
+from crawler.storage.files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import Settings
@@ -194,7 +193,7 @@ class Command(CheckedCommand):
         reactor = installed_reactor()
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # needs the reactor
         from crawler.service.workers import receive_connections  # noqa: PLC0415  # needs the reactor
-        from crawler.storage.temporary import own_temporary_files  # noqa: PLC0415  # not on Windows
+        from crawler.storage.files import own_temporary_files  # noqa: PLC0415  # not on Windows
 
         if self._is_sandbox(opts):
             use_sandbox(self.settings)

@@ -15,7 +15,7 @@ from twisted.internet.error import ReactorNotRunning
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.jobs.location import open_jobs
-from crawler.runtime.garbage_collection import tune_garbage_collector
+from crawler.runtime import tune_garbage_collector
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job

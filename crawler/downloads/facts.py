@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from crawler.storage.private import create_file
+from crawler.storage.files import create_file
 
 MAX_FACTS = 100_000
 """Maximum number of facts of each kind in memory, such as refused targets. Beyond it, the oldest fact is dropped."""

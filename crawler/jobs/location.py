@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import UsageError
 
 from crawler.errors import StoreUnavailable
-from crawler.storage.data_files import data_file
+from crawler.storage.files import data_file
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

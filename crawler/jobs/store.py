@@ -31,7 +31,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import tables
 from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.tables import insert_into, writes
-from crawler.storage.private import FILE_MODE
+from crawler.storage.files import FILE_MODE
 from crawler.storage.sqlite import SqliteFile, transaction
 
 logger = structlog.get_logger(__name__)

@@ -87,7 +87,7 @@ def _model(name: str) -> type[IdsModel]:
     having = [each for each in platforms() if files(f"crawler.platforms.{each}").joinpath(FILE).is_file()]
     if name not in having:
         raise ValueError(f"{SETTING}: {name} has no ids that a file can replace; use {', '.join(having)}.")
-    model: type[IdsModel] = import_module(f"crawler.platforms.{name}.ids").Ids
+    model: type[IdsModel] = import_module(f"crawler.platforms.{name}.requests").Ids
     return model
 
 

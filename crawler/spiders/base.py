@@ -33,7 +33,7 @@ from crawler.outputs.sql_feed import without_passwords
 from crawler.platforms.coverage import Tally
 from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
-from crawler.runtime.garbage_collection import end_start
+from crawler.runtime import end_start
 from crawler.spiders.first import First
 from crawler.targets.arguments import CrawlArguments, parse_shard, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error

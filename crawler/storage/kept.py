@@ -27,7 +27,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path
 
 from crawler.logs import one_line
-from crawler.storage.private import write_new
+from crawler.storage.files import write_new
 from crawler.storage.scrub import Scrubber
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawler.storage.private import create_file
+from crawler.storage.files import create_file
 
 BUSY_TIMEOUT = 30.0
 """The default of ``SqliteFile.busy_timeout``, in seconds."""

@@ -15,7 +15,7 @@ import pytest
 from scrapy.settings import Settings, default_settings
 
 import crawler.settings
-from crawler.configuration.settings_check import check_settings, misspelled_name
+from crawler.configuration.command import check_settings, misspelled_name
 from tests import forks, settings_page
 from tests.crawls import ROOT
 
@@ -315,7 +315,7 @@ def test_ho3_12_the_page_of_settings_is_written_from_the_fields() -> None:
 def test_the_check_imports_no_platform() -> None:
     code = (
         "import sys; from scrapy.utils.project import get_project_settings;"
-        "from crawler.configuration.settings_check import check_settings; check_settings(get_project_settings());"
+        "from crawler.configuration.command import check_settings; check_settings(get_project_settings());"
         "print([name for name in sys.modules if name.startswith('crawler.platforms.') and name.endswith('.pages')])"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 GAPS = """
 from pathlib import Path
-from crawler.runtime.memory import trim_heap
+from crawler.service.endpoint import trim_heap
 
 def megabytes():
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()

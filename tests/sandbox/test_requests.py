@@ -15,7 +15,7 @@ import pytest
 from scrapy import Request
 
 from crawler.platforms.microblog import requests as microblog
-from crawler.platforms.microblog.ids import Ids, Query
+from crawler.platforms.microblog.requests import Ids, Query
 from crawler.platforms.photoapp import requests as photoapp
 from crawler.platforms.professional import requests as professional
 from crawler.platforms.requests import NAVIGATION_HEADERS, shipped_ids

@@ -17,7 +17,7 @@ import pytest
 
 from crawler.service.key_store import KeyStore
 from crawler.service.limits import Turns
-from crawler.storage.temporary import PREFIX, own_temporary_files
+from crawler.storage.files import PREFIX, own_temporary_files
 from tests.service.client import call
 from tests.service.conftest import ROOT, running
 
@@ -177,7 +177,7 @@ def test_a_killed_endpoint_leaves_no_upload_to_the_next_one(tmp_path: Path, temp
 
 
 def test_a_folder_of_temporary_files_is_removed_at_the_end_and_by_no_other_process(temporary: Path) -> None:
-    code = "from crawler.storage.temporary import *\nwith own_temporary_files() as f: print(f, flush=True); input()"
+    code = "from crawler.storage.files import *\nwith own_temporary_files() as f: print(f, flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:

@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 import pytest
+from scrapy.settings import Settings
 
 from crawler.platforms import cursors
 from crawler.platforms.microblog.guest import CurrentQueries
-from crawler.platforms.microblog.ids import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
+from crawler.platforms.microblog.requests import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
-from crawler.platforms.requests import shipped_ids
+from crawler.platforms.requests import check_platform_ids, shipped_ids
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
 from tests import forks
@@ -207,6 +208,12 @@ def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], se
     arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
     run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
+
+
+def test_the_setting_accepts_a_file_of_each_platform_with_ids() -> None:
+    folders = {path.parent.name: path for path in (ROOT / "crawler/platforms").glob("*/ids.json")}
+    assert folders.keys() == {"microblog", "videosite"}
+    check_platform_ids(Settings({"PLATFORM_IDS": {name: str(path) for name, path in folders.items()}}))
 
 
 # The ids in a page

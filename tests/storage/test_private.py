@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from crawler.storage.private import create_file, create_folder, write_new
+from crawler.storage.files import create_file, create_folder, write_new
 from crawler.storage.sqlite import SqliteFile, transaction
 from tests import forks
 from tests.changed_shop import BEFORE, RENAMED

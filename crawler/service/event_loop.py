@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Ts = TypeVarTuple("Ts")
 
-LOOP = "crawler.runtime.event_loop.Loop"
+LOOP = "crawler.service.event_loop.Loop"
 """The import path of ``Loop``, for Scrapy's setting ``ASYNCIO_EVENT_LOOP``."""
 
 
