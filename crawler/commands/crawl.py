@@ -24,7 +24,7 @@ from crawler.configuration.command import CheckedCommand, wrong_use
 from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
-from crawler.outputs.csv_exporter import UnusableFileError, check_existing_files
+from crawler.outputs.exporters import UnusableFileError, check_existing_files
 from crawler.outputs.feeds import FAILED
 from crawler.outputs.formats import scheme_format, suffix_of
 from crawler.outputs.sql_feed import check_databases

@@ -17,10 +17,8 @@ from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
 from crawler.configuration.command import CheckedCommand, add_values, named_values, scraper_named, wrong_use
 from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
-from crawler.probe import every
-from crawler.probe.budgets import budget_lines
-from crawler.probe.nulls import EmptyField, empty_fields
 from crawler.probe.recorder import Download, Recorder
+from crawler.probe.report import EmptyField, budget_lines, empty_fields, is_good, load_targets, table
 from crawler.registry import find_scraper, spider_for
 from crawler.storage.scrub import Scrubber
 from crawler.targets.sources import WrongTargetsError
@@ -118,13 +116,13 @@ class Command(CheckedCommand):
         if args or opts.params or opts.save:
             raise UsageError("--all takes neither a scraper, -a nor --save: name the targets with --targets FILE.")
         with wrong_use(OSError, ValueError):
-            targets = every.load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
+            targets = load_targets(opts.targets, sandbox=self.settings.getbool("SANDBOX"))
         each = (self._crawl(find_scraper(name), _as_arguments(params)) for name, params in targets.items())
         recorders = list(chain.from_iterable(each))
         self.crawler_process.start()
         for recorder in recorders:
-            print("\n".join(every.table(recorder)))
-        good = [every.is_good(recorder) for recorder in recorders]
+            print("\n".join(table(recorder)))
+        good = [is_good(recorder) for recorder in recorders]
         print(f"{sum(good)} of {len(good)} targets have all of their data.")
         self.exitcode = ALL_HAVE_DATA if all(good) else SOME_FAILED
 

@@ -33,7 +33,7 @@ from crawler.jobs.outcomes import (
     shapes_of,
 )
 from crawler.outputs.exporters import open_exporter
-from crawler.outputs.failures import AUTO, AUTO_URI
+from crawler.outputs.feed_files import AUTO, AUTO_URI
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.sql_feed import open_database, split_password
 from crawler.outputs.tables import CHANGES, FAILURES

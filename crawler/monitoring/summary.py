@@ -11,7 +11,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawler.monitoring.progress import clock, counted
-from crawler.outputs.failures import is_for_failures
+from crawler.outputs.feed_files import is_for_failures
 from crawler.outputs.feeds import FAILED
 from crawler.targets.reporter import PARTIAL, REPEATED, outcomes_by_code, target_completed
 from crawler.targets.target import Outcome, Target

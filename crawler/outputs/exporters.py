@@ -1,25 +1,36 @@
-"""The exporter for JSON Lines, and the rows of ``-a explode=``. Tables have modules of their own."""
+"""The exporters for JSON Lines and for CSV tables that spreadsheets can open, and the rows of ``-a explode=``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import IO, TYPE_CHECKING, Any
+import csv
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
+from scrapy.utils.conf import feed_complete_default_values_from_settings
 from scrapy.utils.misc import load_object
 
 from crawler.outputs.columns import RecordPath
+from crawler.outputs.feed_files import fixed_path, is_for_failures, kind_of
+from crawler.outputs.formats import NAMES
 from crawler.outputs.selection import identified
+from crawler.outputs.tables import Table, TableExporter
+from crawler.targets.files.tables import FORMULA_START
 from crawler.targets.target import Entries, Record
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from crawler.outputs.formats import Format
-    from crawler.outputs.tables import Table
     from crawler.outputs.xlsx import XlsxBook
+    from crawler.spiders.base import PlatformSpider
 
 
 class JsonLinesExporter(BaseItemExporter):
@@ -63,3 +74,142 @@ def joined_rows(
     for position, row in enumerate(row_path.rows(data)):
         if new is None or key is None or row.get(key) in new:
             yield {**joined, row_path.position_column: position, **row}
+
+
+FORMULA = re.compile(FORMULA_START)
+NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*")
+"""Matches text that is a number. A number is not a formula even if it starts with a sign."""
+
+
+AS_JSON = (dict, list, tuple, bool)
+"""The types of values that are JSON in a cell."""
+
+
+class UnusableFileError(Exception):
+    """Raised when the lines of this run cannot be appended to the file of a feed. The message contains the remedy."""
+
+
+class CsvExporter(TableExporter):
+    """Writes a table as text. A list is JSON in one cell. Text that a spreadsheet would evaluate as a formula is
+    escaped.
+
+    In contrast, Scrapy's ``CsvItemExporter`` writes only the columns of the first item, and writes the header again
+    when it appends to a file.
+    """
+
+    delimiter: ClassVar = ","
+
+    def __init__(  # noqa: PLR0913  # the options of Scrapy's exporter
+        self,
+        file: IO[bytes],
+        table: Table,
+        *,
+        settings: BaseSettings | None = None,
+        fields_to_export: Collection[str] | Mapping[str, str] | None = None,
+        encoding: str | None = None,
+        include_headers_line: bool = True,
+        errors: str | None = None,
+        indent: int | None = None,
+        **dialect: Any,
+    ) -> None:
+        """``settings``: whether formulas are escaped, and whether a new file begins with a byte order mark.
+
+        The other arguments are those of Scrapy's exporter; ``indent`` has no effect. ``dialect``: arguments of
+        ``csv.writer``.
+
+        Raises:
+            UnusableFileError: the file has other columns.
+        """
+        super().__init__(file, table, fields_to_export=fields_to_export)
+        self.escape = settings is None or settings.getbool("CSV_ESCAPE_FORMULAS")
+        dialect = {"delimiter": self.delimiter, **dialect}
+        header = None
+        if "a" in str(getattr(file, "mode", "")):
+            header = _header(Path(file.name), dialect["delimiter"], self.titles, may_grow=self.may_grow)
+        if header is not None:
+            known = {title: name for name, title in self.titles.items()}
+            self.titles, self.may_grow = {known.get(title, title): title for title in header}, False
+            _end_last_line(Path(file.name))
+        elif settings is not None and settings.getbool("CSV_BOM"):
+            encoding = "utf-8-sig"
+        self._needs_header = include_headers_line and header is None
+        self._stream = TextIOWrapper(file, encoding or "utf-8", errors, newline="", write_through=True)
+        self._writer = csv.writer(self._stream, **dialect)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **kwargs: Any) -> Self:
+        return super().from_crawler(crawler, file, settings=crawler.settings, **kwargs)
+
+    def write_row(self, row: dict[str, Any]) -> None:
+        self._write_header()
+        self._writer.writerow([self._cell(row.get(title)) for title in self.titles.values()])
+
+    def finish_exporting(self) -> None:
+        """Write the header of a table without rows, and release the file."""
+        self._write_header()
+        self._stream.detach()
+
+    def _write_header(self) -> None:
+        if self._needs_header and self.titles:
+            self._writer.writerow(self.titles.values())
+        self._needs_header = False
+
+    def _cell(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return escaped(value) if self.escape else value
+        return orjson.dumps(value).decode() if isinstance(value, AS_JSON) else value
+
+
+def escaped(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would evaluate as a formula. Numbers are not changed.
+
+    To restore the text, remove one apostrophe from each cell that matches ``FORMULA`` and starts with an apostrophe.
+
+    >>> escaped("=1+1"), escaped("-12.5"), escaped("'=1")
+    ("'=1+1", '-12.5', "''=1")
+    """
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def check_existing_files(spider: PlatformSpider, settings: BaseSettings) -> None:
+    """Check that the records of a crawl can be appended to the existing tables of its feeds.
+
+    Raises:
+        UnusableFileError: the columns of a file differ.
+    """
+    for uri, given in settings.getdict("FEEDS").items():
+        options = feed_complete_default_values_from_settings(given, settings, str(uri))
+        path = fixed_path(str(uri), spider)
+        is_table = kind_of(options) == "table" and "postprocessing" not in options and not is_for_failures(options)
+        if not is_table or path is None or path.suffix == ".gz" or options.get("overwrite"):
+            continue
+        exporter: type[CsvExporter] = load_object(NAMES[options["format"]].exporter)
+        delimiter = options["item_export_kwargs"].get("delimiter", exporter.delimiter)
+        table, named = Table.of(spider), options["fields"]
+        _header(path, delimiter, table.titles(named), may_grow=table.has_more_keys and not named)
+
+
+def _header(path: Path, delimiter: str, titles: Mapping[str, str], *, may_grow: bool) -> list[str] | None:
+    """Return the header of a local file to which rows are added. None: the file is missing or empty.
+
+    ``titles``: as in ``TableExporter``. ``may_grow``: the header may have further columns.
+
+    Raises:
+        UnusableFileError: the header has other columns.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as existing:
+        header = next(csv.reader(existing, delimiter=delimiter), None)
+    columns = [*titles.values()]
+    if header is not None and columns != (header[: len(columns)] if may_grow else header):
+        raise UnusableFileError(f"{path} has different columns from this run's: use -O, or another file")
+    return header
+
+
+def _end_last_line(path: Path) -> None:
+    """Add a newline at the end of a file, if it is missing."""
+    with path.open("rb+") as existing:
+        existing.seek(-1, os.SEEK_END)
+        if existing.read(1) not in {b"\n", b"\r"}:
+            existing.write(b"\r\n")

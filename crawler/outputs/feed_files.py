@@ -1,21 +1,24 @@
-"""Feeds in local files: finds the files of a feed, and repairs files whose last line is incomplete."""
+"""The files of feeds, whose incomplete last lines are repaired, and the lines of failed targets with their feeds."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import structlog
+from scrapy.extensions.feedexport import ItemFilter
+from scrapy.utils.misc import load_object
 from w3lib.url import file_uri_to_path
 
-from crawler.outputs.formats import NAMES
+from crawler.outputs.formats import NAMES, scheme_format
+from crawler.targets import lines
+from crawler.targets.target import InvalidTarget, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scrapy import Spider
 
     from crawler.outputs.formats import Kind
@@ -96,3 +99,50 @@ def _is_json(text: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+AUTO = "auto"
+"""Value of ``FAILURES_FEED``: a file in the folder ``failures``, except for single targets."""
+AUTO_URI = "failures/%(name)s-%(job)s.jsonl"
+
+
+class Failure(dict[str, Any]):
+    """The line of a failed target. Only feeds whose option ``item_classes`` contains this class get such lines."""
+
+
+def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
+    """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``.
+
+    Raises:
+        ValueError: the URI is the URL of a database.
+    """
+    if scheme_format(uri) is not None:
+        raise ValueError("FAILURES_FEED: a database gets only records: name a file")
+    uri = AUTO_URI if uri == AUTO else uri
+    options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
+    return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}
+
+
+def is_for_failures(options: Mapping[str, Any]) -> bool:
+    """Whether the option ``item_classes`` of a feed contains ``Failure``."""
+    return any(load_object(each) is Failure for each in options.get("item_classes") or ())
+
+
+class WithoutFailures(ItemFilter):
+    """The item filter for feeds of records. It rejects failures, and applies the feed's own filter to other items."""
+
+    def __init__(self, own: ItemFilter) -> None:
+        super().__init__(None)
+        self.own = own
+
+    def accepts(self, item: Any) -> bool:
+        return not isinstance(item, Failure) and self.own.accepts(item)
+
+
+def failure_line(outcome: Outcome) -> dict[str, Any]:
+    """Return the line of the failed target of an outcome."""
+    target, error = outcome.target, outcome.error
+    assert error is not None
+    parent = None if isinstance(target, InvalidTarget) else target.parent
+    found = error.as_dict() | {"retryable": error.retryable}
+    return lines.failure(target.as_dict(), parent, target.line, found)

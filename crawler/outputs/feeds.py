@@ -16,10 +16,19 @@ import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
-from crawler.outputs.csv_exporter import UnusableFileError
-from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.failures import AUTO, AUTO_URI, Failure, WithoutFailures, failure_line, is_for_failures
-from crawler.outputs.feed_files import absolute_path, holds_lines, kind_of, repair_last_line
+from crawler.outputs.exporters import UnusableFileError, exploded_rows
+from crawler.outputs.feed_files import (
+    AUTO,
+    AUTO_URI,
+    Failure,
+    WithoutFailures,
+    absolute_path,
+    failure_line,
+    holds_lines,
+    is_for_failures,
+    kind_of,
+    repair_last_line,
+)
 from crawler.outputs.formats import NAMES
 from crawler.outputs.sql_feed import SqlStorage
 from crawler.targets.lines import FAILURE_KEYS

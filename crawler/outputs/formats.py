@@ -69,7 +69,7 @@ FORMATS = {
         Format(
             "csv",
             "CSV",
-            "crawler.outputs.csv_exporter.CsvExporter",
+            "crawler.outputs.exporters.CsvExporter",
             "table",
             "spreadsheets; one table, of scrapers with equal columns or of chosen fields",
             media_type="text/csv; charset=utf-8",

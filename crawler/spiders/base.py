@@ -27,7 +27,7 @@ from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDo
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
-from crawler.outputs.failures import failures_feed
+from crawler.outputs.feed_files import failures_feed
 from crawler.outputs.selection import Selection
 from crawler.outputs.sql_feed import without_passwords
 from crawler.platforms.coverage import Tally

@@ -12,7 +12,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.commands.targets import MAX_SHOWN_ROWS, Check, duration, print_retries
-from crawler.outputs.failures import failure_line
+from crawler.outputs.feed_files import failure_line
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser

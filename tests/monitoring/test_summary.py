@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.monitoring.summary import Summary
-from crawler.outputs.failures import failures_feed
+from crawler.outputs.feed_files import failures_feed
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
 from crawler.targets.target import InvalidTarget, Outcome, Target

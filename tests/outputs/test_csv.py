@@ -18,9 +18,15 @@ from scrapy.settings import Settings
 
 from crawler.errors import TargetNotFound
 from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path, record_paths
-from crawler.outputs.csv_exporter import FORMULA, CsvExporter, UnusableFileError, check_existing_files, escaped
-from crawler.outputs.exporters import exploded_rows
-from crawler.outputs.failures import Failure, failure_line
+from crawler.outputs.exporters import (
+    FORMULA,
+    CsvExporter,
+    UnusableFileError,
+    check_existing_files,
+    escaped,
+    exploded_rows,
+)
+from crawler.outputs.feed_files import Failure, failure_line
 from crawler.outputs.selection import Selection, flat_columns, provenance_columns
 from crawler.registry import scrapers, spiders
 from crawler.targets.parser import check_params
@@ -280,7 +286,7 @@ def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop
         ("old.csv", {"format": "jsonlines"}, False),
         ("old.csv", {"postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"]}, False),
         ("old.csv.gz", {"format": "csv"}, False),
-        ("old.csv", {"item_classes": ["crawler.outputs.failures.Failure"]}, False),
+        ("old.csv", {"item_classes": ["crawler.outputs.feed_files.Failure"]}, False),
         ("empty.csv", {}, False),
         ("new.csv", {}, False),
         ("%(time)s.csv", {}, False),

@@ -36,7 +36,7 @@ def pages(shop: Shop) -> list[dict[str, Any]]:
 FIVE = ("-a", "cat_id=976759", "-a", "max_pages=5")
 TARGETS = "id,cat_id,page,sku,shop\na,976759,,A-1,=1+1\nb,1_2_3,,B-2,\nc,976759,2,,\nd,976759,,D-4,\n"
 FIELDS = ["target_id", "position", "item_id", "price.current_price", "params.cat_id"]
-FAILURES = {"item_classes": ["crawler.outputs.failures.Failure"]}
+FAILURES = {"item_classes": ["crawler.outputs.feed_files.Failure"]}
 
 
 class Everything(ItemFilter):

@@ -7,7 +7,7 @@ import sys
 
 from scrapy.settings import Settings
 
-from crawler.probe.budgets import budget_lines
+from crawler.probe.report import budget_lines
 from tests import forks
 from tests.crawls import ROOT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.probe.every import load_targets
+from crawler.probe.report import load_targets
 from crawler.registry import find_scraper, scrapers
 from crawler.targets.parser import check_params
 from tests.shop import Shop, open_shop

@@ -14,7 +14,7 @@ import pytest
 from web_poet.testing import Fixture
 
 from crawler.platforms.retail.pages import ListingPage
-from crawler.probe.nulls import empty_fields
+from crawler.probe.report import empty_fields
 from crawler.registry import scrapers
 from tests.shop import Shop, open_shop
 

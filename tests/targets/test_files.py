@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from crawler.outputs.failures import failure_line
+from crawler.outputs.feed_files import failure_line
 from crawler.registry import spiders
 from crawler.targets.files.json import read_json_array
 from crawler.targets.files.source import FileSource

@@ -10,7 +10,7 @@ import pytest
 from crawler.errors import TargetNotFound
 from crawler.jobs import outcomes
 from crawler.jobs.outcomes import InputId, Line
-from crawler.outputs.failures import failure_line
+from crawler.outputs.feed_files import failure_line
 from crawler.registry import find_scraper
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.targets.parser import TargetParser
