@@ -68,10 +68,9 @@ class Settings(Described):
     """Maximum number of responses of each source that are kept in ``.scrapy/unread``, because a part of them was unread
     or their extraction failed (docs/contracts.md#kept-responses). 0, and on Scrapy Cloud: none."""
     SANDBOX: Switch = False
-    """Whether to crawl the simulated platforms instead of the real ones. The simulated platforms are started in this
-    process, and requests to them are not delayed. No request of any spider or command leaves this machine. The
-    servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms: their hosts must be ``127.0.0.1``,
-    ``[::1]`` or ``localhost``."""
+    """Whether to crawl simulated platforms in this process instead of the real ones (docs/sandbox.md). Requests are not
+    delayed, and none leaves this machine. Servers in ``PLATFORM_ORIGINS`` are used instead of simulated platforms:
+    their hosts must be ``127.0.0.1``, ``[::1]`` or ``localhost``."""
     SANDBOX_RENAMES: setting_types.Object[dict[str, str]] = {}
     """Simulated platform -> key -> the name that replaces it in payloads after the first ten pages (docs/sandbox.md). A
     name with a leading dot is a CSS class, such as ``.skills``."""
@@ -80,15 +79,13 @@ class Settings(Described):
     limits, and while ``STORE`` is unavailable, each process gets an equal share of every limit. ``scrapy serve
     --workers N`` multiplies it by N."""
     SHARED_LIMITS: Switch = False
-    """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Always on for
-    jobs, for several workers of ``scrapy serve``, and for ``scrapy serve`` if ``STORE`` is a ``postgresql://`` URL
+    """Whether processes with the same ``STORE`` share budgets, circuit breakers and limits of API keys. Some always do
     (docs/many-machines.md#how-many-workers)."""
     ZYTE_API_KEY: Optional[setting_types.Text] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
-    """Number of consecutive blocks or rate limits after which the circuit breaker of a source opens
-    (docs/settings.md#circuit-breakers); with ``Retry-After``, one is enough. 0 disables the circuit breakers, but
-    failures of an egress still suspend it."""
+    """Number of consecutive blocks or rate limits after which the circuit breaker of a source opens; with
+    ``Retry-After``, one is enough. 0 disables the circuit breakers, but failures of an egress still suspend it."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
     to 15 minutes, and is at least the platform's ``Retry-After``."""
@@ -112,9 +109,9 @@ class Settings(Described):
     TARGETS_IN_FLIGHT: Positive = 32
     """Maximum number of targets in flight in a crawl."""
     STORE: Optional[Database] = None
-    """Database of jobs, usage, and what crawls with ``since=last`` have seen: an
-    SQLite file, or a ``postgresql://`` URL for several machines (extra ``postgresql``). None: ``store.sqlite3`` in the
-    project's ``.scrapy`` folder, and with ``scrapy serve --sandbox`` in its folder ``sandbox``."""
+    """Database of jobs, usage, and what crawls with ``since=last`` have seen: an SQLite file, or for several machines a
+    ``postgresql://`` URL (extra ``postgresql``). None: ``store.sqlite3`` in the project's ``.scrapy`` folder, and with
+    ``scrapy serve --sandbox`` in its folder ``sandbox``."""
     JOB_LEASE: PositiveSeconds = 60.0
     """If a worker of a job does not renew its leases for this many seconds, other workers take over its targets."""
     JOB_EXITS: Positive = 5
@@ -202,9 +199,9 @@ class Settings(Described):
     # Feeds
 
     FAILURES_FEED: Optional[setting_types.Text] = "auto"
-    """URI of the feed with one line for each failed target, with Scrapy's placeholders and storages. ``auto``:
+    """URI of the feed with one line for each failed target, if there are any. ``auto``:
     ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged. ``%(job)s``
-    is the job's id on Scrapyd, and the start time elsewhere. None: no feed. Without failures, no file is written."""
+    is the job's id on Scrapyd, and the start time elsewhere. None: no feed."""
     CSV_BOM: Switch = False
     """Whether new CSV files start with a byte order mark (docs/outputs.md#csv)."""
     CSV_ESCAPE_FORMULAS: Switch = True
@@ -220,8 +217,8 @@ class Settings(Described):
     SERVICE_MAX_WAITING: Count = 1_000
     """Maximum number of calls that wait for a platform's crawler. Further calls get ``OVERLOADED``."""
     SERVICE_MAX_CALLS: Positive = 2_000
-    """Maximum number of calls in flight. At this limit, calls are still accepted for platforms that have less than an
-    equal share of the limit. Other calls get ``OVERLOADED``."""
+    """Maximum number of calls in flight. Further ones get ``OVERLOADED``, except for platforms with less than an equal
+    share of them."""
     KEY_RATE: Optional[setting_types.Rate] = None
     """Rate limit of each API key without its own, such as ``600/minute``. None: no limit."""
     KEY_CONCURRENCY: Count = 0

@@ -1,9 +1,9 @@
-"""``docs/nulls.md``: the fields that may be null or absent, when, and how often; and the fields that are always empty.
+"""``docs/nulls.md``: how often the fields are null or absent that may be, and the fields that are always empty.
 
 ``python -m scripts.nulls measure`` counts in the sandbox's records, and in the records of saved responses if their
 folder exists; it writes ``scripts/nulls.json``. With ``--scraper``, it counts only the records of this scraper.
 ``python -m scripts.nulls write`` writes the page from the counts and from the descriptions of the models' fields.
-``tests/test_nulls.py`` checks both.
+``tests/test_nulls.py`` checks both, and that each description says when its field may have no value.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ SOURCES = (SANDBOX, SAVED)
 INTRODUCTION = f"""\
 # Null values
 
-For each scraper, the fields of its record that may be null or absent, or that were empty in all counted objects. All
-other fields always have a value, except that an unknown text is `""`, and a list without entries is `[]`.
+How often the fields that may be null or absent have no value, for each scraper, and the fields that were empty in all
+counted objects. The description of a field says when it has none (`/openapi.json`). All other fields always have a
+value, except that an unknown text is `""`, and a list without entries is `[]`.
 
-In brackets: the percentage of the counted objects (for a field of a post: of all posts) without a value, in the sandbox
-/ in saved responses, for each scraper in the heading. Without brackets, it is always 100; "–" means that no object was
-found, or that the field of this scraper has a value.
+The first column is the percentage of the counted objects (for a field of a post: of all posts) without a value, in the
+sandbox / in saved responses, for each scraper in the heading. "–" means that no object was found, or that the field of
+this scraper has a value.
 
 - *Sandbox*: the targets in `{TARGETS.relative_to(ROOT)}` without a fault. It does not measure the real platforms.
 - *Saved*: what `scrapy extract` reads from single saved responses of the real platforms, which were chosen because they
@@ -184,22 +185,21 @@ def page(counts: dict[str, Counts]) -> str:
 def section(name: str, counts: dict[str, Counts]) -> str:
     """Return the table of a scraper, which is also that of its platform's scrapers with mostly the same fields.
 
-    It has a row for each condition, with the fields to which it applies.
+    It has a row for each share, with the fields that have it.
     """
-    listed = {each: {field.path: field for field in listed_fields(each, counts)} for each in alike(name)}
-    fields = {path: field for each in listed.values() for path, field in each.items()}
+    listed = {each: [field.path for field in listed_fields(each, counts)] for each in alike(name)}
+    fields = dict.fromkeys(path for paths in listed.values() for path in paths)
     outer = os.path.commonpath([path.replace(".", "/") for path in fields]).replace("/", ".")
-    rows: dict[str, list[str]] = {}
-    for path, field in fields.items():
-        shares = [
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for path in fields:
+        shares = (
             "/".join(share(counts[source].get(each, {}).get(path)) for source in SOURCES) if path in paths else "–"
             for each, paths in listed.items()
-        ]
-        given = "" if set(shares) == {"100/100"} else f" ({', '.join(shares)})"
-        rows.setdefault(field.when, []).append(f"`{path.removeprefix(f'{outer}.')}`{given}")
-    head = ["| when | fields |", "|---|---|"]
+        )
+        rows.setdefault(tuple(shares), []).append(f"`{path.removeprefix(f'{outer}.')}`")
+    head = ["| % without a value | fields |", "|---|---|"]
     prefix = [f"Paths are relative to `{outer}`.", ""] if outer else []
-    lines = (f"| {when} | {', '.join(names)} |" for when, names in rows.items())
+    lines = (f"| {', '.join(shares)} | {', '.join(names)} |" for shares, names in rows.items())
     return "\n".join([f"## {', '.join(listed)}", "", *prefix, *head, *lines, ""])
 
 

@@ -1,5 +1,4 @@
-"""Writes tables: errors (``docs/errors.md``), formats (``docs/outputs.md``), options of jobs (``docs/jobs.md``), routes
-(``docs/service.md``).
+"""Writes tables: errors (``docs/errors.md``), formats (``docs/outputs.md``), options of jobs (``docs/jobs.md``).
 
 ``python -m tests.reference_tables`` rewrites the pages.
 """
@@ -7,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
 from pathlib import Path
 
 from crawler.configuration.descriptions import description
@@ -15,9 +13,7 @@ from crawler.errors import documented
 from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS
 from crawler.registry import spiders
-from crawler.service.calls import Scrape
-from crawler.service.openapi import ROUTES, describe_error
-from crawler.service.route import SCRAPERS
+from crawler.service.openapi import describe_error
 from crawler.service.route import markdown as in_markdown
 from tests.crawls import ROOT
 from tests.platform_pages import table
@@ -61,28 +57,10 @@ def options() -> str:
     return table(("option", "meaning", "spiders", "given by"), rows)
 
 
-def routes() -> str:
-    """Return the table of the routes. Those of the scrapers are one row."""
-    rows: dict[str, tuple[str, ...]] = {}
-    for each in ROUTES:
-        is_scraper = issubclass(each, Scrape)
-        path = f"{SCRAPERS}/<name>" if is_scraper else each.path.replace("{", "<").replace("}", ">")
-        about = "One record, or one typed error." if is_scraper else cleandoc(each.__doc__ or "").partition("\n")[0]
-        given = [*each.inputs["query"], *each.inputs["header"]]
-        rows[f"`{each.method} {path}`"] = (
-            "" if each.is_public else "required",
-            ", ".join(f"`{name}`" for name in given),
-            in_markdown(about),
-        )
-    titles = ("request", "API key", "query parameters, headers", "about")
-    return table(titles, [(request, *cells) for request, cells in rows.items()])
-
-
 PARTS: dict[Path, tuple[str, Callable[[], str]]] = {
     ROOT / "docs/errors.md": ("errors", errors),
     ROOT / "docs/outputs.md": ("formats", formats),
     ROOT / "docs/jobs.md": ("options of jobs", options),
-    ROOT / "docs/service.md": ("routes", routes),
 }
 
 

@@ -1,8 +1,7 @@
 """A route is a model. Its fields are path, query and headers of a request, its class variables body and answers.
 
-The dispatcher (``app.py``) validates requests with the model, the OpenAPI document (``openapi.py``) and the table in
-``docs/service.md`` are made from it. To add a route, add its class with its function ``answer`` to ``ROUTES`` at the
-end of its module.
+The dispatcher (``app.py``) validates requests with the model, and the OpenAPI document (``openapi.py``) is made from
+it. To add a route, add its class with its function ``answer`` to ``ROUTES`` at the end of its module.
 """
 
 from __future__ import annotations
