@@ -14,7 +14,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks import calls, lines, report
+from benchmarks import calls, lines, mutants, report
 from benchmarks.stack import ROOT
 
 NAMES = ("endpoint", "latency", "reading", "crawl", "memory")
@@ -46,6 +46,8 @@ def main(arguments: list[str]) -> None:
             report.write([report.Run.read(each) for each in parser.parse_args(arguments[1:]).runs], ROOT)
         case ["lines"]:
             print(lines.report(ROOT), end="")
+        case ["mutants", *rest]:
+            mutants.main(rest)
         case ["calls", *rest]:
             print(calls.report(top="--top" in rest), end="")
         case _:

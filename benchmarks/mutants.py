@@ -1,373 +1,396 @@
-"""Mutants: changes of single lines that the tests should notice. The results are in ``benchmarks/mutants.md``.
+"""Mutants: mistakes that the tests should notice, many in one compiled copy of the project's modules, one at a time.
 
-``nice -n 19 python -m benchmarks.mutants COPY TEST ...`` needs a second checkout of the same commit in the folder
-``COPY``, beside this one. The program changes and restores files of the copy. It first runs the tests once with a probe
-at each line that will be changed, and so learns which tests reach which line, in subprocesses too. Then it makes one
-change at a time and runs the tests that passed and reach the line, quick ones first, for at most 40 s. A test that
-fails, and passes alone without the change, kills the mutant. ``--reached FILE`` keeps what the first run learned, and
-reads the file if it exists. ``--fates FILE`` keeps the results, and a second run tries only the missing and undecided
-ones.
+``python -m benchmarks mutants --sample N --seed S [ROOM ...]`` puts mutants into the modules of the rooms, each behind
+a switch (``mutant_switch.py``, ``mutant_places.py``). The compiled modules are in ``build/mutants``; the sources stay
+as they are. For each mutant, a fork of a process that has imported the libraries runs the tests that run its function,
+quick ones first, until one fails. A slow test must then pass without the mutant.
+
+The tests of each function are those of the last run of ``scripts/test -p benchmarks.mutants``, which runs tests as
+usual and traces them, with all their processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import json
+import marshal
+import multiprocessing
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
+from importlib import import_module
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
-from benchmarks.stack import ROOT
+import pytest
+
+from benchmarks import mutant_switch
+from benchmarks.lines import SANDBOX, room
+from benchmarks.mutant_places import Mutant, instrumented
+from benchmarks.mutant_switch import FOLDER
 from benchmarks.tables import grid
 
-ROOMS = ("reading", "platforms", "targets", "downloads", "service", "outputs", "spiders")
-PROBE = Path(__file__).with_name("mutants_probe.py")
-INSTALLED = Path("crawler", "_mutants_probe.py")
-"""The probe in the copy. It belongs to the package, so that each process can import it."""
-IMPORT = "from crawler._mutants_probe import hit as _hit\n"
-SECONDS = 40.0
-MAX_DOUBTFUL = 3
-"""Tests of a mutant that may fail without the change, too: with other tests before them, or on a slow machine."""
-MAX_TESTS = 300
-UNDECIDED = "undecided"
-"""The tests failed or were too slow, but they do so without the change, too."""
+ROOT = FOLDER.parents[1]
+TESTS_SECONDS, MAX_TESTS = 12.0, 200
+"""Tests of one mutant: as many as passed within this time when they were traced."""
+TRUSTED_SECONDS = 0.5
+"""A test that takes longer can fail without a mutant, on a busy machine."""
+LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
+UNCHECKED = (1).to_bytes(4, "little")
+"""The flag of compiled modules that are not compared with their sources (PEP 552)."""
+OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestAssertRewriteWarning")
+OWN = ("crawler", "tests", "benchmarks", "__main__")
 
 
-# The changes
-
-_PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
-    *((ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)),
-    *((ast.And, ast.Or), (ast.Sub, ast.Add), (ast.Mult, ast.Div)),
-]
-SWAPPED = dict(_PAIRS) | {after: before for before, after in _PAIRS if after is not ast.Add}
-"""Operator -> the operator in its place. Additions are not changed: most of them join texts, lists or counters."""
+# The modules
 
 
-def changed_expression(node: ast.AST) -> ast.expr | None:
-    """Return the changed copy of an expression; None: it is not changed."""
-    changed: ast.expr | None = None
-    match node:
-        case ast.Compare(left, [operator], comparators) if type(operator) in SWAPPED:
-            changed = ast.Compare(left, [SWAPPED[type(operator)]()], comparators)  # type: ignore[list-item]
-        case ast.BoolOp(operator, values):
-            changed = ast.BoolOp(SWAPPED[type(operator)](), values)  # type: ignore[arg-type]
-        case ast.BinOp(left, operator, right) if type(operator) in SWAPPED:
-            changed = ast.BinOp(left, SWAPPED[type(operator)](), right)  # type: ignore[arg-type]
-        case ast.UnaryOp(ast.Not(), operand):
-            changed = operand
-        case ast.IfExp(test, body, orelse):
-            changed = ast.IfExp(test, orelse, body)
-        case ast.Constant(bool() as value):
-            changed = ast.Constant(not value)
-        case ast.Constant(int() as value):
-            changed = ast.Constant(value + 1)
-    return changed
+def compiled(mutants: Iterable[Mutant] = ()) -> tuple[list[Mutant], dict[str, int]]:
+    """Compile all modules with the mutants in them, for this process and those that it starts.
 
-
-def changed_statement(node: ast.AST) -> str | None:
-    """Return the text in place of a statement; None: it is not changed. Statements that log are not changed."""
-    match node:
-        case ast.Return(value) if value is not None and not isinstance(value, ast.Constant):
-            return "return None"
-        case ast.Expr(ast.Call(call)) if not re.search(r"\blog(ger)?\b", ast.unparse(call)):
-            return "pass"
-        case ast.Raise(exc) if exc is not None:
-            return "pass"
-        case ast.Continue() | ast.Break():
-            return "pass"
-        case ast.Assign([ast.Attribute()]) | ast.AugAssign():
-            return "pass"
-    return None
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A change of a single line: the text between two columns (of UTF-8) is replaced."""
-
-    file: str
-    line: int
-    start: int
-    end: int
-    before: str
-    after: str
-    is_statement: bool
-
-    @property
-    def room(self) -> str:
-        """The folder below the package."""
-        return Path(self.file).parts[1]
-
-    def applied(self, source: str) -> str:
-        """Return the changed source."""
-        return self._replaced(source, self.after)
-
-    def probed(self, source: str, number: int) -> str:
-        """Return the source with a probe at the place of the change."""
-        if not self.is_statement:
-            return self._replaced(source, f"(_hit({number}) or ({self.before}))")
-        lines = source.splitlines(keepends=True)
-        lines.insert(self.line - 1, f"{' ' * self.start}_hit({number})\n")
-        return "".join(lines)
-
-    def _replaced(self, source: str, text: str) -> str:
-        lines = source.splitlines(keepends=True)
-        line = lines[self.line - 1].encode()
-        lines[self.line - 1] = (line[: self.start] + text.encode() + line[self.end :]).decode()
-        return "".join(lines)
-
-
-def mutants_of(file: str, source: str) -> Iterator[Mutant]:
-    """Yield all changes of a module: in functions, outside of annotations, decorators, patterns and f-strings."""
-    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
-    while waiting:
-        node, inside = waiting.pop()
-        if isinstance(node, (ast.pattern, ast.JoinedStr, ast.arguments)):
+    Returns:
+        All mutants of the modules, those that are compiled with their change, and the numbers of the functions.
+    """
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(FOLDER / "compiled")
+    chosen: dict[str, dict[int, int]] = defaultdict(dict)
+    for number, mutant in enumerate(mutants, 1):
+        chosen[mutant.file][mutant.place] = number
+    found: list[Mutant] = []
+    functions: dict[str, int] = {}
+    for path in sorted((ROOT / "crawler").rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        if file.startswith(SANDBOX):
             continue
-        if inside and isinstance(node, (ast.expr, ast.stmt)) and node.lineno == node.end_lineno:
-            yield from _mutant(file, source, node)
-        is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for name, value in ast.iter_fields(node):
-            if name not in {"annotation", "returns", "decorator_list", "args" if is_function else ""}:
-                children = value if isinstance(value, list) else [value]
-                waiting += [(child, inside or is_function) for child in children if isinstance(child, ast.AST)]
+        source = path.read_bytes()
+        tree, of_module = instrumented(file, source.decode(), chosen[file], functions)
+        target = Path(importlib.util.cache_from_source(str(path)))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        code = compile(tree, path, "exec", dont_inherit=True)
+        new = target.with_suffix(".new")
+        head = importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source)
+        new.write_bytes(head + marshal.dumps(code))
+        new.replace(target)  # a process that imports the module reads one or the other
+        found += of_module
+    return found, functions
 
 
-def _mutant(file: str, source: str, node: ast.expr | ast.stmt) -> Iterator[Mutant]:
-    line = source.splitlines()[node.lineno - 1].encode()
-    before = line[node.col_offset : node.end_col_offset].decode()
-    if isinstance(node, ast.expr):
-        changed = changed_expression(node)
-        after = None if changed is None else f"({ast.unparse(ast.fix_missing_locations(changed))})"
-    else:
-        after = changed_statement(node)
-        if line[: node.col_offset].strip() or line[node.end_col_offset or 0 :].partition(b"#")[0].strip():
+def sample(mutants: list[Mutant], rooms: list[str], number: int, seed: str) -> list[Mutant]:
+    """Choose mutants: of each room in proportion to the root of its lines, at most one of a line."""
+    lines: dict[str, dict[tuple[str, int], list[Mutant]]] = defaultdict(lambda: defaultdict(list))
+    for mutant in mutants:
+        lines[room_of(mutant)][mutant.file, mutant.line].append(mutant)
+    if unknown := set(rooms) - set(lines):
+        raise SystemExit(f"unknown room: {', '.join(sorted(unknown))}. Choose from {', '.join(sorted(lines))}.")
+    shares = {name: len(of_room) ** 0.5 for name, of_room in sorted(lines.items()) if not rooms or name in rooms}
+    chosen = []
+    for name, share in shares.items():
+        of_seed = random.Random(f"{seed} {name}")  # noqa: S311  # the same in each run
+        of_room = sorted(lines[name].items())
+        number_of_room = min(len(of_room), round(number * share / sum(shares.values())))
+        chosen += [of_seed.choice(each) for _, each in of_seed.sample(of_room, number_of_room)]
+    return chosen
+
+
+def room_of(mutant: Mutant) -> str:
+    """Return the room of a mutant, without the package."""
+    return room(PurePath(mutant.file)).removeprefix("crawler/")
+
+
+# The tests of a function
+
+
+class Trace:
+    """Notes for each test that passes its seconds and the functions that it has run, in this process and others."""
+
+    def __init__(self, switch: memoryview) -> None:
+        self._switch = switch
+        self._tests: dict[str, tuple[float, list[int]]] = {}
+        self._imported: list[int] = []
+        self._not_passed: set[str] = set()
+
+    def pytest_collection_finish(self) -> None:
+        self._imported = self._taken()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self._not_passed.add(report.nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._taken()
+        started = time.monotonic()
+        result = yield
+        self._tests[item.nodeid] = round(time.monotonic() - started, 3), self._taken()
+        return result
+
+    def pytest_sessionfinish(self) -> None:
+        passed = {name: each for name, each in self._tests.items() if name not in self._not_passed and len(name) < 999}
+        file = FOLDER / f"{os.environ[mutant_switch.VARIABLE]}.trace"
+        file.write_text(json.dumps({"imported": self._imported, "tests": passed}))
+
+    def _taken(self) -> list[int]:
+        found = [match.start() // 4 for match in re.finditer(b"\1", self._switch.tobytes())]
+        for number in found:
+            self._switch[number] = 0
+        return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Trace the tests of this process. With xdist, the main process prepares the modules, and its workers trace."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        for old in FOLDER.glob("*.trace"):
+            old.unlink()
+        _, functions = compiled()
+        (FOLDER / "functions.json").write_text(json.dumps({number: name for name, number in functions.items()}))
+        if config.getoption("numprocesses", None):
             return
-    if after is not None:
-        end = node.end_col_offset or 0
-        yield Mutant(file, node.lineno, node.col_offset, end, before, after, isinstance(node, ast.stmt))
-
-
-def chosen(root: Path, seed: int, number: int) -> list[Mutant]:
-    """Return the changes: the same number for each room, at most one for each line, and always the same for a seed."""
-    found = []
-    for index, room in enumerate(ROOMS):
-        files = sorted((root / "crawler" / room).rglob("*.py"))
-        sources = {str(file.relative_to(root)): file.read_text(encoding="utf-8") for file in files}
-        every = [mutant for file, source in sources.items() for mutant in mutants_of(file, source)]
-        random.Random(f"{seed} {room}").shuffle(every)  # noqa: S311  # the same in each run
-        lines = {(mutant.file, mutant.line): mutant for mutant in reversed(every)}
-        first = [mutant for mutant in every if lines[mutant.file, mutant.line] is mutant]
-        found += first[: number // len(ROOMS) + (index < number % len(ROOMS))]
-    return found
-
-
-# The tests that reach a line
+    assert "crawler" not in sys.modules
+    mutant_switch.SWITCH = mutant_switch.shared(worker or "main")
+    config.pluginmanager.register(Trace(mutant_switch.SWITCH))
 
 
 @dataclass
-class Reached:
-    """The tests that passed: their durations, and the tests that reach each line."""
+class Traced:
+    """What the last trace found."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    tests: dict[int, list[str]] = field(default_factory=dict)
+    tests: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Function -> tests that run it."""
+    imported: set[str] = field(default_factory=set)
+    """Functions that run before the first test."""
 
-    def of(self, number: int, seconds: float) -> list[str]:
-        """Return tests that reach a line and take so long together: quick ones, and one of each function first."""
+    @classmethod
+    def read(cls) -> Traced:
+        """Read the trace, and find by names the tests of what runs when a module is imported."""
+        traced = cls()
+        if not (files := list(FOLDER.glob("*.trace"))):
+            raise SystemExit("No trace of the tests. First run: scripts/test -p benchmarks.mutants")
+        names = {int(number): name for number, name in json.loads((FOLDER / "functions.json").read_text()).items()}
+        for file in files:
+            found = json.loads(file.read_text())
+            traced.imported |= {names[number] for number in found["imported"]}
+            for test, (seconds, functions) in found["tests"].items():
+                traced.seconds[test] = seconds
+                for number in functions:
+                    traced.tests[names[number]].add(test)
+        return traced
+
+    def of(self, mutant: Mutant, users: dict[str, set[str]]) -> list[str]:
+        """Return the tests for a mutant in the order in which they run: one of each function first, quick ones first.
+
+        What runs when a module is imported has the tests of the functions that use its name, or of the module.
+        """
+        functions = {mutant.function}
+        if not mutant.function or mutant.function in self.imported:
+            module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
+            functions = users.get(mutant.name, set()) & self.tests.keys() or module
+        tests = set[str]().union(*(self.tests.get(each, ()) for each in functions))
+        folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
         turns: Counter[str] = Counter()
         order = []
-        for test in sorted(self.tests.get(number, ()), key=self.seconds.__getitem__):
+        for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
             turns[test.partition("[")[0]] += 1
-            order.append((turns[test.partition("[")[0]], self.seconds[test], test))
-        chosen_tests: list[str] = []
-        for _, duration, test in sorted(order)[:MAX_TESTS]:
-            seconds -= duration
-            if seconds >= 0 or not chosen_tests:
-                chosen_tests.append(test)
-        return chosen_tests
+            order.append((turns[test.partition("[")[0]], not test.startswith(folder), self.seconds[test], test))
+        chosen: list[str] = []
+        left = TESTS_SECONDS
+        for *_, seconds, test in sorted(order):
+            left -= seconds
+            if left >= 0 or not chosen:
+                chosen.append(test)
+        return chosen[:MAX_TESTS]
 
 
-class Copy:
-    """The checkout whose files are changed."""
+def users() -> dict[str, set[str]]:
+    """Return name -> the functions in which it occurs."""
+    found: dict[str, set[str]] = defaultdict(set)
 
-    def __init__(self, folder: Path, slowdown: float) -> None:
-        if folder.resolve() == ROOT:
-            raise SystemExit("The copy must not be this checkout: its files are changed.")
-        self.folder, self.slowdown = folder, slowdown
-        self._changes = 0
+    def visit(node: ast.AST, function: str, scope: str) -> None:
+        if isinstance(node, (ast.Name, ast.Attribute)) and function:
+            found[node.id if isinstance(node, ast.Name) else node.attr].add(function)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            scope = f"{scope}{node.name}"
+            function = function if isinstance(node, ast.ClassDef) else scope
+            scope += "."
+        for child in ast.iter_child_nodes(node):
+            visit(child, function, scope)
 
-    def write(self, file: str, source: str) -> None:
-        """Write a module. Its time differs from that of all versions before, so that no compiled one is used."""
-        path = self.folder / file
-        path.write_text(source, encoding="utf-8")
-        self._changes += 1
-        now = time.time() - 100_000 + 2 * self._changes
-        os.utime(path, (now, now))
+    for path in (ROOT / "crawler").rglob("*.py"):
+        visit(ast.parse(path.read_bytes()), "", f"{path.relative_to(ROOT).as_posix()}:")
+    return found
 
-    def pytest(self, arguments: list[str], seconds: float | None = None) -> tuple[int | None, str]:
-        """Run tests. Return the exit code, None after a timeout, and the output."""
-        environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        names = self.folder / "mutants.log"  # names of tests can be longer than a command line may be
-        names.write_text("".join(f"{each}\n" for each in arguments), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rfE", f"@{names}"]
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                out, _ = process.communicate(timeout=seconds and seconds * self.slowdown)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return None, ""
-        return process.returncode, out
 
-    def learn(self, mutants: list[Mutant], tests: list[str]) -> Reached:
-        """Run the tests once with probes, and return which tests reach which change."""
-        by_file: dict[str, list[tuple[int, Mutant]]] = defaultdict(list)
-        for number, mutant in enumerate(mutants):
-            by_file[mutant.file].append((number, mutant))
-        probe = self.folder / INSTALLED
-        log, counter = probe.with_name("_mutants_reached.log"), probe.with_name("_mutants_test.bin")
-        log.unlink(missing_ok=True)
-        probe.write_text(PROBE.read_text())
-        for file, numbered in by_file.items():
-            source = (ROOT / file).read_text(encoding="utf-8")
-            for number, mutant in sorted(numbered, key=lambda each: -each[1].line):
-                source = mutant.probed(source, number)
-            head, mark, rest = source.rpartition("from __future__ import annotations\n")
-            self.write(file, f"{head}{mark}{IMPORT}{rest}")
-        try:
-            status, out = self.pytest(["-p", "crawler._mutants_probe", *tests])
-            print(f"tests with probes: exit code {status}, {out.splitlines()[-1]}", file=sys.stderr)
-        finally:
-            for file in by_file:
-                self.write(file, (ROOT / file).read_text(encoding="utf-8"))
-            probe.unlink()
-            counter.unlink()
-        return read_log(log)
+# The runs
 
-    def fate(self, mutant: Mutant, number: int, reached: Reached, seconds: float) -> tuple[str, str]:
-        """Run the tests that reach a change. Return what became of it, and the test that noticed it."""
-        tests = reached.of(number, seconds * 0.75)
-        if not tests:
-            return "not reached", ""
-        source = (ROOT / mutant.file).read_text(encoding="utf-8")
-        for _ in range(MAX_DOUBTFUL + 1):
-            self.write(mutant.file, mutant.applied(source))
-            try:
-                status, out = self.pytest(["-x", *tests], seconds)
-            finally:
-                self.write(mutant.file, source)
-            if status == 0:
-                return "survived", ""
-            failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", out, re.MULTILINE)
-            suspects = [failed[1]] if failed else tests  # tests: after a timeout
-            if self.pytest(["-x", *suspects], seconds)[0] == 0:
-                return "killed", failed[1] if failed else "timeout"
-            if not (tests := [each for each in tests if each not in suspects]):
+
+class Chosen:
+    """Selects tests, runs them in their order, and writes the name of the test that runs to a file."""
+
+    def __init__(self, tests: list[str], running: Path) -> None:
+        self._order = tests
+        self._running = running
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        found = {each.nodeid: each for each in items}
+        items[:] = [found[test] for test in self._order if test in found]
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running.write_text(nodeid)
+
+
+class Fate(NamedTuple):
+    """What became of a mutant, the test that noticed it, and how long that took."""
+
+    number: int
+    result: str
+    test: str = ""
+    seconds: float = 0
+
+
+def prepare(numbers: Any) -> None:
+    """Begin a process that runs mutants: its own switch, and the libraries that the tests import."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    mutant_switch.SWITCH = mutant_switch.shared(f"slot-{numbers.get()}")
+    mutant_switch.SWITCH[0] = 0
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    found = subprocess.run([sys.executable, "-c", LIBRARIES], check=True, capture_output=True, text=True).stdout
+    for name in found.split():
+        if name.partition(".")[0] not in OWN:
+            with suppress(ImportError):
+                import_module(name)
+
+
+def run(number: int, tests: list[str], seconds: float, *, is_imported: bool) -> tuple[bool, str]:
+    """Run tests in a fork with a mutant, at most for some time. Return whether they pass, and the last that ran."""
+    from tests.forks import client_command  # noqa: PLC0415
+
+    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+    (running := folder / "running").touch()
+    if not is_imported:
+        client_command()
+    mutant_switch.SWITCH[0] = number
+    if (pid := os.fork()) == 0:
+        code = 3
+        with suppress(BaseException):
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+            log = os.open(FOLDER / f"{os.environ[mutant_switch.VARIABLE]}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            if is_imported:
+                client_command.cache_clear()
+            files = sorted({test.partition("::")[0] for test in tests})
+            code = int(pytest.main([*OPTIONS, *files], [Chosen(tests, running)]))
+        os._exit(code)
+    status = None
+    try:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and status is None:
+            time.sleep(0.02)
+            ended, found = os.waitpid(pid, os.WNOHANG)
+            status = os.waitstatus_to_exitcode(found) if ended else None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        if status is None:
+            os.waitpid(pid, 0)
+        mutant_switch.SWITCH[0] = 0
+        name = running.read_text()
+        shutil.rmtree(folder, ignore_errors=True)
+    return status in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}, name
+
+
+def fate(traced: Traced, work: tuple[int, list[str], bool]) -> Fate:
+    """Return what becomes of a mutant: of its number, with its tests, and whether it runs when it is imported."""
+    number, tests, is_imported = work
+    started = time.monotonic()
+    result, name = "survived" if tests else "not reached", ""
+    while tests and result == "survived":
+        limit = 30 + 5 * sum(traced.seconds[test] for test in tests)
+        passed, name = run(number, tests, limit, is_imported=is_imported)
+        if passed:
+            name = ""
+            break
+        suspects = [name] if name else tests[:3]
+        if traced.seconds.get(name, 1) < TRUSTED_SECONDS or run(0, suspects, limit, is_imported=is_imported)[0]:
+            result = "killed"
+        elif not (tests := [test for test in tests if test not in suspects]):
+            result = "undecided"
+    return Fate(number, result, name, time.monotonic() - started)
+
+
+def main(arguments: list[str]) -> None:
+    """Read the arguments, run the mutants, and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help="as in `python -m benchmarks lines`; default: all")
+    parser.add_argument("--sample", type=int, default=150, metavar="N")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes that run mutants")
+    parser.add_argument("--minutes", type=float, default=600, help="after which no mutant is started")
+    parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit code 1 if fewer are killed")
+    given = parser.parse_args(arguments)
+    started, traced = time.monotonic(), Traced.read()
+    chosen = sample(compiled()[0], given.rooms, given.sample, given.seed)
+    described = {(each.file, each.place): each for each in compiled(chosen)[0]}
+    chosen = [described[each.file, each.place] for each in chosen]
+    names = users()
+    work = [
+        (number, traced.of(each, names), not each.function or each.function in traced.imported)
+        for number, each in enumerate(chosen, 1)
+    ]
+    fates: dict[int, Fate] = {}
+    fork = multiprocessing.get_context("fork")
+    numbers = fork.SimpleQueue()
+    for number in range(given.jobs):
+        numbers.put(number)
+    with suppress(KeyboardInterrupt), fork.Pool(given.jobs, prepare, (numbers,)) as pool:
+        for found in pool.imap_unordered(partial(fate, traced), random.Random(given.seed).sample(work, len(work))):  # noqa: S311
+            fates[found.number] = found
+            mutant = chosen[found.number - 1]
+            print(f"{len(fates)}/{len(work)} {found.result} {mutant.file}:{mutant.line}", found.test, file=sys.stderr)
+            if time.monotonic() - started > 60 * given.minutes:
                 break
-        return UNDECIDED, ""
+    killed = report(chosen, fates)
+    print(f"\n{len(fates)} of {len(chosen)} mutants in {time.monotonic() - started:.0f} s")
+    if killed < given.at_least:
+        raise SystemExit(1)
 
 
-def read_log(log: Path) -> Reached:
-    """Read what the probes wrote: the tests in their order with durations and outcomes, and the probes reached."""
-    reached, names, passed = Reached(), [], set()
-    hits: dict[int, set[int]] = defaultdict(set)
-    seconds: dict[str, float] = defaultdict(float)
-    for line in log.read_text().splitlines():
-        match json.loads(line):
-            case ["test", str(name)]:
-                names.append(name)
-                passed.add(name)
-            case ["report", str(name), float(duration), bool(is_failed)]:
-                seconds[name] += duration
-                passed -= {name} if is_failed else set()
-            case ["hit", int(number), int(test)]:
-                hits[number].add(test)
-    reached.seconds = {name: round(seconds[name], 3) for name in names if name in passed}
-    reached.tests = {
-        number: sorted({names[test - 1] for test in each if test and names[test - 1] in passed})
-        for number, each in sorted(hits.items())
-    }
-    return reached
-
-
-def learned(copy: Copy, mutants: list[Mutant], tests: list[str], file: Path | None) -> Reached:
-    """Return which tests reach which change: from the file if it exists."""
-    if file and file.exists():
-        found = json.loads(file.read_text())
-        return Reached(found["seconds"], {int(number): each for number, each in found["tests"].items()})
-    reached = copy.learn(mutants, tests)
-    if file:
-        file.write_text(json.dumps({"seconds": reached.seconds, "tests": reached.tests}))
-    return reached
-
-
-# The report
-
-
-def summary(fates: list[tuple[Mutant, str, str]]) -> str:
-    """Return a table with the shares by room."""
-    fates_of: dict[str, Counter[str]] = {room: Counter() for room in ROOMS}
-    for mutant, fate, _ in fates:
-        fates_of[mutant.room][fate] += 1
-    fates_of["all"] = sum(fates_of.values(), Counter())
-    kinds = ("killed", "survived", UNDECIDED, "not reached")
+def report(mutants: list[Mutant], fates: dict[int, Fate]) -> float:
+    """Print the results by room and the survivors. Return the per cent of killed ones."""
+    results = ("killed", "survived", "not reached", "undecided")
+    rooms: dict[str, list[Fate]] = defaultdict(list)
+    for number in sorted(fates):
+        rooms[room_of(mutants[number - 1])].append(fates[number])
+    rooms["all"] = list(fates.values())
     rows = []
-    for room, counts in fates_of.items():
-        share = f"{counts['killed'] / counts.total():.0%}" if counts else "–"
-        rows.append((room, str(counts.total()), *(str(counts[kind]) for kind in kinds), share))
-    return grid(("room", "mutants", *kinds, "share killed"), rows)
-
-
-def details(fates: list[tuple[Mutant, str, str]]) -> str:
-    """Return a table with all mutants."""
-    rows = []
-    for mutant, fate, test in fates:
-        change = f"`{mutant.before}` → `{mutant.after}`" if len(mutant.before) < 60 else f"… → `{mutant.after[:60]}`"
-        rows.append((f"{mutant.file.removeprefix('crawler/')}:{mutant.line}", change, fate, test.partition("[")[0]))
-    return grid(("line", "change", "fate", "test that failed"), rows)
-
-
-def main(show: Callable[[str], None] = print) -> None:
-    """Read the arguments, run the tests, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
-    parser.add_argument("copy", type=Path, help="a second checkout, beside this one, of the same commit")
-    parser.add_argument("tests", nargs="+", help="arguments of pytest: the tests that may notice a change")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mutants", type=int, default=60)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each mutant (default: %(default)s)")
-    parser.add_argument(
-        "--slowdown", type=float, default=1, help="the machine is that much slower than in the first run"
-    )
-    parser.add_argument("--reached", type=Path, metavar="FILE", help="file for the tests that reach each change")
-    parser.add_argument("--fates", type=Path, metavar="FILE", help="file for the results: a second run goes on with it")
-    given = parser.parse_args()
-    copy, mutants = Copy(given.copy, given.slowdown), chosen(ROOT, given.seed, given.mutants)
-    reached = learned(copy, mutants, given.tests, given.reached)
-    known = json.loads(given.fates.read_text()) if given.fates and given.fates.exists() else {}
-    for number, mutant in enumerate(mutants):
-        if known.get(str(number), [UNDECIDED])[0] == UNDECIDED:
-            known[str(number)] = copy.fate(mutant, number, reached, given.seconds)
-            print(f"{number + 1}/{len(mutants)} {mutant.file}:{mutant.line}", *known[str(number)], file=sys.stderr)
-        if given.fates:
-            given.fates.write_text(json.dumps(known))
-    fates = [(mutant, *known[str(number)]) for number, mutant in enumerate(mutants)]
-    show(f"{summary(fates)}\n\n{details(fates)}")
-
-
-if __name__ == "__main__":
-    main()
+    share = 0.0
+    for name, of_room in rooms.items():
+        counts = Counter(each.result for each in of_room)
+        share = 100 * counts["killed"] / (len(of_room) or 1)
+        seconds = sum(each.seconds for each in of_room)
+        numbers = (str(counts[each]) for each in results)
+        rows.append((name, str(len(of_room)), *numbers, f"{share:.0f} %", f"{seconds:.0f}"))
+    print(grid(("room", "mutants", *results, "killed", "seconds"), rows))
+    for number, found in sorted(fates.items()):
+        mutant = mutants[number - 1]
+        if found.result != "killed":
+            print(f"\n{found.result}: {mutant.file}:{mutant.line} {mutant.kind}\n    {mutant.change}")
+    return share
