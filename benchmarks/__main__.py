@@ -3,7 +3,8 @@
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
 their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and the tables of
 ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room, and ``python -m benchmarks calls
-[--top]`` how many functions of the project a call and a crawl target run.
+[--top]`` how many functions of the project a call and a crawl target run. ``python -m benchmarks mutants [--sample N]
+[--seed S] [ROOM ...]`` tries whether the tests notice mistakes in the package.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def measure(names: list[str], rounds: int, file: Path | None) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the arguments, and run benchmarks, write a report, or count lines or calls."""
+    """Read the arguments, and run benchmarks, write a report, count lines or calls, or try mutants."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     match arguments:
         case ["report", *_]:

@@ -19,7 +19,7 @@ _PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     *((ast.And, ast.Or), (ast.Mult, ast.Div), (ast.Sub, ast.Add)),
 ]
 SWAPPED = {**dict(_PAIRS), **{after: before for before, after in _PAIRS}}
-LOGGED = re.compile(r"\b(log|logger|warnings|print|echo)\b")
+LOGGED = {"log", "logger", "warnings", "print", "echo", "cast"}
 KEY = re.compile(r"[\w.$\[\]*/:-]{1,60}")
 """Texts that are names, keys, paths or values, not sentences."""
 SAME = {"strip", "lower", "casefold", "upper", "escape", "quote", "quote_plus", "unquote", "sorted", "reversed", "abs"}
@@ -181,7 +181,7 @@ def is_left_out(node: ast.AST) -> bool:
         case ast.FunctionDef(name=name):
             return name in {"__repr__", "__str__"}
         case ast.Call(function) | ast.Expr(ast.Call(function)):
-            return ast.unparse(function) == "cast" or LOGGED.search(ast.unparse(function)) is not None
+            return any(getattr(each, "id", getattr(each, "attr", "")) in LOGGED for each in ast.walk(function))
         case ast.keyword(arg=name) | ast.Subscript(ast.Name(name)):
             return name in UNTESTED | GENERIC
         case ast.Assign([ast.Name(name)]):

@@ -30,10 +30,11 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
+from itertools import zip_longest
+from multiprocessing.connection import Connection, wait
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -46,6 +47,8 @@ from benchmarks.tables import grid
 ROOT = FOLDER.parents[1]
 TESTS_SECONDS, MAX_TESTS = 12.0, 200
 """Tests of one mutant: as many as passed within this time when they were traced."""
+MAX_FILES = 8
+"""Files of these tests, for a mutant that is active when modules are imported: each run collects them."""
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
@@ -58,33 +61,28 @@ OWN = ("crawler", "tests", "benchmarks", "__main__")
 # The modules
 
 
-def compiled(mutants: Iterable[Mutant] = ()) -> tuple[list[Mutant], dict[str, int]]:
-    """Compile all modules with the mutants in them, for this process and those that it starts.
+def compiled(functions: dict[str, int], mutants: Iterable[Mutant] = ()) -> list[Mutant]:
+    """Compile the modules with the mutants in them, or all modules, for this process and those that it starts.
 
-    Returns:
-        All mutants of the modules, those that are compiled with their change, and the numbers of the functions.
+    Adds functions with new numbers. Returns all mutants of the modules; those that are compiled have their change.
     """
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(FOLDER / "compiled")
     chosen: dict[str, dict[int, int]] = defaultdict(dict)
     for number, mutant in enumerate(mutants, 1):
         chosen[mutant.file][mutant.place] = number
+    every = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "crawler").rglob("*.py")))
     found: list[Mutant] = []
-    functions: dict[str, int] = {}
-    for path in sorted((ROOT / "crawler").rglob("*.py")):
-        file = path.relative_to(ROOT).as_posix()
-        if file.startswith(SANDBOX):
-            continue
-        source = path.read_bytes()
+    for file in chosen or [each for each in every if not each.startswith(SANDBOX)]:
+        source = (ROOT / file).read_bytes()
         tree, of_module = instrumented(file, source.decode(), chosen[file], functions)
-        target = Path(importlib.util.cache_from_source(str(path)))
+        target = Path(importlib.util.cache_from_source(str(ROOT / file)))
         target.parent.mkdir(parents=True, exist_ok=True)
-        code = compile(tree, path, "exec", dont_inherit=True)
         new = target.with_suffix(".new")
         head = importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source)
-        new.write_bytes(head + marshal.dumps(code))
+        new.write_bytes(head + marshal.dumps(compile(tree, ROOT / file, "exec", dont_inherit=True)))
         new.replace(target)  # a process that imports the module reads one or the other
         found += of_module
-    return found, functions
+    return found
 
 
 def sample(mutants: list[Mutant], rooms: list[str], number: int, seed: str) -> list[Mutant]:
@@ -148,19 +146,21 @@ class Trace:
         return found
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Trace the tests of this process. With xdist, the main process prepares the modules, and its workers trace."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
         for old in FOLDER.glob("*.trace"):
             old.unlink()
-        _, functions = compiled()
+        functions: dict[str, int] = {}
+        compiled(functions)
         (FOLDER / "functions.json").write_text(json.dumps({number: name for name, number in functions.items()}))
-        if config.getoption("numprocesses", None):
+        if getattr(early_config.known_args_namespace, "numprocesses", None):
             return
     assert "crawler" not in sys.modules
     mutant_switch.SWITCH = mutant_switch.shared(worker or "main")
-    config.pluginmanager.register(Trace(mutant_switch.SWITCH))
+    early_config.pluginmanager.register(Trace(mutant_switch.SWITCH))
 
 
 @dataclass
@@ -213,6 +213,19 @@ class Traced:
                 chosen.append(test)
         return chosen[:MAX_TESTS]
 
+    def work(self, mutants: list[Mutant]) -> list[Work]:
+        """Return what is to be run for each mutant; those of the same number are compiled."""
+        names = users()
+        found = []
+        for number, mutant in enumerate(mutants, 1):
+            is_imported = not mutant.function or mutant.function in self.imported
+            tests = self.of(mutant, names)
+            if is_imported:
+                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:MAX_FILES]
+                tests = [test for test in tests if test.partition("::")[0] in files]
+            found.append(Work(number, tests, is_imported))
+        return found
+
 
 def users() -> dict[str, set[str]]:
     """Return name -> the functions in which it occurs."""
@@ -236,20 +249,12 @@ def users() -> dict[str, set[str]]:
 # The runs
 
 
-class Chosen:
-    """Selects tests, runs them in their order, and writes the name of the test that runs to a file."""
+class Work(NamedTuple):
+    """A mutant's number, its tests, and whether it must be active when the modules are imported."""
 
-    def __init__(self, tests: list[str], running: Path) -> None:
-        self._order = tests
-        self._running = running
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        found = {each.nodeid: each for each in items}
-        items[:] = [found[test] for test in self._order if test in found]
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._running.write_text(nodeid)
+    number: int
+    tests: list[str]
+    is_imported: bool
 
 
 class Fate(NamedTuple):
@@ -261,12 +266,115 @@ class Fate(NamedTuple):
     seconds: float = 0
 
 
-def prepare(numbers: Any) -> None:
-    """Begin a process that runs mutants: its own switch, and the libraries that the tests import."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    mutant_switch.SWITCH = mutant_switch.shared(f"slot-{numbers.get()}")
-    mutant_switch.SWITCH[0] = 0
+class Runner:
+    """Runs mutants in forks of its process: those of imports before the tests are collected, the others after that."""
+
+    def __init__(self, work: list[Work], seconds: dict[str, float], results: Connection) -> None:
+        """``seconds``: the seconds of each test when it was traced."""
+        self._work, self._seconds, self._results = work, seconds, results
+        self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+        self._running = self._folder / "running"
+        self._items: dict[str, pytest.Item] = {}
+
+    def run(self, name: str) -> None:
+        """Run all mutants with an own switch. Their results are sent as they come."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        mutant_switch.SWITCH = mutant_switch.shared(name)
+        mutant_switch.SWITCH[0] = 0
+        log = os.open(FOLDER / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        for work in self._work:
+            if work.is_imported:
+                self._results.send(self._fate(work))
+        pytest.main(self._arguments([test for work in self._work for test in work.tests]), [self])
+        shutil.rmtree(self._folder)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._items = {item.nodeid: item for item in session.items}
+        for work in self._work:
+            if not work.is_imported:
+                self._results.send(self._fate(work))
+        return True
+
+    def _fate(self, work: Work) -> Fate:
+        started, tests = time.monotonic(), work.tests
+        result, name = "survived" if tests else "not reached", ""
+        while tests and result == "survived":
+            passed, name = self._passes(work.number, tests)
+            if passed:
+                name = ""
+                break
+            suspects = [name] if name else tests[:3]
+            if self._seconds.get(name, 1) < TRUSTED_SECONDS or self._passes(0, suspects)[0]:
+                result = "killed"
+            elif not (tests := [test for test in tests if test not in suspects]):
+                result = "undecided"
+        return Fate(work.number, result, name, time.monotonic() - started)
+
+    def _passes(self, number: int, tests: list[str]) -> tuple[bool, str]:
+        """Run tests in a fork with a mutant. Return whether they pass in time, and the last test that ran."""
+        from tests.forks import client_command  # noqa: PLC0415  # after the switch is set
+
+        self._running.write_text("")
+        if self._items:
+            client_command()  # one server for all forks; it reads the same switch
+        mutant_switch.SWITCH[0] = number
+        if (pid := os.fork()) == 0:
+            code = 1
+            with suppress(BaseException):
+                os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.environ["TMPDIR"] = tempfile.tempdir = str(self._folder)
+                code = self._play(tests) if self._items else pytest.main(self._arguments(tests), [Chosen(tests, self)])
+            os._exit(code)
+        ends = time.monotonic() + 30 + 5 * sum(self._seconds.get(test, 1) for test in tests)
+        ended, status = 0, 1
+        try:
+            while not ended and time.monotonic() < ends:
+                time.sleep(0.02)
+                ended, status = os.waitpid(pid, os.WNOHANG)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            if not ended:
+                os.waitpid(pid, 0)
+        mutant_switch.SWITCH[0] = 0
+        return bool(ended) and status == 0, self._running.read_text()
+
+    def _play(self, tests: list[str]) -> int:
+        """Run collected tests until one fails."""
+        items = [self._items[test] for test in tests if test in self._items]
+        for item, following in zip_longest(items, items[1:]):
+            self.pytest_runtest_logstart(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if item.session.testsfailed:
+                return 1
+        return 0
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._running.write_text(nodeid)
+
+    @staticmethod
+    def _arguments(tests: list[str]) -> list[str]:
+        return [*OPTIONS, *dict.fromkeys(test.partition("::")[0] for test in tests)]
+
+
+class Chosen:
+    """Selects tests in their order, for a process that has not imported the modules."""
+
+    def __init__(self, tests: list[str], runner: Runner) -> None:
+        self._tests, self.pytest_runtest_logstart = tests, runner.pytest_runtest_logstart
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        found = {each.nodeid: each for each in items}
+        items[:] = [found[test] for test in self._tests if test in found]
+
+
+def import_libraries() -> None:
+    """Import what the project imports, but not its own modules, so that forks need not."""
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
     found = subprocess.run([sys.executable, "-c", LIBRARIES], check=True, capture_output=True, text=True).stdout
@@ -276,66 +384,6 @@ def prepare(numbers: Any) -> None:
                 import_module(name)
 
 
-def run(number: int, tests: list[str], seconds: float, *, is_imported: bool) -> tuple[bool, str]:
-    """Run tests in a fork with a mutant, at most for some time. Return whether they pass, and the last that ran."""
-    from tests.forks import client_command  # noqa: PLC0415
-
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
-    (running := folder / "running").touch()
-    if not is_imported:
-        client_command()
-    mutant_switch.SWITCH[0] = number
-    if (pid := os.fork()) == 0:
-        code = 3
-        with suppress(BaseException):
-            os.setsid()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-            log = os.open(FOLDER / f"{os.environ[mutant_switch.VARIABLE]}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            if is_imported:
-                client_command.cache_clear()
-            files = sorted({test.partition("::")[0] for test in tests})
-            code = int(pytest.main([*OPTIONS, *files], [Chosen(tests, running)]))
-        os._exit(code)
-    status = None
-    try:
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends and status is None:
-            time.sleep(0.02)
-            ended, found = os.waitpid(pid, os.WNOHANG)
-            status = os.waitstatus_to_exitcode(found) if ended else None
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        if status is None:
-            os.waitpid(pid, 0)
-        mutant_switch.SWITCH[0] = 0
-        name = running.read_text()
-        shutil.rmtree(folder, ignore_errors=True)
-    return status in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}, name
-
-
-def fate(traced: Traced, work: tuple[int, list[str], bool]) -> Fate:
-    """Return what becomes of a mutant: of its number, with its tests, and whether it runs when it is imported."""
-    number, tests, is_imported = work
-    started = time.monotonic()
-    result, name = "survived" if tests else "not reached", ""
-    while tests and result == "survived":
-        limit = 30 + 5 * sum(traced.seconds[test] for test in tests)
-        passed, name = run(number, tests, limit, is_imported=is_imported)
-        if passed:
-            name = ""
-            break
-        suspects = [name] if name else tests[:3]
-        if traced.seconds.get(name, 1) < TRUSTED_SECONDS or run(0, suspects, limit, is_imported=is_imported)[0]:
-            result = "killed"
-        elif not (tests := [test for test in tests if test not in suspects]):
-            result = "undecided"
-    return Fate(number, result, name, time.monotonic() - started)
-
-
 def main(arguments: list[str]) -> None:
     """Read the arguments, run the mutants, and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
@@ -343,30 +391,42 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--sample", type=int, default=150, metavar="N")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes that run mutants")
-    parser.add_argument("--minutes", type=float, default=600, help="after which no mutant is started")
+    parser.add_argument("--minutes", type=float, default=600, help="after which the mutants that are left are not run")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit code 1 if fewer are killed")
     given = parser.parse_args(arguments)
-    started, traced = time.monotonic(), Traced.read()
-    chosen = sample(compiled()[0], given.rooms, given.sample, given.seed)
-    described = {(each.file, each.place): each for each in compiled(chosen)[0]}
+    started, traced, functions = time.monotonic(), Traced.read(), dict[str, int]()
+    chosen = sample(compiled(functions), given.rooms, given.sample, given.seed)
+    described = {(each.file, each.place): each for each in compiled(functions, chosen)}
     chosen = [described[each.file, each.place] for each in chosen]
-    names = users()
-    work = [
-        (number, traced.of(each, names), not each.function or each.function in traced.imported)
-        for number, each in enumerate(chosen, 1)
-    ]
+    work = traced.work(chosen)
+    random.Random(given.seed).shuffle(work)  # noqa: S311  # if time ends, all rooms have had their share
+    import_libraries()
+    fork, readers, slots = multiprocessing.get_context("fork"), [], []
+    for slot in range(given.jobs):
+        reader, writer = fork.Pipe(duplex=False)
+        runner = Runner(work[slot :: given.jobs], traced.seconds, writer)
+        slots.append(fork.Process(target=runner.run, args=(f"slot-{slot}",)))
+        slots[-1].start()
+        writer.close()
+        readers.append(reader)
     fates: dict[int, Fate] = {}
-    fork = multiprocessing.get_context("fork")
-    numbers = fork.SimpleQueue()
-    for number in range(given.jobs):
-        numbers.put(number)
-    with suppress(KeyboardInterrupt), fork.Pool(given.jobs, prepare, (numbers,)) as pool:
-        for found in pool.imap_unordered(partial(fate, traced), random.Random(given.seed).sample(work, len(work))):  # noqa: S311
-            fates[found.number] = found
-            mutant = chosen[found.number - 1]
-            print(f"{len(fates)}/{len(work)} {found.result} {mutant.file}:{mutant.line}", found.test, file=sys.stderr)
-            if time.monotonic() - started > 60 * given.minutes:
-                break
+    with suppress(KeyboardInterrupt):
+        while readers and (left := started + 60 * given.minutes - time.monotonic()) > 0:
+            ready = wait(readers, left)
+            for reader in [each for each in readers if each in ready]:
+                try:
+                    found = reader.recv()
+                except EOFError:
+                    readers.remove(reader)
+                    continue
+                fates[found.number] = found
+                mutant = chosen[found.number - 1]
+                place = f"{mutant.file}:{mutant.line}"
+                print(f"{len(fates)}/{len(work)}", found.result, place, found.test[:150], file=sys.stderr, flush=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first one has ended the loop; the results are still printed
+    for process in slots:
+        process.terminate()
+        process.join()
     killed = report(chosen, fates)
     print(f"\n{len(fates)} of {len(chosen)} mutants in {time.monotonic() - started:.0f} s")
     if killed < given.at_least:
