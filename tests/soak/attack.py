@@ -18,7 +18,7 @@ from pathlib import Path
 
 from crawler.service.key_store import KeyStore
 from tests.crawls import sandbox
-from tests.service import client, test_hostile
+from tests.service import client, test_hostile, test_routes
 from tests.service.conftest import running
 from tests.service.hostile_platform import canary
 from tests.soak import attacks, faults
@@ -70,8 +70,8 @@ Attack = Callable[[Attacked], Verdict]
 def hostile_bodies(service: Attacked) -> Verdict:
     """Invalid JSON and invalid params are rejected with the right codes."""
     verdict = Verdict()
-    expected = [(body, "INVALID_JSON") for body in test_hostile.BODIES]
-    for sent, code in [*expected, *((params, "INVALID_REQUEST") for params in test_hostile.PARAMS)]:
+    expected = [(body, "INVALID_JSON") for body in test_routes.BODIES]
+    for sent, code in [*expected, *((params, "INVALID_REQUEST") for params in test_routes.PARAMS)]:
         reply = client.call(service.victim.url, client.CATEGORY, sent)
         verdict.check((reply.status, reply.code) == (400, code), f"{str(sent)[:40]}: {reply.status} {reply.code}")
     return verdict

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from typing import Any
 
 from crawler.errors import documented
-from tests.service import client, test_hostile
+from tests.service import client, test_hostile, test_routes
 from tests.service.client import Reply
 from tests.service.hostile_platform import MEGABYTE
 from tests.soak.attack import exchange
@@ -194,9 +194,9 @@ class Clients:
         name, path = "hostile", client.CATEGORY
         kind = chance.randrange(3)
         if kind == 0:
-            self.expect(self.send(name, "POST", path, chance.choice(test_hostile.BODIES)), 400)
+            self.expect(self.send(name, "POST", path, chance.choice(test_routes.BODIES)), 400)
         elif kind == 1:
-            self.expect(self.send(name, "POST", path, chance.choice(test_hostile.PARAMS)), 400)
+            self.expect(self.send(name, "POST", path, chance.choice(test_routes.PARAMS)), 400)
         else:
             wrong = chance.choice((f"{path}s", "/v1/job", "/v1/jobs/x/y/z", "/v1/jobs/99999999", f"{path}?fild=x"))
             self.expect(self.send(name, "GET", wrong), 404, 405)
