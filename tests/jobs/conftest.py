@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -19,6 +19,20 @@ def jobs(location: str) -> Iterator[Jobs]:
     opened = Jobs(location)
     yield opened
     asyncio.run(opened.close())
+
+
+@pytest.fixture
+def another(location: str) -> Iterator[Callable[[], Jobs]]:
+    """Opens the store again, as another process does."""
+    opened: list[Jobs] = []
+
+    def open_again() -> Jobs:
+        opened.append(Jobs(location))
+        return opened[-1]
+
+    yield open_again
+    for each in opened:
+        asyncio.run(each.close())
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from crawler.service import upkeep, usage
 from crawler.service.jobs import records
 from crawler.service.limits import Turns
 from crawler.targets.target import target_key
-from tests.jobs.workers import SCRAPER, Process, lines
+from tests.jobs.workers import SCRAPER, Process, current, lines
 
 OUTCOME = {"warnings": [], "fetched_at": "2026-11-25T20:00:00+00:00"}
 
@@ -41,12 +41,6 @@ async def owned_job(jobs: Jobs, owner: str, n: int, start: int = 0) -> Job:
     await jobs.push(job, lines)
     await jobs.open(job)
     return await current(jobs, job)
-
-
-async def current(jobs: Jobs, job: Job) -> Job:
-    found = await jobs.get(job.id)
-    assert found is not None
-    return found
 
 
 def end(claim: Claim) -> Finished:

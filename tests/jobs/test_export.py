@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -18,9 +19,9 @@ from tests.jobs.store_faults import faults, unavailable
 from tests.jobs.workers import Process, done, lines, new_job, outcomes
 
 
-async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, location: str) -> None:
+async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     job = await new_job(jobs, 600)
-    stores = [Jobs(location) for _ in range(3)]
+    stores = [another() for _ in range(3)]
     writers = [Process(store, lambda claim: done(claim, followups=1)) for store in stores]
     seen: list[Line] = []
 
@@ -38,8 +39,6 @@ async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, location: 
     await asyncio.gather(follow(), *(writer.run(job) for writer in writers))
     assert [line.seq for line in seen] == list(range(1, 1_201))
     assert seen == await outcomes(jobs, job)
-    for store in stores:
-        await store.close()
 
 
 async def test_an_outage_before_an_export_is_no_wrong_use(jobs: Jobs, location: str) -> None:
@@ -88,11 +87,11 @@ async def test_a_target_without_new_data_has_no_record(jobs: Jobs) -> None:
     assert await jobs.check(job) == []
 
 
-async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, location: str) -> None:
+async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     """On SQLite, a transaction that writes holds a lock. Readers do not wait for it."""
     job = await new_job(jobs, 5)
     await Process(jobs).run(job)
-    other = Jobs(location)
+    other = another()
     has_written, is_read = threading.Event(), threading.Event()
 
     def write_slowly(session: Session) -> None:
@@ -107,4 +106,3 @@ async def test_a_page_is_read_while_another_process_writes(jobs: Jobs, location:
     finally:
         is_read.set()
     await writing
-    await other.close()

@@ -292,8 +292,8 @@ def locked(location: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_push_continues_when_a_lock_is_released(location: str) -> None:
-    jobs = Jobs(location)
+async def test_a_push_continues_when_a_lock_is_released(location: str, another: Callable[[], Jobs]) -> None:
+    jobs = another()
     job = await jobs.begin("job")
     with locked(location):
         pushing = asyncio.ensure_future(jobs.push(job, lines(3)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
@@ -27,7 +28,7 @@ from crawler.jobs.store import Session
 from crawler.jobs.tables import JobState
 from crawler.service.usage import account_settings
 from crawler.targets.target import target_key
-from tests.jobs.workers import SCRAPER, Process, assert_books, done, lines, new_job, outcomes
+from tests.jobs.workers import SCRAPER, Process, assert_books, current, done, lines, new_job, outcomes
 from tests.tiers import FAST_ON_SQLITE
 
 
@@ -56,8 +57,10 @@ async def test_names_belong_to_owners(jobs: Jobs) -> None:
     assert [job.id for job in await jobs.page(after=made[1].id, limit=1)] == [made[2].id]
 
 
-async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(jobs: Jobs, location: str) -> None:
-    stores = [Jobs(location) for _ in range(4)]
+async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(
+    jobs: Jobs, another: Callable[[], Jobs]
+) -> None:
+    stores = [another() for _ in range(4)]
     made = await asyncio.gather(
         *(store.begin("job", options=JobOptions(max_pages=n + 1)) for n, store in enumerate(stores))
     )
@@ -70,8 +73,6 @@ async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(job
     runs = await jobs.runs("job")
     assert runs[0].id in {job.id for job in made}
     assert [run.state for run in runs] == ["loading", *["cancelled"] * (len(runs) - 2), "done"]
-    for store in stores:
-        await store.close()
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,7 @@ async def test_the_newest_run_decides(jobs: Jobs, state: JobState, *, continues:
         await jobs.cancel(job)
     if state == "done":
         await Process(jobs).run(job)
-    former = await jobs.get(job.id)
-    assert former is not None
+    former = await current(jobs, job)
     assert former.state == state
     if continues:
         with pytest.raises(UnfinishedRunError, match=f"Run 1 of the job 'job' is {state}"):
@@ -197,8 +197,7 @@ async def test_a_retried_run_is_unfinished_until_it_is_done_again(jobs: Jobs) ->
     again = await jobs.begin("job")
     assert (again.run, again.state, again.revision) == (1, "open", 1)
     await Process(jobs).run(job)
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert (found.state, found.revision) == ("done", 2)
     assert (await jobs.begin("job")).run == 2
 
@@ -216,8 +215,7 @@ async def test_targets_are_claimed_when_their_job_is_loaded(jobs: Jobs) -> None:
 
 async def test_a_job_without_targets_is_done_when_it_is_opened(jobs: Jobs) -> None:
     job = await new_job(jobs, 0)
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert found.state == "done"
     assert found.ended is not None
 
@@ -226,8 +224,7 @@ async def test_a_job_that_is_done_continues_with_new_targets(jobs: Jobs) -> None
     job = await new_job(jobs, 2)
     await Process(jobs).run(job)
     assert await jobs.push(job, lines(3, start=2)) == 3
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert (found.state, found.ended) == ("open", None)
     await Process(jobs).run(job)
     await assert_books(jobs, job, done=5)
@@ -267,15 +264,13 @@ async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
         await jobs.push(job, lines(1, start=100))
     await jobs.open(job)
     await jobs.resume(job)
-    found = await jobs.get(job.id)
-    assert found is not None
-    assert found.state == "cancelled"
+    assert (await current(jobs, job)).state == "cancelled"
 
 
-async def test_a_cancellation_races_with_claims(jobs: Jobs, location: str) -> None:
+async def test_a_cancellation_races_with_claims(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     """After the cancellation, no target is waiting, and the running targets end."""
     job = await new_job(jobs, 400)
-    other = Jobs(location)
+    other = another()
     process = Process(other, lambda claim: done(claim, followups=2))
 
     async def claim() -> None:
@@ -287,12 +282,10 @@ async def test_a_cancellation_races_with_claims(jobs: Jobs, location: str) -> No
         await asyncio.sleep(0.1)
         await jobs.cancel(job)
         await claiming
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert (found.counts["waiting"], found.counts["running"]) == (0, 0)
     assert await jobs.check(job) == []
     assert found.counts["done"] == len(process.stored)
-    await other.close()
 
 
 async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
@@ -306,9 +299,7 @@ async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
     assert 0 < paused < 8
     await assert_books(jobs, job, done=8 - paused, paused=paused, waiting=12)
     assert await Process(jobs).claim() == []
-    found = await jobs.get(job.id)
-    assert found is not None
-    assert found.state == "paused"
+    assert (await current(jobs, job)).state == "paused"
     await jobs.resume(job)
     await Process(jobs).run(job)
     await assert_books(jobs, job, done=20)
@@ -379,9 +370,9 @@ async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
     await jobs.remove(job)
 
 
-async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, location: str) -> None:
+async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     job = await new_job(jobs, 1_500)
-    other = Jobs(location)
+    other = another()
     process = Process(other, lambda claim: done(claim, followups=20))
 
     async def claim() -> None:
@@ -396,7 +387,6 @@ async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, locati
     for table in ("targets", "records", "inputs", "tallies", "jobs"):
         sql = f"SELECT count(*) FROM {table}"  # noqa: S608
         assert await rows(jobs, sql) == [(0,)], table
-    await other.close()
 
 
 async def change(jobs: Jobs, sql: str) -> None:
@@ -526,10 +516,10 @@ async def test_the_first_job_is_claimed_first(jobs: Jobs) -> None:
     assert Counter(claim.job for claim in await process.claim(15)) == {first.id: 10, second.id: 5}
 
 
-async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
+async def test_one_worker_takes_a_root_whole(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     """In jobs with whole roots, follow-ups belong to the worker that claimed their root, until it loses the root."""
     job = await new_job(jobs, 3, whole_roots=True)
-    other = Jobs(location)
+    other = another()
     first, second = Process(jobs, unanswered), Process(other, unanswered)
     async with first.worker:
         (root,) = await first.claim(1)
@@ -552,13 +542,12 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, location: str) -> None:
         for claim in (*claims, *whole):
             second.worker.finish(done(claim))
     await assert_books(jobs, job, done=6)
-    await other.close()
 
 
-async def test_two_workers_never_have_the_same_root(jobs: Jobs, location: str) -> None:
+async def test_two_workers_never_have_the_same_root(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     """Three workers claim targets at the same time."""
     job = await new_job(jobs, 12, whole_roots=True)
-    stores = [Jobs(location) for _ in range(3)]
+    stores = [another() for _ in range(3)]
     holders: dict[bytes, set[int]] = {}
     processes = [Process(store, unanswered) for store in stores]
 
@@ -576,8 +565,6 @@ async def test_two_workers_never_have_the_same_root(jobs: Jobs, location: str) -
     await asyncio.gather(*(work(number) for number in range(3)))
     assert {len(each) for each in holders.values()} == {1}
     await assert_books(jobs, job, done=48)
-    for store in stores:
-        await store.close()
 
 
 def test_equal_work_has_an_equal_key() -> None:
@@ -669,8 +656,7 @@ async def test_a_clients_job_that_is_given_up_ends_with_an_error_a_bill_and_an_e
     assert tuple(map(int, bills[0])) == (40 - ended, 0)
     assert len(await jobs.read(sa.text("SELECT id FROM outbox"))) == 1
     assert await jobs.retry(job) == 40 - ended
-    retried = await jobs.get(job.id)
-    assert retried is not None
+    retried = await current(jobs, job)
     assert retried.state == "open"
 
 
@@ -740,8 +726,7 @@ async def test_an_interrupted_upload_blocks_its_name_for_two_minutes(
     job = await jobs.begin("nightly", "acme", rules=rules)
     await asyncio.sleep(0.01)
     await jobs.push(job, lines(3))
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert found.loaded > job.loaded
     clock: Any = SimpleNamespace(is_steady=is_steady, now=lambda: found.loaded + seconds)
     monkeypatch.setattr(lifecycle, "STORE_TIME", clock)
@@ -752,8 +737,7 @@ async def test_an_interrupted_upload_blocks_its_name_for_two_minutes(
         assert (await jobs.begin("nightly", "acme", rules=rules)).run == 2
         with pytest.raises(JobError, match="is cancelled"):  # the first upload, if it runs still
             await jobs.push(job, lines(3))
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert found.state == state
     await assert_books(jobs, found, **{"waiting" if state == "loading" else "cancelled": 3})
 

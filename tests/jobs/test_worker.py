@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from crawler.jobs.lifecycle import Jobs
-from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
+from tests.jobs.workers import Process, assert_books, current, done, lines, new_job, outcomes
 
 
 async def test_a_job_is_done_with_its_followups(jobs: Jobs) -> None:
@@ -14,15 +15,14 @@ async def test_a_job_is_done_with_its_followups(jobs: Jobs) -> None:
     await process.run(job)
     await assert_books(jobs, job, done=150)
     assert len(process.stored) == 150
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert (found.state, found.seq, found.ended is not None) == ("done", 150, True)
     assert await jobs.tallies(job.id) == {("code", "OK"): 150}
 
 
-async def test_three_workers_share_a_job(jobs: Jobs, location: str) -> None:
+async def test_three_workers_share_a_job(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     job = await new_job(jobs, 300)
-    stores = [Jobs(location) for _ in range(3)]
+    stores = [another() for _ in range(3)]
     processes = [Process(store, lambda claim: done(claim, followups=1)) for store in stores]
     for process in processes:  # each worker gets targets before one of them can take all
         assert len(await process.claim(10)) == 10
@@ -31,8 +31,6 @@ async def test_three_workers_share_a_job(jobs: Jobs, location: str) -> None:
     assert all(process.stored for process in processes)
     stored = [each.claim.target for process in processes for each in process.stored]
     assert len(stored) == len(set(stored)) == 600
-    for store in stores:
-        await store.close()
 
 
 async def test_the_same_key_pushed_twice_is_one_target(jobs: Jobs) -> None:

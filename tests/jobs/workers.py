@@ -35,6 +35,13 @@ async def new_job(jobs: Jobs, n: int, name: str = "job", owner: str = "", **opti
     return job
 
 
+async def current(jobs: Jobs, job: Job) -> Job:
+    """The job as it is now."""
+    found = await jobs.get(job.id)
+    assert found is not None
+    return found
+
+
 def done(claim: Claim, followups: int = 0, **values: Any) -> Finished:
     """The outcome OK with a record. A target that is not a follow-up itself also gets ``followups`` follow-ups."""
     parts = [f"page={page}" for page in range(2, 2 + followups)] if "part" not in claim.work else []
@@ -100,8 +107,7 @@ async def outcomes(jobs: Jobs, job: Job) -> list[Line]:
 async def assert_books(jobs: Jobs, job: Job, **counts: int) -> None:
     """Assert that a job's counters equal the given numbers, and the states and records of its targets."""
     assert await jobs.check(job) == []
-    found = await jobs.get(job.id)
-    assert found is not None
+    found = await current(jobs, job)
     assert {state: n for state, n in found.counts.items() if n} == counts
     stored = await outcomes(jobs, job)
     assert [line.seq for line in stored] == sorted({line.seq or 0 for line in stored})
