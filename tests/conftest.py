@@ -1,7 +1,9 @@
 """Hooks and fixtures of all tests: no connections to other machines, no settings of the developer, PostgreSQL."""
 
+import asyncio
 import atexit
 import gc
+import inspect
 import itertools
 import os
 import pwd
@@ -28,6 +30,9 @@ atexit.register(gc.unfreeze)
 LOOPBACK_NAMES = {"", "localhost"}
 QUICK = {"contracts", "fixtures", "platforms", "reading"}
 """Folders with tests that, with few exceptions, start no processes."""
+
+HANGING_SECONDS = 600
+"""Time limit of a coroutine test. Without it, a hanging test would block the run, and nothing would show its name."""
 
 # The same examples in every run, so that failures in CI can be reproduced. No deadline: timing is not asserted.
 hypothesis.settings.register_profile("fast", derandomize=True, deadline=None, max_examples=20)
@@ -80,6 +85,21 @@ def pytest_runtest_teardown() -> None:
     It overrides the settings module in the ``scrapy.cfg`` of their folder.
     """
     os.environ.pop("SCRAPY_SETTINGS_MODULE", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test in a new event loop, with a time limit."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+
+    async def run() -> None:
+        async with asyncio.timeout(HANGING_SECONDS):
+            await pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+
+    asyncio.run(run())
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin

@@ -1,10 +1,6 @@
-"""Runs tests that are coroutines."""
+"""Budgets without a memory, and a clock that stands."""
 
 import pytest
-
-from tests.service.conftest import pytest_pyfunc_call
-
-__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture(autouse=True)

@@ -38,30 +38,27 @@ def anywhere(request: pytest.FixtureRequest) -> str:
     return "" if request.param == "one process" else str(request.getfixturevalue(request.param))
 
 
-def test_downloads_in_flight_are_limited(anywhere: str) -> None:
+async def test_downloads_in_flight_are_limited(anywhere: str) -> None:
     """The first downloads end only when three run at once, the limit: on a slow machine, slots are assigned slowly."""
 
-    async def scenario() -> int:
-        in_flight = most = 0
-        full = asyncio.Event()
+    in_flight = most = 0
+    full = asyncio.Event()
 
-        async def download(throttle: Throttle) -> None:
-            nonlocal in_flight, most
-            release = await throttle.acquire()
-            in_flight += 1
-            most = max(most, in_flight)
-            if in_flight == 3:
-                full.set()
-            await full.wait()
-            await asyncio.sleep(0.01)
-            in_flight -= 1
-            release()
+    async def download(throttle: Throttle) -> None:
+        nonlocal in_flight, most
+        release = await throttle.acquire()
+        in_flight += 1
+        most = max(most, in_flight)
+        if in_flight == 3:
+            full.set()
+        await full.wait()
+        await asyncio.sleep(0.01)
+        in_flight -= 1
+        release()
 
-        async with shared(anywhere, concurrency=3) as processes, asyncio.timeout(300):
-            await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(8)))
-        return most
-
-    assert asyncio.run(scenario()) == 3
+    async with shared(anywhere, concurrency=3) as processes, asyncio.timeout(300):
+        await asyncio.gather(*(download(throttle) for throttle in processes for _ in range(8)))
+    assert most == 3
 
 
 def test_downloads_start_a_delay_apart(anywhere: str) -> None:
@@ -80,44 +77,35 @@ def test_downloads_start_a_delay_apart(anywhere: str) -> None:
     assert asyncio.run(scenario()) >= 0.1 * 5 - 0.05, "not before the sum of the delays"
 
 
-def test_a_start_after_the_deadline_is_refused_at_once(anywhere: str) -> None:
-    async def scenario() -> int | None:
-        async with shared(anywhere, concurrency=2, delay=3_000) as (one, two):
-            await one.acquire()
-            with pytest.raises(Overloaded) as refused:
-                await two.acquire(asyncio.get_running_loop().time() + 10)
-            assert two.start_in() > 1_000, "the refusal has updated it"
-        return refused.value.retry_after
-
-    assert 2_000 < (asyncio.run(scenario()) or 0) <= 3_000
+async def test_a_start_after_the_deadline_is_refused_at_once(anywhere: str) -> None:
+    async with shared(anywhere, concurrency=2, delay=3_000) as (one, two):
+        await one.acquire()
+        with pytest.raises(Overloaded) as refused:
+            await two.acquire(asyncio.get_running_loop().time() + 10)
+        assert two.start_in() > 1_000, "the refusal has updated it"
+    assert 2_000 < (refused.value.retry_after or 0) <= 3_000
 
 
-def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -> None:
-    async def scenario() -> None:
-        async with shared(anywhere) as (one, two):
-            release = await one.acquire()
-            with pytest.raises(UpstreamTimeout):
-                await two.acquire(asyncio.get_running_loop().time() + 0.05)
-            release()
-            await two.acquire(asyncio.get_running_loop().time() + 60)
-
-    asyncio.run(scenario())
+async def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -> None:
+    async with shared(anywhere) as (one, two):
+        release = await one.acquire()
+        with pytest.raises(UpstreamTimeout):
+            await two.acquire(asyncio.get_running_loop().time() + 0.05)
+        release()
+        await two.acquire(asyncio.get_running_loop().time() + 60)
 
 
-def test_background_downloads_let_all_others_go_first() -> None:
-    async def scenario() -> list[str]:
-        throttle = Throttle(concurrency=10, delay=0.1, jitter=0)
-        started: list[str] = []
+async def test_background_downloads_let_all_others_go_first() -> None:
+    throttle = Throttle(concurrency=10, delay=0.1, jitter=0)
+    started: list[str] = []
 
-        async def download(name: str) -> None:
-            (await throttle.acquire(background=name.startswith("background")))()
-            started.append(name)
+    async def download(name: str) -> None:
+        (await throttle.acquire(background=name.startswith("background")))()
+        started.append(name)
 
-        names = ("background 1", "background 2", "background 3", "call 1", "call 2")
-        await asyncio.gather(*(download(name) for name in names))
-        return started
-
-    assert asyncio.run(scenario()) == ["background 1", "call 1", "call 2", "background 2", "background 3"]
+    names = ("background 1", "background 2", "background 3", "call 1", "call 2")
+    await asyncio.gather(*(download(name) for name in names))
+    assert started == ["background 1", "call 1", "call 2", "background 2", "background 3"]
 
 
 async def test_waiting_background_downloads_delay_no_estimate() -> None:
@@ -131,26 +119,20 @@ async def test_waiting_background_downloads_delay_no_estimate() -> None:
     waiting[1].cancel()
 
 
-def test_the_slot_of_a_killed_process_expires(location: str) -> None:
-    async def scenario() -> None:
-        async with shared(location, seconds=0.2) as (one, two):
-            await one.acquire()  # never released
-            await two.acquire(asyncio.get_running_loop().time() + 60)
-
-    asyncio.run(scenario())
+async def test_the_slot_of_a_killed_process_expires(location: str) -> None:
+    async with shared(location, seconds=0.2) as (one, two):
+        await one.acquire()  # never released
+        await two.acquire(asyncio.get_running_loop().time() + 60)
 
 
-def test_each_process_uses_its_local_share_while_the_store_is_unavailable() -> None:
-    async def scenario() -> None:
-        async with shared(UNREACHABLE, concurrency=2) as (throttle, _):
-            release = await throttle.acquire()
-            with pytest.raises(UpstreamTimeout):
-                await throttle.acquire(asyncio.get_running_loop().time() + 0.05)
-            release()
-            await throttle.acquire(asyncio.get_running_loop().time() + 60)
-            assert throttle.concurrency == 1
-
-    asyncio.run(scenario())
+async def test_each_process_uses_its_local_share_while_the_store_is_unavailable() -> None:
+    async with shared(UNREACHABLE, concurrency=2) as (throttle, _):
+        release = await throttle.acquire()
+        with pytest.raises(UpstreamTimeout):
+            await throttle.acquire(asyncio.get_running_loop().time() + 0.05)
+        release()
+        await throttle.acquire(asyncio.get_running_loop().time() + 60)
+        assert throttle.concurrency == 1
 
 
 async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(location: str) -> None:

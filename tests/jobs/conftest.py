@@ -9,9 +9,6 @@ import pytest
 
 from crawler.jobs.lifecycle import Jobs
 from tests.hanging_platform import HangingPlatform, hanging_platform
-from tests.service.conftest import pytest_pyfunc_call
-
-__all__ = ["pytest_pyfunc_call"]
 
 
 @pytest.fixture

@@ -41,12 +41,9 @@ def unanswered(claim: Claim) -> None:
 async def test_names_that_cannot_be_stored_are_refused(jobs: Jobs, part: str, text: str) -> None:
     with pytest.raises(JobError, match=f"The {part} of a job"):
         await jobs.begin(**{"name": "job", part: text})  # type: ignore[arg-type]
-    assert await jobs.page() == []
-
-
-async def test_a_job_must_have_a_name(jobs: Jobs) -> None:
     with pytest.raises(JobError, match="must have a name"):
         await jobs.begin("")
+    assert await jobs.page() == []
 
 
 async def test_names_belong_to_owners(jobs: Jobs) -> None:
@@ -305,14 +302,6 @@ async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
     await assert_books(jobs, job, done=20)
 
 
-async def test_a_job_of_paused_targets_only_is_not_done(jobs: Jobs) -> None:
-    job = await new_job(jobs, 2)
-    process = Process(jobs, lambda claim: Finished(claim, "paused"))
-    await process.run(job)
-    await assert_books(jobs, job, paused=2)
-    assert len(process.stored) == 2
-
-
 async def test_failed_targets_are_retried(jobs: Jobs) -> None:
     job = await new_job(jobs, 20)
     error = {"error": {"code": "UPSTREAM_ERROR"}}
@@ -524,9 +513,9 @@ async def test_one_worker_takes_a_root_whole(jobs: Jobs, another: Callable[[], J
     async with first.worker:
         (root,) = await first.claim(1)
         first.worker.finish(done(root, followups=3, note={"page": 1}))
-        await asyncio.sleep(0.5)
+        while len(first.own) < 3:  # noqa: ASYNC110  # until the outcome is stored
+            await asyncio.sleep(0.01)
         assert {each.root for each in first.own} == {root.key}
-        assert len(first.own) == 3
         assert list(first.worker.held.values()) == first.own
         claims = [claim for _ in range(5) for claim in await second.claim(8)]
         assert len(claims) == 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 import subprocess
 import sys
@@ -24,10 +22,6 @@ QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0"
 VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
 """For ``running(before=...)``: with this delay, all calls of a test arrive before the first "slow" response."""
 
-HANGING_SECONDS = 600
-"""Time limit of a coroutine test. Without it, a hanging test would block the run, and nothing would show its name.
-"""
-
 
 @dataclass
 class Service:
@@ -45,21 +39,6 @@ class Service:
     def logged(self) -> str:
         """Return the log of the service."""
         return self.log.read_text()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine test in a new event loop, with a time limit."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-
-    async def run() -> None:
-        async with asyncio.timeout(HANGING_SECONDS):
-            await pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
-
-    asyncio.run(run())
-    return True
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def test_a_full_disk_does_not_end_the_pauses_between_responses(tmp_path: Path) -
             written.unread(response(BODY * 10_000))
             written.wait()
     assert [each["event"] for each in logged] == ["response_not_kept"] * kept.FIRST
+    assert [each.name for each in tmp_path.rglob("*")] == ["file"]
 
 
 # Files
@@ -181,14 +182,6 @@ def test_files_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sizes = [path.stat().st_size for path in kept.kept(tmp_path, ["retail"])]
     assert 1 <= len(sizes) < 6
     assert sum(sizes) <= 700
-
-
-def test_a_crawl_goes_on_if_nothing_can_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    written = keeper(tmp_path / "file")
-    written.unread(response())
-    written.wait()
-    assert [each.name for each in tmp_path.rglob("*")] == ["file"]
 
 
 def test_a_folder_with_other_things_in_place_of_files_is_read(tmp_path: Path) -> None:

@@ -52,15 +52,11 @@ class Events:
 
 
 class BrokenTargets:
-    """Replaces the spider's ``scrape()``: some queries raise, close the spider, use up memory or send more requests."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-        self.allocated = b""
+    """Replaces the spider's ``scrape()``: some queries close the spider or send more requests."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BrokenTargets:
-        extension = cls(crawler)
+        extension = cls()
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         return extension
 
@@ -69,12 +65,8 @@ class BrokenTargets:
 
         async def broken(target: Target, first: First) -> dict[str, Any] | None:
             query = target.params.model_dump().get("query")
-            if query == "raise":
-                raise ValueError("a bug of ours")
             if query == "close":
                 raise CloseSpider("enough")
-            if query == "memory":
-                self.allocated = b"x" * spider.settings.getint("MEMUSAGE_LIMIT_MB") * 1024 * 1024
             data = await scrape(target, first)
             if query == "followups":
                 for number in range(3):

@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import bz2
 import codecs
+import csv
 import gzip
 import io
 import json
 import lzma
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawler.outputs.feed_files import failure_line
+from crawler.platforms.links import cleaned
 from crawler.registry import spiders
 from crawler.targets.files.json import read_json_array
+from crawler.targets.files.rows import damage, replaced_value
 from crawler.targets.files.source import FileSource
+from crawler.targets.files.tables import _APOSTROPHE, _FORMULA
 from crawler.targets.files.text import CHUNK_BYTES, TextFile
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
@@ -415,3 +422,40 @@ def test_an_array_is_read_right_wherever_its_pieces_end() -> None:
     for spaces in range(CHUNK_BYTES - len(elements.encode()) - 1, CHUNK_BYTES):
         text = TextFile.of(io.BytesIO((" " * spaces + elements).encode()), None)
         assert [row.cells for row in read_json_array(text)] == [{"query": 'a]},{"é'}, "b,"]
+
+
+CELLS = (
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+    .map(cleaned)
+    .filter(lambda text: bool(text) and damage([text]) is None and replaced_value([text]) is None)
+    # Python's csv.writer does not quote a carriage return if its line terminator is a line feed.
+    .filter(lambda text: "\r" not in text and not _APOSTROPHE.fullmatch(text) and not _FORMULA.fullmatch(text))
+)
+BOMS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+
+
+@given(
+    texts=st.lists(CELLS, min_size=1, max_size=8),
+    separator=st.sampled_from([",", ";", "\t"]),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    encoding=st.sampled_from([*BOMS]),
+    has_bom=st.booleans(),
+    suffix=st.sampled_from(["csv", "tsv", "txt"]),
+)
+def test_any_texts_in_a_table_are_read_back(  # noqa: PLR0913, PLR0917  # the dimensions of a table
+    texts: list[str],
+    separator: str,
+    line_end: str,
+    quoting: Any,
+    encoding: str,
+    has_bom: bool,  # noqa: FBT001
+    suffix: str,
+) -> None:
+    out = io.StringIO(newline="")
+    table = csv.writer(out, delimiter=separator, lineterminator=line_end, quoting=quoting)
+    table.writerows([["id", "query"], *enumerate(texts)])
+    content = (BOMS[encoding] if has_bom else b"") + out.getvalue().encode(encoding)
+    case = Case(f"t.{suffix}", content, [], encoding=None if has_bom or encoding == "utf-8" else encoding)
+    with TemporaryDirectory() as folder:
+        assert [params(each)["query"] for each in read(Path(folder), case)] == texts

@@ -242,47 +242,41 @@ def target(number: int) -> Target:
     return Target(str(number), scraper, scraper.params.model_validate({"query": "mustard"}))
 
 
-def test_a_closed_queue_ends_after_its_waiting_targets() -> None:
-    async def scenario() -> list[str]:
-        source = QueueSource(on_outcome=print)
-        taken: list[str] = []
+async def test_a_closed_queue_ends_after_its_waiting_targets() -> None:
+    source = QueueSource(on_outcome=print)
+    taken: list[str] = []
 
-        async def take() -> None:
-            taken.extend([each.id async for each in source])
+    async def take() -> None:
+        taken.extend([each.id async for each in source])
 
-        task = asyncio.ensure_future(take())
-        source.put(target(1))
-        source.put(target(2))
-        source.put(target(3))
-        assert source.discard("2")
-        await asyncio.sleep(0)
-        source.put(target(4))
-        assert not source.discard("1"), "the spider has taken it"
-        source.close()
-        with pytest.raises(RuntimeError):
-            source.put(target(5))
-        await task
-        return taken
-
-    assert asyncio.run(scenario()) == ["1", "3", "4"]
+    task = asyncio.ensure_future(take())
+    source.put(target(1))
+    source.put(target(2))
+    source.put(target(3))
+    assert source.discard("2")
+    await asyncio.sleep(0)
+    source.put(target(4))
+    assert not source.discard("1"), "the spider has taken it"
+    source.close()
+    with pytest.raises(RuntimeError):
+        source.put(target(5))
+    await task
+    assert taken == ["1", "3", "4"]
 
 
-def test_a_renewed_queue_keeps_its_targets() -> None:
-    async def scenario() -> list[list[str]]:
-        source = QueueSource(on_outcome=print)
-        taken: list[list[str]] = []
-        for number in range(3):
-            source.put(target(number))
-        for _ in range(2):
-            taken.append([])
-            async for each in source:
-                taken[-1].append(each.id)
-                source.renew()
-        source.close()
-        taken.append([each.id async for each in source])
-        return taken
-
-    assert asyncio.run(scenario()) == [["0"], ["1"], ["2"]]
+async def test_a_renewed_queue_keeps_its_targets() -> None:
+    source = QueueSource(on_outcome=print)
+    taken: list[list[str]] = []
+    for number in range(3):
+        source.put(target(number))
+    for _ in range(2):
+        taken.append([])
+        async for each in source:
+            taken[-1].append(each.id)
+            source.renew()
+    source.close()
+    taken.append([each.id async for each in source])
+    assert taken == [["0"], ["1"], ["2"]]
 
 
 def test_the_queue_forwards_outcomes() -> None:

@@ -159,7 +159,7 @@ def test_each_target_has_one_outcome_from_its_first_event(events: list[tuple[int
     assert max_in_flight <= limit
 
 
-def test_the_limit_of_the_source_may_change_during_the_run() -> None:
+async def test_the_limit_of_the_source_may_change_during_the_run() -> None:
     @dataclass
     class Limited(Source):
         limit: int = 4
@@ -167,147 +167,122 @@ def test_the_limit_of_the_source_may_change_during_the_run() -> None:
         def has_room(self, in_flight: int, usual: int) -> bool:
             return in_flight < self.limit
 
-    async def scenario() -> list[int]:
-        tracker, source = make_tracker(limit=100), Limited([make_target(str(number)) for number in range(12)])
-        released: set[str] = set()
+    tracker, source = make_tracker(limit=100), Limited([make_target(str(number)) for number in range(12)])
+    released: set[str] = set()
 
-        async def consume() -> None:
-            async for each in tracker.release(source):
-                released.add(each.id)
+    async def consume() -> None:
+        async for each in tracker.release(source):
+            released.add(each.id)
 
-        task = asyncio.ensure_future(consume())
-        numbers: list[int] = []
-        for source.limit in (4, 1, 6):
-            tracker.complete(source.targets[len(numbers)], error=TargetNotFound("gone"))  # type: ignore[arg-type]
-            for _ in range(20):
-                await asyncio.sleep(0)
-            numbers.append(len(released) - len(source.outcomes))
-        task.cancel()
-        return numbers
-
-    assert asyncio.run(scenario()) == [4, 3, 6]
+    task = asyncio.ensure_future(consume())
+    numbers: list[int] = []
+    for source.limit in (4, 1, 6):
+        tracker.complete(source.targets[len(numbers)], error=TargetNotFound("gone"))  # type: ignore[arg-type]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        numbers.append(len(released) - len(source.outcomes))
+    task.cancel()
+    assert numbers == [4, 3, 6]
 
 
-def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
-    async def scenario() -> list[list[str]]:
-        tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda in_flight: in_flight < 1)
-        released: dict[str, Target] = {}
-        found: list[list[str]] = []
+async def test_the_limit_of_a_queue_holds_although_the_queue_is_empty() -> None:
+    tracker, source = make_tracker(limit=100), QueueSource(lambda _: None, lambda in_flight: in_flight < 1)
+    released: dict[str, Target] = {}
+    found: list[list[str]] = []
 
-        async def consume() -> None:
-            async for each in tracker.release(source):
-                released[each.id] = each
+    async def consume() -> None:
+        async for each in tracker.release(source):
+            released[each.id] = each
 
-        task = asyncio.ensure_future(consume())
-        for name in ("1", "2", "3"):
-            source.put(make_target(name))
-            for _ in range(20):
-                await asyncio.sleep(0)
-            found.append(list(released))
-        tracker.complete(released["1"], error=TargetNotFound("gone"))
+    task = asyncio.ensure_future(consume())
+    for name in ("1", "2", "3"):
+        source.put(make_target(name))
         for _ in range(20):
             await asyncio.sleep(0)
         found.append(list(released))
-        task.cancel()
-        return found
+    tracker.complete(released["1"], error=TargetNotFound("gone"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    found.append(list(released))
+    task.cancel()
+    assert found == [["1"], ["1"], ["1"], ["1", "2"]]
 
-    assert asyncio.run(scenario()) == [["1"], ["1"], ["1"], ["1", "2"]]
 
-
-def test_a_target_that_is_released_again_drops_what_it_had() -> None:
-    async def scenario() -> tuple[list[Outcome], list[bool], int]:
-        tracker, source = make_tracker(), Source([make_target("1")])
-        restarted: list[bool] = []
-        async for target in tracker.release(source):
-            tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("slow")))
-            tracker.note(target, {"seen": 1})
-            tracker.push(target.followup(query="more"))
-            restarted.append(tracker.hand_back(target))
-            tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("of the first release")))
-            tracker.complete(target, error=TargetNotFound("of the first release"))
-            again = target.release.successor
-            assert again is not None
-            again.release.failed = object()  # type: ignore[assignment]  # a lane
-            restarted.append(tracker.hand_back(again))
-            tracker.complete(again, record=record(again))
-        return source.outcomes, restarted, tracker.pushed
-
-    (outcome,), restarted, pushed = asyncio.run(scenario())
+async def test_a_target_that_is_released_again_drops_what_it_had() -> None:
+    tracker, source = make_tracker(), Source([make_target("1")])
+    restarted: list[bool] = []
+    async for target in tracker.release(source):
+        tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("slow")))
+        tracker.note(target, {"seen": 1})
+        tracker.push(target.followup(query="more"))
+        restarted.append(tracker.hand_back(target))
+        tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("of the first release")))
+        tracker.complete(target, error=TargetNotFound("of the first release"))
+        again = target.release.successor
+        assert again is not None
+        again.release.failed = object()  # type: ignore[assignment]  # a lane
+        restarted.append(tracker.hand_back(again))
+        tracker.complete(again, record=record(again))
+    (outcome,) = source.outcomes
     assert (outcome.code, outcome.warnings, outcome.note, outcome.followups) == ("OK", (), None, ())
     assert restarted == [True, False], "once"
-    assert pushed == 0
+    assert tracker.pushed == 0
 
 
 @pytest.mark.parametrize("change", ["outcome", "data", "refused", "second"])
-def test_a_target_is_not_released_again_after(change: str) -> None:
-    async def scenario() -> bool:
-        tracker = make_tracker()
-        async for target in tracker.release(Source([make_target("1")])):
-            match change:
-                case "outcome":
-                    tracker.complete(target, error=TargetNotFound("gone"))
-                case "data":
-                    assert tracker.hand_over(record(target))
-                case "refused":
-                    target.release.is_refused = True
-                case "second":
-                    target.release.failed = object()  # type: ignore[assignment]  # a lane
-            handed_back = tracker.hand_back(target)
-            tracker.complete(target, error=TargetNotFound("gone"))
-        return handed_back
-
-    assert not asyncio.run(scenario())
+async def test_a_target_is_not_released_again_after(change: str) -> None:
+    tracker = make_tracker()
+    async for target in tracker.release(Source([make_target("1")])):
+        match change:
+            case "outcome":
+                tracker.complete(target, error=TargetNotFound("gone"))
+            case "data":
+                assert tracker.hand_over(record(target))
+            case "refused":
+                target.release.is_refused = True
+            case "second":
+                target.release.failed = object()  # type: ignore[assignment]  # a lane
+        handed_back = tracker.hand_back(target)
+        tracker.complete(target, error=TargetNotFound("gone"))
+    assert not handed_back
 
 
-def test_a_target_that_was_released_again_keeps_its_deadline() -> None:
-    async def scenario() -> list[Outcome]:
-        loop = asyncio.get_running_loop()
-        tracker, source = make_tracker(), Source([make_target("late", deadline=loop.time() + 0.01)])
-        async for target in tracker.release(source):
-            assert tracker.hand_back(target)
-        return source.outcomes
-
-    (outcome,) = asyncio.run(scenario())
+async def test_a_target_that_was_released_again_keeps_its_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    tracker, source = make_tracker(), Source([make_target("late", deadline=loop.time() + 0.01)])
+    async for target in tracker.release(source):
+        assert tracker.hand_back(target)
+    (outcome,) = source.outcomes
     assert isinstance(outcome.error, UpstreamTimeout)
 
 
-def test_a_target_times_out_at_its_deadline() -> None:
-    async def scenario() -> list[Outcome]:
-        loop = asyncio.get_running_loop()
-        source = Source([make_target("late", deadline=loop.time() + 0.01)])
-        async for _ in make_tracker().release(source):
-            pass
-        return source.outcomes
-
-    (outcome,) = asyncio.run(scenario())
+async def test_a_target_times_out_at_its_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    source = Source([make_target("late", deadline=loop.time() + 0.01)])
+    async for _ in make_tracker().release(source):
+        pass
+    (outcome,) = source.outcomes
     assert isinstance(outcome.error, UpstreamTimeout)
 
 
 @pytest.mark.parametrize(("is_sent", "upstream"), [(True, {"status": None, "reason": "deadline"}), (False, None)])
-def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstream: object) -> None:  # noqa: FBT001  # a table
-    async def scenario() -> list[Outcome]:
-        tracker = make_tracker()
-        source = Source([make_target("late")])
-        async for target in tracker.release(source):
-            target.release.is_sent = is_sent
-            tracker._expire(target)
-        return source.outcomes
-
-    (outcome,) = asyncio.run(scenario())
+async def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstream: object) -> None:  # noqa: FBT001  # a table
+    tracker = make_tracker()
+    source = Source([make_target("late")])
+    async for target in tracker.release(source):
+        target.release.is_sent = is_sent
+        tracker._expire(target)
+    (outcome,) = source.outcomes
     assert outcome.error
     assert outcome.error.as_dict()["upstream"] == upstream
 
 
-def test_a_late_record_does_not_reach_the_feeds() -> None:
-    async def scenario() -> tuple[list[Any], list[Any]]:
-        tracker = make_tracker()
-        async for each in tracker.release(Source([make_target("1")])):
-            passed = [item for item in [record(each)] if tracker.hand_over(item)]
-            tracker._expire(each)
-            late = [item for item in [record(each)] if tracker.hand_over(item)]
-        return passed, late
-
-    passed, late = asyncio.run(scenario())
+async def test_a_late_record_does_not_reach_the_feeds() -> None:
+    tracker = make_tracker()
+    async for each in tracker.release(Source([make_target("1")])):
+        passed = [item for item in [record(each)] if tracker.hand_over(item)]
+        tracker._expire(each)
+        late = [item for item in [record(each)] if tracker.hand_over(item)]
     assert (len(passed), len(late)) == (1, 0)
 
 
@@ -330,18 +305,15 @@ def test_a_source_error_is_raised_after_its_targets_complete() -> None:
     assert [outcome.code for outcome in source.outcomes] == ["OK", "OK"]
 
 
-def test_followups_are_released_before_the_next_target() -> None:
-    async def scenario() -> list[str]:
-        tracker = make_tracker()
-        seen: list[str] = []
-        async for each in tracker.release(Source([make_target("1"), make_target("2")])):
-            seen.append(each.id)
-            if len(each.id) < 3:
-                tracker.push(make_target(each.id + "+"))
-            tracker.complete(each, record(each))
-        return seen
-
-    assert asyncio.run(scenario()) == ["1", "1+", "1++", "2", "2+", "2++"]
+async def test_followups_are_released_before_the_next_target() -> None:
+    tracker = make_tracker()
+    seen: list[str] = []
+    async for each in tracker.release(Source([make_target("1"), make_target("2")])):
+        seen.append(each.id)
+        if len(each.id) < 3:
+            tracker.push(make_target(each.id + "+"))
+        tracker.complete(each, record(each))
+    assert seen == ["1", "1+", "1++", "2", "2+", "2++"]
 
 
 @dataclass
@@ -354,7 +326,7 @@ class Repeated(Source):
         return (replace(outcome) for _ in range(self.rows))
 
 
-def test_many_repeats_of_one_target_are_reported_in_several_turns() -> None:
+async def test_many_repeats_of_one_target_are_reported_in_several_turns() -> None:
     source = Repeated([make_target("1"), make_target("2")])
     per_turn: list[int] = []
 
@@ -364,64 +336,52 @@ def test_many_repeats_of_one_target_are_reported_in_several_turns() -> None:
             await asyncio.sleep(0)
             per_turn.append(len(source.outcomes) - before)
 
-    async def scenario() -> None:
-        watching = asyncio.create_task(watch())
-        tracker = make_tracker()
-        async for each in tracker.release(source):
-            tracker.complete(each, record(each))
-        watching.cancel()
-
-    asyncio.run(scenario())
+    watching = asyncio.create_task(watch())
+    tracker = make_tracker()
+    async for each in tracker.release(source):
+        tracker.complete(each, record(each))
+    watching.cancel()
     assert len(source.outcomes) == 2 * (1 + source.rows)
     assert max(per_turn) <= 2 * (1 + REPEATS_PER_TURN)
 
 
-def test_repeats_are_reported_when_the_crawl_ends() -> None:
+async def test_repeats_are_reported_when_the_crawl_ends() -> None:
     source = Repeated([make_target("1"), make_target("2")])
 
-    async def scenario() -> None:
-        tracker = make_tracker()
-        async for each in tracker.release(source):
-            if each.id == "2":
-                break
-            tracker.complete(each, record(each))
-        assert len(source.outcomes) < source.rows
-        tracker.spider_closed(Spider("x"), "shutdown")
-        assert Counter(outcome.code for outcome in source.outcomes) == {
-            "OK": 1 + source.rows,
-            "SHUTTING_DOWN": 1 + source.rows,
-        }
-
-    asyncio.run(scenario())
+    tracker = make_tracker()
+    async for each in tracker.release(source):
+        if each.id == "2":
+            break
+        tracker.complete(each, record(each))
+    assert len(source.outcomes) < source.rows
+    tracker.spider_closed(Spider("x"), "shutdown")
+    assert Counter(outcome.code for outcome in source.outcomes) == {
+        "OK": 1 + source.rows,
+        "SHUTTING_DOWN": 1 + source.rows,
+    }
 
 
-def test_unreleased_targets_get_an_outcome_when_the_crawl_ends() -> None:
+async def test_unreleased_targets_get_an_outcome_when_the_crawl_ends() -> None:
     tracker = make_tracker()
     source = Source([make_target("1")])
 
-    async def scenario() -> None:
-        async for each in tracker.release(source):
-            tracker.push(make_target("2"))
-            tracker.spider_closed(Spider("x"), "shutdown")
-            assert each.id == "1"
-            break
-
-    asyncio.run(scenario())
+    async for each in tracker.release(source):
+        tracker.push(make_target("2"))
+        tracker.spider_closed(Spider("x"), "shutdown")
+        assert each.id == "1"
+        break
     assert [(outcome.target.id, type(outcome.error)) for outcome in source.outcomes] == [
         ("1", ShuttingDown),
         ("2", ShuttingDown),
     ]
 
 
-def test_a_duplicate_target_id_is_refused() -> None:
-    async def scenario() -> list[Outcome]:
-        tracker = make_tracker()
-        source = Source([make_target("1"), make_target("1")])
-        async for each in tracker.release(source):
-            asyncio.get_running_loop().call_soon(tracker.complete, each, record(each))
-        return source.outcomes
-
-    assert sorted(outcome.code for outcome in asyncio.run(scenario())) == ["INVALID_REQUEST", "OK"]
+async def test_a_duplicate_target_id_is_refused() -> None:
+    tracker = make_tracker()
+    source = Source([make_target("1"), make_target("1")])
+    async for each in tracker.release(source):
+        asyncio.get_running_loop().call_soon(tracker.complete, each, record(each))
+    assert sorted(outcome.code for outcome in source.outcomes) == ["INVALID_REQUEST", "OK"]
 
 
 @pytest.mark.parametrize(
@@ -452,21 +412,17 @@ async def released(tracker: TargetTracker, source: Source) -> Target:
     return await anext(tracker.release(source))
 
 
-def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
+async def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
     source = Source([make_target("t")])
     tracker = make_tracker()
 
-    async def scenario() -> Record:
-        target = await released(tracker, source)
-        for error in (UpstreamTimeout("late"), UpstreamTimeout("late"), TargetNotFound("gone", reason="no_feed")):
-            tracker.warn(target, OutcomeWarning.of_error("feed", error))
-        made = record(target)
-        assert tracker.hand_over(made)
-        tracker.warn(target, OutcomeWarning.of_error("video", UpstreamTimeout("after the record was read")))
-        tracker.item_scraped(made, response_of(target))
-        return made
-
-    made = asyncio.run(scenario())
+    target = await released(tracker, source)
+    for error in (UpstreamTimeout("late"), UpstreamTimeout("late"), TargetNotFound("gone", reason="no_feed")):
+        tracker.warn(target, OutcomeWarning.of_error("feed", error))
+    made = record(target)
+    assert tracker.hand_over(made)
+    tracker.warn(target, OutcomeWarning.of_error("video", UpstreamTimeout("after the record was read")))
+    tracker.item_scraped(made, response_of(target))
     (outcome,) = source.outcomes
     expected = (
         OutcomeWarning("feed", "UPSTREAM_TIMEOUT", "upstream_timeout"),
@@ -550,16 +506,13 @@ def test_re3_7_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning
     assert OutcomeWarning.from_dict(json.loads(json.dumps(warning.as_dict()))) == warning
 
 
-def test_co_6_a_failed_target_is_not_partial() -> None:
+async def test_co_6_a_failed_target_is_not_partial() -> None:
     source = Source([make_target("t")])
     tracker = make_tracker()
 
-    async def scenario() -> None:
-        target = await released(tracker, source)
-        tracker.warn(target, OutcomeWarning.of_error("page", UpstreamTimeout("late", reason="timeout")))
-        tracker.complete(target, error=TargetNotFound("gone"))
-
-    asyncio.run(scenario())
+    target = await released(tracker, source)
+    tracker.warn(target, OutcomeWarning.of_error("page", UpstreamTimeout("late", reason="timeout")))
+    tracker.complete(target, error=TargetNotFound("gone"))
     assert tracker.crawler.stats is not None
     assert tracker.crawler.stats.get_stats() == {"targets/TARGET_NOT_FOUND": 1, "sources/failed/page/timeout": 1}
     assert not source.outcomes[0].is_partial
