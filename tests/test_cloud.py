@@ -113,15 +113,3 @@ def test_the_outcome_of_a_cloud_job_is_its_close_reason_and_its_log_ends_with_th
     assert not items
     assert '\nFIN {"outcome":"finished"}\n' in log
     assert log.endswith('event=crawl_ended exit_code=4"}')
-
-
-def test_ct_13_ct_14_settings_of_a_cloud_job_only_add(tmp_path: Path) -> None:
-    own = "tests.own_components"
-    settings = {
-        "EXTENSIONS": json.dumps({f"{own}.Webhook": 1}),
-        "ITEM_PIPELINES": json.dumps({f"{own}.Pipeline": 300}),
-    }
-    scraper = scrapers()["retail-category-v4"]
-    items, log = cloud_job(tmp_path, "retail", {"scraper": scraper.name, **scraper.example}, **settings)
-    assert comparable(items) == comparable([expected_item(scraper)]), log
-    assert (tmp_path / "own.log").read_text().splitlines() == ["pipeline", "extension finished"]

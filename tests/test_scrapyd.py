@@ -290,30 +290,6 @@ def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) 
         assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == sorted(spiders())
 
 
-def test_ct_13_ct_14_ct_15_settings_of_a_job_only_add(installed: Scrapyd) -> None:
-    """The settings are passed as ``-d setting=EXTENSIONS=...``. The components write files to Scrapyd's folder."""
-    own = "tests.own_components"
-    settings = {
-        "SANDBOX": "1",
-        "EXTENSIONS": json.dumps({f"{own}.Webhook": 1}),
-        "ITEM_PIPELINES": json.dumps({f"{own}.Pipeline": 300}),
-        "DOWNLOADER_MIDDLEWARES": json.dumps({f"{own}.Middleware": 300}),
-    }
-    job = installed.run("retail", settings, cat_id="976759")
-    assert comparable(installed.data("retail", job)) == comparable(
-        [Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})]
-    ), installed.log("retail", job)
-    ran = (installed.folder / "own.log").read_text().splitlines()
-    assert ran == ["downloader middleware", "pipeline", "extension finished"]
-    feeds = "crawler.outputs.feeds.Feeds"
-    refused = installed.run(
-        "retail", {"SANDBOX": "1", "EXTENSIONS": json.dumps({f"{own}.Webhook": 1, feeds: None})}, cat_id="976759"
-    )
-    assert installed.log("retail", refused).startswith(f"EXTENSIONS disables {feeds}: records would not be ")
-    assert installed.log("retail", refused).count("\n") == 1
-    assert installed.data("retail", refused) == []
-
-
 def test_ct_9_us3_7_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_path: Path) -> None:
     deploy_other_project(installed, tmp_path)
     assert installed.call("listspiders.json", project="shop")["spiders"] == ["groceries", "plain"]

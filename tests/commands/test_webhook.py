@@ -24,17 +24,16 @@ from crawler.service.keys import Webhook, check_secret, check_url, export, new_s
 from tests import forks
 from tests.crawls import ROOT
 from tests.service.client import call
+from tests.service.key_commands import Keys
 
 SCRAPY = [sys.executable, "-m", "scrapy"]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "a" * 40
 
 
-def keys(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Run ``scrapy keys``. Return its exit code, stdout and stderr."""
-    options = ["-s", f"KEYS_FILE={folder / 'keys.sqlite'}"]
-    done = forks.run([*SCRAPY, "keys", *arguments, *options], cwd=ROOT, capture_output=True, text=True)
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture
+def keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
+    return Keys(tmp_path / "keys.sqlite", capsys)
 
 
 def webhook(folder: Path, client: str = "acme") -> Webhook | None:
@@ -42,20 +41,20 @@ def webhook(folder: Path, client: str = "acme") -> Webhook | None:
     return asyncio.run(KeyRing(KeyStore(folder / "keys.sqlite")).webhook(client))
 
 
-def test_the_operator_sets_the_url_and_the_secret_of_a_client(tmp_path: Path) -> None:
-    keys(tmp_path, "create", "acme")
-    _, printed, note = keys(tmp_path, "webhook", "acme", "https://example.com/a")
+def test_the_operator_sets_the_url_and_the_secret_of_a_client(tmp_path: Path, keys: Keys) -> None:
+    keys("create", "acme")
+    _, printed, note = keys("webhook", "acme", "https://example.com/a")
     secret = check_secret(printed.strip())
     assert "Save this secret now" in note
-    assert keys(tmp_path, "webhook", "acme", "https://example.com/b") == (0, "", "")
+    assert keys("webhook", "acme", "https://example.com/b") == (0, "", "")
     assert webhook(tmp_path) == Webhook(url="https://example.com/b", secret=secret), "the secret stays"
-    assert keys(tmp_path, "webhook", "acme")[:2] == (0, "https://example.com/b\n")
-    assert keys(tmp_path, "webhook", "acme", "https://example.com/b", "--secret", SECRET) == (0, "", "")
+    assert keys("webhook", "acme")[:2] == (0, "https://example.com/b\n")
+    assert keys("webhook", "acme", "https://example.com/b", "--secret", SECRET) == (0, "", "")
     assert webhook(tmp_path) == Webhook(url="https://example.com/b", secret=SECRET)
     assert SECRET not in repr(webhook(tmp_path))
     assert webhook(tmp_path, "other") is None
-    assert keys(tmp_path, "webhook", "acme", "none") == (0, "", "")
-    assert keys(tmp_path, "webhook", "acme")[:2] == (0, "none\n")
+    assert keys("webhook", "acme", "none") == (0, "", "")
+    assert keys("webhook", "acme")[:2] == (0, "none\n")
     assert webhook(tmp_path) is None
 
 
@@ -70,10 +69,10 @@ def test_the_operator_sets_the_url_and_the_secret_of_a_client(tmp_path: Path) ->
     ],
 )
 def test_wrong_use_of_scrapy_keys_webhook(
-    tmp_path: Path, arguments: tuple[str, ...], exit_code: int, message: str
+    tmp_path: Path, keys: Keys, arguments: tuple[str, ...], exit_code: int, message: str
 ) -> None:
     KeyStore(tmp_path / "keys.sqlite").create("acme")
-    returned, _, errors = keys(tmp_path, "webhook", *arguments)
+    returned, _, errors = keys("webhook", *arguments)
     assert (returned, message in errors) == (exit_code, True), errors
     assert webhook(tmp_path) is None
 

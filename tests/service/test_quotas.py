@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy.exceptions import UsageError
-from scrapy.settings import Settings
 
-from crawler.commands.keys import Command, monthly
+from crawler.commands.keys import monthly
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Store
 from crawler.service import usage
@@ -26,6 +24,7 @@ from crawler.service.usage import Usage
 from tests.crawls import sandbox
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import Service, running
+from tests.service.key_commands import Keys
 
 NOVEMBER = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC).timestamp()
 
@@ -143,35 +142,27 @@ def test_a_wrong_quota_is_refused(text: str) -> None:
 
 
 def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings({"KEYS_FILE": str(tmp_path / "keys.sqlite"), "STORE": str(tmp_path / "service.sqlite3")})
-
-    def run(*arguments: str, quota: int | None = None) -> tuple[int, str, str]:
-        command = Command()
-        command.settings = settings
-        command.run([*arguments], argparse.Namespace(rate=None, concurrency=None, quota=quota))
-        printed = capsys.readouterr()
-        return command.exitcode, printed.out, printed.err
-
-    run("create", "acme", quota=500)
-    assert "  quota 500/month" in run("list")[1]
-    assert run("quota", "acme") == (
+    keys = Keys(tmp_path / "keys.sqlite", capsys, STORE=str(tmp_path / "service.sqlite3"))
+    keys("create", "acme", "--quota", "500/month")
+    assert "  quota 500/month" in keys("list")[1]
+    assert keys("quota", "acme") == (
         0,
         f"500/month  used 0  resets at {usage._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
         "",
     )
-    assert run("quota", "acme", "700/month") == (0, "", "")
-    assert run("quota", "acme")[1].startswith("700/month  used 0")
-    assert run("quota", "acme", "none") == (0, "", "")
-    assert run("quota", "acme") == (0, "none\n", "")
-    assert "quota" not in run("list")[1]
+    assert keys("quota", "acme", "700/month") == (0, "", "")
+    assert keys("quota", "acme")[1].startswith("700/month  used 0")
+    assert keys("quota", "acme", "none") == (0, "", "")
+    assert keys("quota", "acme") == (0, "none\n", "")
+    assert "quota" not in keys("list")[1]
     missing = "No valid key belongs to the client 'nobody'. 'scrapy keys list' prints all clients.\n"
-    assert run("quota", "nobody", "5/month") == (1, "", missing)
-    assert run("quota", "nobody") == (1, "", missing)
-    with pytest.raises(
-        UsageError,
-        match=r"expected a quota such as 100000/month, not '5'\. To remove the quota, use none instead of a number\.",
-    ):
-        run("quota", "acme", "5")
+    assert keys("quota", "nobody", "5/month") == (1, "", missing)
+    assert keys("quota", "nobody") == (1, "", missing)
+    code, _, problem = keys("quota", "acme", "5")
+    assert (code, problem) == (
+        2,
+        "expected a quota such as 100000/month, not '5'. To remove the quota, use none instead of a number.",
+    )
 
 
 # The service

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -29,10 +28,10 @@ from crawler.service.endpoint import Endpoint
 from crawler.service.keys import FixedKeys, Holder, SandboxKeys
 from crawler.service.upkeep import repeat
 from crawler.service.usage import Usage
-from tests import forks
 from tests.jobs.lossy_postgresql import lossy
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
-from tests.service.conftest import ROOT, VERY_SLOW, Service, running
+from tests.service.conftest import VERY_SLOW, Service, running
+from tests.service.key_commands import Keys
 from tests.service.metrics_of import becomes
 
 TODAY = datetime.now(UTC).date()
@@ -185,7 +184,7 @@ def _ago(days: int) -> str:
     return (TODAY - timedelta(days=days)).isoformat()
 
 
-def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
+def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "service.sqlite3"
     store = Store(str(file))
     counts = Usage(store)
@@ -195,15 +194,8 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path) -> None:
     asyncio.run(store.close())
 
     def printed(*arguments: str) -> list[list[str]]:
-        run = forks.run(
-            [sys.executable, "-m", "scrapy", "keys", "usage", *arguments],
-            check=True,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "CRAWLER_STORE": str(file)},
-        )
-        return [line.split() for line in run.stdout.splitlines()[1:]]
+        keys = Keys(tmp_path / "keys.sqlite3", capsys, STORE=str(file))
+        return [line.split() for line in keys("usage", *arguments)[1].splitlines()[1:]]
 
     one = ["one", _ago(0), "some-scraper", "2", "2", "0", "OK=2"]
     other = ["other", _ago(0), "some-scraper", "1", "0", "0", "TARGET_NOT_FOUND=1"]
