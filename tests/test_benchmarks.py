@@ -22,6 +22,8 @@ from benchmarks.reading import block_of
 from benchmarks.report import Run
 from benchmarks.stack import Stack
 
+pytestmark = pytest.mark.meta
+
 ENDPOINT = Figure("endpoint", "calls/s", [600.0, 300.0, 500.0])
 BLOCK = b'{"a": [{"b": "x"}]}'
 OTHER = Figure("scrapyrt", "calls/s", [100.0, 50.0, 125.0])

@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.lines import by_room, code_lines, report
 
+pytestmark = pytest.mark.meta
+
 
 @pytest.mark.parametrize(
     ("source", "expected"),

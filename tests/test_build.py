@@ -7,7 +7,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.copies import copy_of_the_project
+
+pytestmark = pytest.mark.meta
 
 BUILD = "import setuptools; setuptools.setup()"
 BUILD_EDITABLE = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"

@@ -21,6 +21,8 @@ from scripts.golden.extracts import Capture, Extractor
 from scripts.golden.outcome import Difference, Outcome, canonical, hashes, outcome_differences, row_differences
 from scripts.golden.record import Rows, Selection, read, write
 
+pytestmark = pytest.mark.meta
+
 RECORD = ROOT / "tests" / "golden.jsonl"
 PLAIN, PAGES = 'sandbox/2/retail-search-v4/{"query":"a [plain]"}', 'sandbox/1/retail-search-v4/{"query":"a"} [pages] #2'
 CAPTURE = "captures/photoapp/0123456789ab"

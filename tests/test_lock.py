@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 from tests.crawls import ROOT
 from tests.deploy.image import DOCKERFILE
 
+pytestmark = pytest.mark.meta
+
 RUN, IMAGE = ROOT / "requirements.lock", ROOT / "requirements-image.lock"
 IMAGE_EXTRAS = ("postgresql", "s3", "cloud")
 ENVIRONMENTS = {

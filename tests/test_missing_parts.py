@@ -16,6 +16,8 @@ from crawler.sandbox.retail.site import Site
 from scripts import missing_parts, nulls
 from scripts.golden.crawls import listed
 
+pytestmark = pytest.mark.meta
+
 SCRAPER = find_scraper("retail-category-v4")
 LISTING = "crawler.platforms.retail.pages.ListingPage"
 Patch = pytest.MonkeyPatch

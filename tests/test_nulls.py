@@ -10,6 +10,8 @@ from crawler.registry import find_scraper, scrapers
 from scripts import nulls
 from scripts.golden.crawls import listed
 
+pytestmark = pytest.mark.meta
+
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 
 

@@ -36,6 +36,8 @@ from crawler.targets.parser import TargetParser
 from tests.linear import LENGTH, superlinear
 from tests.parsers import Nested, parsing_places, recursive_places
 
+pytestmark = pytest.mark.meta
+
 TYPED = (ScrapeError, ValueError)
 """The errors of a parser: those of targets, and ValueError of inputs."""
 URL = "https://www.example.com/"

@@ -8,6 +8,8 @@ import pytest
 from tests.expressions import Expression, Pumped, expressions, pumped
 from tests.linear import FLOOR, SHORTEST, superlinear
 
+pytestmark = pytest.mark.meta
+
 ROOT = Path(__file__).parents[1]
 POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
 

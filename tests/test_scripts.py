@@ -12,6 +12,8 @@ import pytest
 
 from tests.crawls import ROOT
 
+pytestmark = pytest.mark.meta
+
 TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "sed", "sleep", "tail", "tee")
 BASH = "/bin/bash"
 MEMORY = Path("/dev/shm")  # noqa: S108  # the folder that the script uses

@@ -7,6 +7,8 @@ import pytest
 
 from crawler.registry import SHARED_MODULES
 
+pytestmark = pytest.mark.meta
+
 ROOT = Path(__file__).parents[1]
 PLATFORMS = sorted(
     path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in SHARED_MODULES

@@ -11,6 +11,8 @@ from scripts.captures import CAPTURES
 from tests import transcribe
 from tests.transcription import leaves, words
 
+pytestmark = pytest.mark.meta
+
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures (../shared) are missing")
 ENTRIES = {f"{entry.platform}-{entry.name}": entry for entry in transcribe.entries()}
 MIN_COVERAGE = 0.95
