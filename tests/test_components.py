@@ -24,7 +24,7 @@ from crawler.commands.crawl import check_arguments
 from crawler.components import BROWSER_HANDLER, COMPONENTS, ESSENTIAL
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from crawler.spiders.retail import RetailSpider
 from tests import forks
 from tests.crawls import ROOT, comparable, lines

@@ -12,7 +12,7 @@ import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import find_scraper
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.browsers import require_chromium
 from tests.egresses import (
     Stage,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from crawler.registry import find_scraper
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, comparable, lines

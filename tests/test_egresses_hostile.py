@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.egresses import Stage, at, crawling, finished, queries, shared_stage, wait_for
 from tests.proxies import Fault
 from tests.service.client import SEARCH, call, many

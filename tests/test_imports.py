@@ -38,7 +38,6 @@ LAYERS = {
     "jobs.changes": 10,
     "jobs.outcomes": 10,
     "jobs.output": 11,
-    "jobs.report": 11,
     "downloads.page_spider": 7,
     "spiders": 8,
     "registry": 9,
@@ -187,4 +186,4 @@ def test_ho3_13_machinery_is_in_the_packages_and_not_among_the_spiders() -> None
     }
     spiders = {path.stem for path in (PACKAGE / "spiders").glob("*.py")} - {"__init__"}
     platforms = {path.parent.name for path in (PACKAGE / "platforms").glob("*/__init__.py")}
-    assert spiders == platforms | {"base", "first"}
+    assert spiders == platforms | {"base"}

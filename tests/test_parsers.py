@@ -114,7 +114,7 @@ WALKERS: dict[str, Callable[[Any], object]] = {
 """Functions that walk through data of any depth."""
 
 BOUNDED = {
-    "downloads/public_addresses.py:is_public": "an address in an address",
+    "browser/proxy.py:is_public": "an address in an address",
     "errors.py:documented.below": "classes",
     "jobs/job.py:_path": "data that was not JSON, of the user's own components",
     "jobs/lifecycle.py:_begin": "a second try",

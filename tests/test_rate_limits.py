@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.service.client import HEADERS, call
 from tests.service.conftest import running
 from tests.shop import Shop, open_shop

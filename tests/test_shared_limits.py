@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests import forks
 from tests.crawls import ROOT, command, lines
 from tests.service.client import SEARCH, many

@@ -93,7 +93,7 @@ class Command(CheckedCommand):
     async def _finish(self, job_id: int, layout: Layout | None) -> int:
         """Write the output of a job. Return the exit code."""
         from crawler.jobs import output  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
-        from crawler.jobs.report import report  # noqa: PLC0415  # imports SQLAlchemy, too
+        from crawler.jobs.outcomes import report  # noqa: PLC0415  # imports SQLAlchemy, too
 
         async with store_of(self.settings) as jobs:
             job = await jobs.get(job_id)

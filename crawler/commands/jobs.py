@@ -205,7 +205,7 @@ async def _list(jobs: Jobs, *, as_json: bool) -> int:
 
 
 async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
-    from crawler.jobs.report import report  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+    from crawler.jobs.outcomes import report  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
     if as_json:
         tallies = sorted((await jobs.tallies(job.id)).items())

@@ -18,8 +18,7 @@ from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
 from crawler.jobs.location import store_location
 from crawler.platforms.model import first_problem
-from crawler.service.key_store import KeyStore
-from crawler.service.keys import Holder, Webhook, export, monthly_quota, new_secret, quota_text
+from crawler.service.keys import Holder, KeyStore, Webhook, export, monthly_quota, new_secret, quota_text
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Store

@@ -31,8 +31,7 @@ from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime import tune_garbage_collector
 from crawler.service.event_loop import installed_reactor
-from crawler.service.key_store import KeyRing, KeyStore
-from crawler.service.keys import FixedKeys, Keys, SandboxKeys, configured_keys
+from crawler.service.keys import FixedKeys, KeyRing, Keys, KeyStore, SandboxKeys, configured_keys
 from crawler.storage.files import data_file
 
 if TYPE_CHECKING:

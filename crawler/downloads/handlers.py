@@ -27,11 +27,10 @@ from scrapy.http import Response
 from twisted.internet.error import ConnectError, ConnectionLost
 from twisted.internet.interfaces import IStreamClientEndpoint
 
-from crawler.downloads.connection_limits import LimitedEndpoint
+from crawler.downloads.connections import LimitedEndpoint, ProxyError, problem_of
 from crawler.downloads.egress_setting import Egress, egresses
 from crawler.downloads.lane import egress_failed
 from crawler.downloads.local_origins import LocalOrigins, origin_of, restored
-from crawler.downloads.tunnel import ProxyError, problem_of
 from crawler.errors import EgressFailed
 from crawler.targets.shutdown import Closing
 

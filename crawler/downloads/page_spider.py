@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, ClassVar, cast
@@ -285,3 +286,30 @@ class PageSpider(Spider):
 def _headers(request: Headers, response: HttpResponseHeaders) -> Iterator[tuple[str, str]]:
     yield from ((str(name), value) for name, value in request.to_unicode_dict().items())
     yield from response.items()
+
+
+@dataclass(slots=True)
+class First:
+    """The result of a target's scheduled request: a page object whose item is not read yet, or the download's error."""
+
+    spider: PageSpider
+    request: Request
+    """The request that led to the result. After redirects and retries, this is the last request."""
+    _: KW_ONLY
+    result: PlatformPage | None = None
+    """The page object, whose item is not read yet. None: the download has failed."""
+    error: ScrapeError | None = None
+    """The error of the download, None if there is a response."""
+
+    async def page(self, kind: type[P], *, retry: bool = True) -> P:
+        """Read the item of the page object, whose class is ``kind``, and return the page object.
+
+        ``retry``: see ``PageSpider.get``.
+
+        Raises:
+            ScrapeError: the download failed, or the page object raised an error.
+        """
+        if self.error is not None:
+            raise self.error
+        assert isinstance(self.result, kind)
+        return await self.spider.read(self.result, self.request, retry=retry)

@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawler.browser import proxy
-from crawler.browser.proxy import FilteringProxy
-from crawler.downloads import public_addresses
+from crawler.browser import proxy as public_addresses
+from crawler.browser.proxy import FilteringProxy, is_public
+from crawler.downloads.connections import Connection, through_proxy
 from crawler.downloads.egress_setting import Proxy
-from crawler.downloads.public_addresses import is_public
-from crawler.downloads.tunnel import Connection, through_proxy
 from tests.browser import canary
 from tests.browsers import require_chromium
 

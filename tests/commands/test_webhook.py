@@ -19,8 +19,7 @@ from standardwebhooks import Webhook as Signer
 
 from crawler.commands.serve import valid_keys
 from crawler.errors import StoreUnavailable
-from crawler.service.key_store import KeyRing, KeyStore
-from crawler.service.keys import Webhook, check_secret, check_url, export, new_secret
+from crawler.service.keys import KeyRing, KeyStore, Webhook, check_secret, check_url, export, new_secret
 from tests import forks
 from tests.crawls import ROOT
 from tests.service.client import call

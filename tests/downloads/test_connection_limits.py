@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.downloads.connection_limits import MAX_CONNECT_BYTES, limited_head
+from crawler.downloads.connections import MAX_CONNECT_BYTES, limited_head
 
 HEAD = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
 

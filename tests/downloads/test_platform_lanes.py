@@ -14,7 +14,7 @@ import pytest
 
 from crawler.downloads.egress_setting import platform_capacity
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.refusals import target_key
+from crawler.downloads.platform_lanes import target_key
 from crawler.errors import (
     CircuitOpen,
     EgressFailed,

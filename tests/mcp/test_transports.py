@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from crawler.commands.mcp import Command
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests import forks
 from tests.crawls import ROOT
 from tests.mcp.clients import COMMAND, MAX_BYTES, SCRAPERS, TIMEOUT, environment, over_http, over_stdio, text_of

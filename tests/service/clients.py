@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.sandbox.protocol import FakeResponse
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, Reply, call
 from tests.service.conftest import Service, running

@@ -19,7 +19,7 @@ from crawler.downloads.throttle import Starts
 from crawler.jobs.job import InputLine
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.options import JobOptions
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from crawler.service.usage import FLUSH_SECONDS
 from crawler.targets.target import target_key
 from tests import forks

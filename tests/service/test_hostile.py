@@ -17,7 +17,7 @@ import pytest
 
 from crawler.platforms import platforms
 from crawler.registry import scrapers
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 from tests.service.hostile_platform import Served, canary, harmful_platform

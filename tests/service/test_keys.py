@@ -13,8 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.commands.serve import valid_keys
 from crawler.errors import InvalidApiKey, MissingApiKey
-from crawler.service.key_store import KeyStore
-from crawler.service.keys import FixedKeys, Holder, Keys, export, key_in
+from crawler.service.keys import FixedKeys, Holder, Keys, KeyStore, export, key_in
 from tests.service.client import Reply, call
 from tests.service.conftest import running
 

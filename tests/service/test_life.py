@@ -16,7 +16,7 @@ import pytest
 from crawler.commands.keys import printable
 from crawler.errors import InvalidApiKey
 from crawler.sandbox.retail.site import FAULTS, Site
-from crawler.service.key_store import KeyRing, KeyStore
+from crawler.service.keys import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
 from tests.service.conftest import ROOT, VERY_SLOW, running

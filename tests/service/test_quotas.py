@@ -18,8 +18,7 @@ from crawler.commands.keys import monthly
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs.store import Store
 from crawler.service import usage
-from crawler.service.key_store import KeyStore
-from crawler.service.keys import Holder, configured_keys, export, monthly_quota
+from crawler.service.keys import Holder, KeyStore, configured_keys, export, monthly_quota
 from crawler.service.usage import Usage
 from tests.crawls import sandbox
 from tests.service.client import HEADERS, SEARCH, Reply, call

@@ -19,8 +19,7 @@ from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.clock import StoreTime
 from crawler.jobs.store import Session, Store, _AbandonedError, _Job
 from crawler.service import usage
-from crawler.service.key_store import KeyRing, KeyStore
-from crawler.service.keys import Holder, Key
+from crawler.service.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.limits import KeyLimits
 from crawler.service.usage import Usage
 
@@ -37,8 +36,8 @@ def locked(path: Path) -> Iterator[None]:
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for locks, and read the file of keys again at each use, also directly after a failure."""
     monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.key_store.READ_SECONDS", 0.0)
-    monkeypatch.setattr("crawler.service.key_store.RETRY_SECONDS", 0)
+    monkeypatch.setattr("crawler.service.keys.READ_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.keys.RETRY_SECONDS", 0)
 
 
 # Keys
@@ -122,7 +121,7 @@ async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, m
     assert await valid(ring, key)
     new = store.create("new")
     may_read = threading.Event()
-    monkeypatch.setattr("crawler.service.key_store.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("crawler.service.keys.WAIT_SECONDS", 0.0)
     monkeypatch.setattr(store, "read", lambda: may_read.wait(60) and KeyStore.read(store))
     try:
         assert (await ring.holder(key)).client == "acme", "a known key does not wait"

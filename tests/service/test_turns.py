@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from crawler.service.limits import Turns
 from crawler.storage.files import PREFIX, own_temporary_files
 from tests.service.client import call

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service import names
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call

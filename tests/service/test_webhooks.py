@@ -25,8 +25,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import events
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
-from crawler.service.key_store import KeyStore
-from crawler.service.keys import FixedKeys, Webhook, new_secret
+from crawler.service.keys import FixedKeys, KeyStore, Webhook, new_secret
 from crawler.service.webhooks import Webhooks
 from tests.conftest import empty_database
 from tests.crawls import ROOT

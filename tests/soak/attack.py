@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.crawls import sandbox
 from tests.service import client, test_hostile, test_routes
 from tests.service.conftest import running

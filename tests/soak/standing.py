@@ -27,8 +27,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, get_args
 
-from crawler.service.key_store import KeyStore
-from crawler.service.keys import Webhook, new_secret
+from crawler.service.keys import KeyStore, Webhook, new_secret
 from tests.conftest import program
 from tests.crawls import sandbox
 from tests.jobs.database_faults import FaultyDatabase, faulty_database

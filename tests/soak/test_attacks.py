@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests.crawls import sandbox
 from tests.service.conftest import running
 from tests.service.metrics_of import value

@@ -33,7 +33,7 @@ import pytest
 
 from crawler.jobs.job import Finished
 from crawler.jobs.lifecycle import Jobs
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests import forks
 from tests.crawls import ROOT, sandbox
 from tests.jobs.postgresql_server import PostgreSqlServer

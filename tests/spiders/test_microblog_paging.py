@@ -18,7 +18,7 @@ from crawler.platforms.microblog.schema import CURSOR
 from crawler.sandbox.microblog.expected import post_record
 from crawler.sandbox.microblog.faults import FAULTS, failing_sources
 from crawler.sandbox.microblog.site import Site
-from crawler.service.key_store import KeyStore
+from crawler.service.keys import KeyStore
 from tests import forks
 from tests.crawls import ROOT, crawl
 from tests.microblog_pages import same
