@@ -1,4 +1,4 @@
-"""Attacks on a running service, and measurements during them, for ``scripts/attack`` and the soak tests.
+"""Attacks on a running service, and measurements during them, for the soak tests and ``scripts/attack``.
 
 Each attack is a function that takes a ``Victim`` and returns a ``Report``. It asserts nothing: the caller compares the
 report with its limits.
@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 from tests.service.client import HEADERS, SEARCH
 from tests.service.metrics_of import becomes, value
 
+SILENCE_SECONDS = 2
+"""If the service does not respond for this long, the sending side of the connection is closed."""
 LARGEST_FILE = "/docs/swagger-ui-bundle.js"
 CALL = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n".encode()
 UPLOAD = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Type: text/plain\r\n"
@@ -101,6 +103,24 @@ def get(victim: Victim, path: str, *, source: str = "127.0.0.1", timeout: float 
     with socket.create_connection(victim.address, timeout=timeout, source_address=(source, 0)) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         while piece := connection.recv(65_536):
+            received += piece
+    return received
+
+
+def exchange(victim: Victim, sent: bytes) -> bytes:
+    """Send bytes and return all received bytes. The sending side is closed only if the service does not respond."""
+    received = b""
+    with socket.create_connection(victim.address, timeout=SILENCE_SECONDS) as connection, suppress(OSError):
+        connection.sendall(sent)
+        while True:
+            try:
+                piece = connection.recv(65_536)
+            except TimeoutError:
+                connection.shutdown(socket.SHUT_WR)
+                connection.settimeout(60)
+                continue
+            if not piece:
+                break
             received += piece
     return received
 

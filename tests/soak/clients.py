@@ -20,8 +20,7 @@ from crawler.errors import documented
 from tests.service import client, test_hostile, test_routes
 from tests.service.client import Reply
 from tests.service.hostile_platform import MEGABYTE
-from tests.soak.attack import exchange
-from tests.soak.attacks import SLOW, UPLOAD, Victim
+from tests.soak.attacks import SLOW, UPLOAD, Victim, exchange
 from tests.soak.product import Pace, Product
 from tests.soak.targets import FORMATS, Lines, Targets, lines, rows
 from tests.targets.test_xlsx import BROKEN, HOSTILE, OLE, REFUSED
