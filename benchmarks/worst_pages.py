@@ -1,7 +1,9 @@
-"""How long the worst pages of a size block the event loop: ``python -m benchmarks.worst_pages [PLATFORM ...]``.
+"""How long the worst pages of 2 MB block the event loop: ``python -m benchmarks.worst_pages [PLATFORM ...]``.
 
 The pages are the sandbox's responses, with one part of each repeated or nested until the response has the size: a list
 or an object of the payload, with and without a change of its rows' types, a text, or text that is put into the page.
+Small pages of each shape are read first, then the slowest shapes in the full size. Takes less than a minute, and prints
+a line for each platform. Use a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -21,17 +23,19 @@ import orjson
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
+from crawler.runtime.garbage_collection import tune_garbage_collector
 from tests.mutations import PageFixture, fixtures
 from tests.parsers import Nested
 from tests.test_parsers import TEXTS
 
 SIZE = 2_000_000
 """Bytes of a page."""
-PART = 4
-QUICK = 0.005
-"""Seconds for this part of the size (a quarter): the whole page is not measured then."""
-SECONDS = 120.0
-"""Seconds for the pages of a page class, in random order."""
+PART = 16
+"""The size of a small page, as a part of ``SIZE``."""
+SLOWEST = 3
+"""Number of shapes of a page class that are read in the full size."""
+SECONDS = 35.0
+"""Seconds for small pages. If they are not enough for all shapes, a random choice is read."""
 MARK = "@@pumped@@"
 PLACES = (b"<head>", b"<body", b"</body>", b"<entry>", b"<script")
 
@@ -54,8 +58,8 @@ def worst_pages(fixture: PageFixture) -> Iterator[WorstPage]:
             yield WorstPage(f"{name}, {place}", partial(_with_text, body, at, text))
         yield WorstPage(f"{name}, alone", partial(_with_text, b"", 0, text))
     for payload in payloads(fixture):
-        for path in paths(orjson.loads(payload)):
-            for is_changed in (False, True):
+        for path, is_list in paths(orjson.loads(payload)):
+            for is_changed in (False, True) if is_list else (False,):
                 name = f"{'.'.join(map(str, path))}{', changed' if is_changed else ''}"
                 yield WorstPage(name, partial(_with_payload, body, payload, path, is_changed))
 
@@ -87,15 +91,19 @@ def payloads(fixture: PageFixture) -> list[bytes]:
     return documents
 
 
-def paths(data: Any) -> Iterator[Path]:
-    """Yield the paths of a payload's values, with at most two entries of each list."""
+def paths(data: Any) -> Iterator[tuple[Path, bool]]:
+    """Yield the paths of a payload's texts, lists and objects, and whether it is a list of objects.
+
+    Of each list, at most two entries are used.
+    """
     waiting: list[tuple[Any, Path]] = [(data, ())]
     for value, path in waiting:
         if isinstance(value, dict):
             waiting += [(each, (*path, key)) for key, each in value.items()]
         elif isinstance(value, list):
             waiting += [(each, (*path, index)) for index, each in enumerate(value[:2])]
-        yield path
+        if value if isinstance(value, dict | list) else isinstance(value, str):
+            yield path, isinstance(value, list) and isinstance(value[0], dict)
 
 
 def pumped(payload: bytes, path: Path, size: int, *, is_changed: bool) -> bytes:
@@ -114,10 +122,8 @@ def pumped(payload: bytes, path: Path, size: int, *, is_changed: bool) -> bytes:
             member = orjson.dumps(next(iter(value.values())))
             more = (b',"k%d":%b' % (number, member) for number in range(size // (len(member) + 8)))
             text = orjson.dumps(value)[:-1] + b"".join(more) + b"}"
-        case str():
-            text = orjson.dumps((value or " a") * (size // len(value or " a")))
         case _:
-            return payload
+            text = orjson.dumps((value or " a") * (size // len(value or " a")))
     if owner is None:
         return text
     owner[path[-1]] = MARK
@@ -136,34 +142,51 @@ def seconds(fixture: PageFixture, body: bytes, runs: int = 1) -> float:
     return min(found)
 
 
-def worst(fixture: PageFixture, limit: float) -> tuple[int, float, str]:
-    """Return the number of measured pages of a response, the longest seconds, and the name of that page."""
-    pages = list(worst_pages(fixture))
+class Worst(NamedTuple):
+    """The page of a page class that is read slowest."""
+
+    seconds: float
+    kind: str
+    page: str
+    shapes: int
+    """How many shapes were read."""
+    known: int
+    """How many shapes there are."""
+
+
+def worst(fixture: PageFixture, pages: list[WorstPage], limit: float) -> Worst:
+    """Return the page that is read slowest. ``limit``: the seconds for small pages."""
     random.Random(0).shuffle(pages)  # noqa: S311  # the same order each time
-    longest, name, number, end = 0.0, "", 0, time.monotonic() + limit
-    for page in pages:
-        if time.monotonic() > end:
+    small: list[tuple[float, int]] = []
+    end = time.monotonic() + limit
+    for index, page in enumerate(pages):
+        if time.monotonic() > end and small:
             break
-        number += 1
-        if seconds(fixture, page.body(SIZE // PART)) > QUICK:
-            found = seconds(fixture, page.body(SIZE), runs=3)
-            longest, name = max((longest, name), (found, page.name))
-    return number, longest, name
+        small.append((seconds(fixture, page.body(SIZE // PART)), index))
+    slowest = [pages[index] for _, index in sorted(small, reverse=True)[:SLOWEST]]
+    longest, name = max((seconds(fixture, page.body(SIZE), runs=2), page.name) for page in slowest)
+    return Worst(longest, fixture.case.page.__name__, name, len(small), len(pages))
 
 
 def main() -> None:
-    """Print a line for each page class."""
+    """Print a line for each platform."""
     parser = argparse.ArgumentParser(description="Measure how long the worst pages block the event loop.")
     parser.add_argument("platforms", nargs="*", default=[*platforms()], help="by default all")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for the pages of a page class")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for small pages of all shapes")
     options = parser.parse_args()
+    pages: dict[str, list[tuple[PageFixture, list[WorstPage]]]] = {}
     for platform in options.platforms:
-        largest: dict[type, PageFixture] = {}
-        for fixture in sorted(fixtures(platform), key=lambda each: len(each.body)):
-            largest[fixture.case.page] = fixture
-        for kind, fixture in largest.items():
-            number, longest, name = worst(fixture, options.seconds)
-            print(f"{platform:12} {kind.__name__:16} {longest * 1000:5.0f} ms of {number:5} pages  {name}", flush=True)
+        largest = {each.case.page: each for each in sorted(fixtures(platform), key=lambda each: len(each.body))}
+        pages[platform] = [(each, list(worst_pages(each))) for each in largest.values()]
+    total = sum(len(shapes) for found in pages.values() for _, shapes in found)
+    tune_garbage_collector()  # as in the endpoint: the default collector takes most of the time
+    for platform, found in pages.items():
+        results = [worst(each, shapes, options.seconds * len(shapes) / total) for each, shapes in found]
+        longest = max(results)
+        counted = f"{sum(each.shapes for each in results)} of {sum(each.known for each in results)} shapes"
+        print(
+            f"{platform:12} {longest.seconds * 1000:4.0f} ms  {longest.kind}: {longest.page}  ({counted})", flush=True
+        )
 
 
 if __name__ == "__main__":
