@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import orjson
-from parsel import Selector
 
 from crawler.errors import ExtractionFailed
 from crawler.reading.contract import invalid_error
+from crawler.reading.markup import parsed_html
 
 Step = str | int
 
@@ -107,6 +107,9 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
     The usual spelling, ``<script id="…"``, is searched for first. The page is parsed only if this search fails, because
     parsing is expensive.
 
+    Raises:
+        ExtractionFailed: as for ``parsed_html``.
+
     >>> script_block(b'<script id="DATA" type="application/json">{"a": 1}</script>', "DATA")
     b'{"a": 1}'
     >>> script_block(b"<script type=x id=DATA>1</script>", "DATA")
@@ -124,7 +127,7 @@ def script_block(body: bytes, script_id: str) -> bytes | None:
             return body[opened + 1 : end]
     if script_id.encode() not in body:
         return None
-    block = Selector(body.decode(errors="replace")).css(f"script#{script_id}::text").get()
+    block = parsed_html(body).css(f"script#{script_id}::text").get()
     return None if block is None else block.encode()
 
 

@@ -10,6 +10,7 @@ from parsel import Selector
 from crawler.errors import quoted
 from crawler.platforms.photoapp.blocks import missing_or_private
 from crawler.platforms.photoapp.link import shortcode_in
+from crawler.reading.markup import parsed_html
 
 _BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')
 _POST = b"data-media-id="
@@ -25,11 +26,12 @@ def raise_for_broken(body: bytes) -> None:
 
     Raises:
         TargetNotFound: the post does not exist, or is private.
+        ExtractionFailed: as for ``parsed_html``.
     """
     found = _BROKEN.search(body)
     if found is None:
         return
-    stated = Selector(body.decode(errors="replace")).css(".ebmMessage::text").get("")
+    stated = parsed_html(body).css(".ebmMessage::text").get("")
     raise missing_or_private(quoted(f"{found['name'].decode()} {stated}".strip(), "class"))
 
 
@@ -37,10 +39,13 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
     """Return the post in the HTML of an embed page, under the keys of ``payload.Embedded``. None if there is none.
 
     Of a carousel or a video, the HTML has only the first picture. Rounded counts ("1.2M likes") are not read.
+
+    Raises:
+        ExtractionFailed: as for ``parsed_html``.
     """
     if _POST not in body:
         return None
-    page = Selector(body.decode(errors="replace"))
+    page = parsed_html(body)
     post = page.css(".Embed[data-media-id]")
     kind = post.attrib.get("data-media-type")
     return {

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 import attrs
-from parsel import Selector
 from web_poet import HttpResponse, field
 
 from crawler.errors import Detail, ScrapeError, UpstreamBlocked, UpstreamError, UpstreamTimeout
@@ -18,6 +17,7 @@ from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_
 from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.contract import Cause, Unread, steps, values
 from crawler.reading.json import decode, dicts, is_json
+from crawler.reading.markup import parsed_html
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED_STATUS = "2483"
@@ -47,8 +47,11 @@ def wall_in(response: HttpResponse) -> str | None:
     """Return "captcha" if the page contains a CAPTCHA, "login" if it contains a login dialog, else None.
 
     The empty element into which the platform puts a CAPTCHA does not count.
+
+    Raises:
+        ExtractionFailed: as for ``parsed_html``.
     """
-    page = Selector(response.text, type="html")  # the response's own selector has no CSS if the text is JSON
+    page = parsed_html(response.text)  # the response's own selector has no CSS if the text is JSON
     for name, selector in STOP_SELECTORS.items():
         for element in page.css(selector):
             is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
