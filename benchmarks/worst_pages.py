@@ -23,7 +23,7 @@ import orjson
 from crawler.errors import ScrapeError
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
-from crawler.runtime.garbage_collection import tune_garbage_collector
+from crawler.runtime import tune_garbage_collector
 from tests.mutations import PageFixture, fixtures
 from tests.parsers import Nested
 from tests.test_parsers import TEXTS
