@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import csv
 import gc
 import inspect
 import itertools
@@ -26,6 +27,8 @@ import sqlalchemy as sa
 # Undo ``gc.freeze()`` (below) when the process exits: otherwise, libraries would report objects that cannot be freed.
 # Not earlier, because pytest collects garbage five times at the end.
 atexit.register(gc.unfreeze)
+
+csv.field_size_limit(10_000_000)  # a cell may have a page of a listing
 
 LOOPBACK_NAMES = {"", "localhost"}
 QUICK = {"contracts", "fixtures", "platforms", "reading"}

@@ -503,6 +503,8 @@ async def test_the_first_job_is_claimed_first(jobs: Jobs) -> None:
     first, second = await new_job(jobs, 10, "first"), await new_job(jobs, 10, "second")
     process = Process(jobs, unanswered)
     assert Counter(claim.job for claim in await process.claim(15)) == {first.id: 10, second.id: 5}
+    await new_job(jobs, 2, "roots", whole_roots=True)
+    assert Counter(claim.job for claim in await process.claim(5)) == {second.id: 5}, "no root beyond the number"
 
 
 async def test_one_worker_takes_a_root_whole(jobs: Jobs, another: Callable[[], Jobs]) -> None:

@@ -83,14 +83,6 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     return commands
 
 
-@pytest.fixture(scope="module", autouse=True)
-def large_cells() -> Iterator[None]:
-    """Allow ``csv`` to read cells as large as a page of a listing."""
-    before = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(before)
-
-
 def records(mixed: Commands) -> list[Any]:
     return lines(mixed.folder / "out.jsonl")
 

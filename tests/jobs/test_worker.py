@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from crawler.jobs.lifecycle import Jobs
 from tests.jobs.workers import Process, assert_books, current, done, lines, new_job, outcomes
@@ -47,3 +48,13 @@ async def test_the_same_key_pushed_twice_is_one_target(jobs: Jobs) -> None:
         [each.id for each in line.inputs] == [f"id-{line.row}", f"again-{line.row}"]
         for line in await outcomes(jobs, job)
     )
+
+
+async def test_a_dropped_target_is_not_held_but_a_later_claim_of_it_is(jobs: Jobs) -> None:
+    await new_job(jobs, 2)
+    process = Process(jobs, lambda _: None)
+    one, two = await process.claim(2)
+    process.worker.drop(replace(one))
+    assert list(process.worker.held.values()) == [one, two]
+    process.worker.drop(one)
+    assert list(process.worker.held.values()) == [two]

@@ -34,15 +34,6 @@ from crawler.targets.sources import TargetSource
 from crawler.targets.target import Outcome, Record, Scraper, Target
 from tests.shop import Shop, open_shop
 
-
-@pytest.fixture(autouse=True, scope="module")
-def large_cells() -> Iterator[None]:
-    """Let ``csv`` read a page of a listing in one cell."""
-    before = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(before)
-
-
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 CATEGORY = scrapers()["retail-category-v4"]
 PRODUCTS = find_row_path(column_type_of_models([CATEGORY.data]), "products")

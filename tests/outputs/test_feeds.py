@@ -75,14 +75,6 @@ def rows(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True, scope="module")
-def large_cells() -> Iterator[None]:
-    """Let ``csv`` read a page of a listing in one cell."""
-    before = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(before)
-
-
 def read_csv(path: Path) -> list[list[str]]:
     with path.open(newline="") as file:
         return list(csv.reader(file))

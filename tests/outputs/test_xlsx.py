@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import shutil
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,14 +163,6 @@ def test_the_option_fields_selects_and_names_columns() -> None:
     options: dict[str, Any] = {"name": "retail-category-v4", "batch": False}
     assert exported(item, fields_to_export=["c"], **options) == [["c"], ["x"]]
     assert exported(item, fields_to_export={"c": "Letter"}, **options) == [["Letter"], ["x"]]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def large_cells() -> Iterator[None]:
-    """Let ``csv`` read a page of a listing in one cell."""
-    before = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(before)
 
 
 def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:

@@ -40,14 +40,6 @@ MAX_CELL_CHARACTERS = 60_000
 """Longer cells are not compared: LibreOffice truncates them after about 65,535 characters."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def large_cells() -> Iterator[None]:
-    """Raise the field size limit of ``csv``: a cell can contain a whole page of a listing."""
-    before = csv.field_size_limit(10_000_000)
-    yield
-    csv.field_size_limit(before)
-
-
 def rows_in(name: str, shape: str) -> list[list[str]]:
     """The rows of a table with the sandbox's records of a scraper, its header first."""
     scraper = scrapers()[name]

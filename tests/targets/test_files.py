@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import bz2
 import codecs
 import csv
@@ -32,6 +31,7 @@ from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
 from tests.crawls import ROOT, command
+from tests.targets.reading import all_of
 
 FOOD = {"cat_id": "976759"}
 TWO = [FOOD, {"query": "Müsli"}]
@@ -76,13 +76,7 @@ def read(folder: Path, case: Case) -> list[Target | InvalidTarget]:
     content = case.content.encode() if isinstance(case.content, str) else case.content
     (folder / case.name).write_bytes(content)
     parser = TargetParser(spiders()[case.spider].scrapers, case.scraper)
-
-    async def take() -> list[Target | InvalidTarget]:
-        source = FileSource(parser, str(folder / case.name), encoding=case.encoding)
-        await source.open()
-        return [each async for each in source]
-
-    return asyncio.run(take())
+    return all_of(FileSource(parser, str(folder / case.name), encoding=case.encoding))
 
 
 def params(target: Target | InvalidTarget) -> dict[str, Any]:

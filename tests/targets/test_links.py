@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from pathlib import Path
@@ -16,11 +15,11 @@ from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, all_links, is_host, is_link, read_link, unquoted
 from crawler.platforms.model import LinkParams
 from crawler.registry import find_scraper, spiders
-from crawler.targets.files.source import FileSource
 from crawler.targets.files.text import params_of
 from crawler.targets.parser import TargetParser, check_params
-from crawler.targets.target import InvalidTarget, Target
+from crawler.targets.target import Target
 from tests.crawls import crawl
+from tests.targets.reading import targets_of
 
 TABLE = Path(__file__).parents[1] / "platforms/links.tsv"
 """352 pasted lines. ``expected`` is a scraper with its params, ``refused``, or ``words``: not a link."""
@@ -46,15 +45,6 @@ WORDS = [row for row in ROWS if row.expected == "words"]
 
 def line_of(row: Row) -> str:
     return row.line
-
-
-def targets_of(path: Path, parser: TargetParser) -> list[Target | InvalidTarget]:
-    async def take() -> list[Target | InvalidTarget]:
-        source = FileSource(parser, str(path))
-        await source.open()
-        return [each async for each in source]
-
-    return asyncio.run(take())
 
 
 def test_the_table_has_352_lines_of_every_scraper() -> None:

@@ -32,6 +32,7 @@ from crawler.registry import find_scraper, scrapers, spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser, check_params
 from crawler.targets.target import InvalidTarget, Target
+from tests.targets import reading
 from tests.targets.workbooks import workbook
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -39,12 +40,7 @@ EVERY = TargetParser(tuple(scrapers().values()))
 
 
 def targets_of(path: Path, parser: TargetParser = EVERY) -> list[Target | InvalidTarget]:
-    async def take() -> list[Target | InvalidTarget]:
-        source = FileSource(parser, str(path))
-        await source.open()
-        return [each async for each in source]
-
-    return asyncio.run(take())
+    return reading.targets_of(path, parser)
 
 
 AROUND = {

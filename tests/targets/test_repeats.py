@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
 import sqlite3
@@ -11,16 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crawler.registry import spiders
 from crawler.targets.files.source import FileSource
 from crawler.targets.parser import TargetParser
-from crawler.targets.sources import FetchedOnce, TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Target
+from crawler.targets.sources import FetchedOnce, TargetsUnavailableError
+from crawler.targets.target import Target
+from tests.crawls import lines
 from tests.shop import ROOT, Shop, open_shop
+from tests.targets.reading import all_of
 
 ROWS = "id,cat_id,sku,shop\na,976759,A-1,=1+1\nb,976759,B-2,\nc,1_2_3,C-3,x\nd,1_2_3,D-4,\ne,976759,,\n"
 
@@ -29,10 +29,6 @@ ROWS = "id,cat_id,sku,shop\na,976759,A-1,=1+1\nb,976759,B-2,\nc,1_2_3,C-3,x\nd,1
 def shop() -> Iterator[Shop]:
     with open_shop() as served:
         yield served
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def crawl(shop: Shop, folder: Path, *arguments: str, content: str = ROWS, name: str = "t.csv", code: int = 4) -> str:
@@ -82,17 +78,12 @@ def test_a_pipe_is_read_once_though_files_are_read_twice() -> None:
             source.check()
             asyncio.run(source.open())
             assert source.repeated == 3
-            assert [each.id for each in asyncio.run(all_of(source))] == ["a", "c"]
+            assert [each.id for each in (all_of(source))] == ["a", "c"]
     reader, writer = os.pipe()  # another pipe with the same path
     with os.fdopen(reader), os.fdopen(writer, "w") as file:
         file.write("cat_id\n1_2_3\n")
         file.close()
-        assert [each.id for each in asyncio.run(all_of(FileSource(parser, f"/dev/fd/{reader}")))] == [f"{reader}:2"]
-
-
-async def all_of(source: TargetSource) -> list[Target | InvalidTarget]:
-    await source.open()
-    return [each async for each in source]
+        assert [each.id for each in (all_of(FileSource(parser, f"/dev/fd/{reader}")))] == [f"{reader}:2"]
 
 
 def test_a_shell_may_pipe_targets(shop: Shop, tmp_path: Path) -> None:

@@ -25,21 +25,13 @@ from crawler.targets.sources import (
     ArgumentSource,
     FetchedOnce,
     QueueSource,
-    TargetSource,
     TargetsUnavailableError,
     WrongTargetsError,
 )
 from crawler.targets.target import InvalidTarget, Outcome, Target
+from tests.targets.reading import all_of
 
 RETAIL = TargetParser(spiders()["retail"].scrapers)
-
-
-def collect(source: TargetSource) -> list[Target | InvalidTarget]:
-    async def take() -> list[Target | InvalidTarget]:
-        await source.open()
-        return [target async for target in source]
-
-    return asyncio.run(take())
 
 
 def params(target: Target | InvalidTarget) -> dict[str, Any]:
@@ -121,7 +113,7 @@ def test_a_crawl_without_a_target_names_the_params_of_all_scrapers() -> None:
 
 
 def test_text_is_converted_for_arguments() -> None:
-    (target,) = collect(ArgumentSource(RETAIL, {"cat_id": "3944", "page": "2", "min_price": "1.50"}))
+    (target,) = all_of(ArgumentSource(RETAIL, {"cat_id": "3944", "page": "2", "min_price": "1.50"}))
     assert params(target) == {"cat_id": "3944", "page": 2, "min_price": 1.5}
     assert isinstance(target, Target)
     assert not target.batch
@@ -146,7 +138,7 @@ def test_the_files_of_a_glob_are_read_in_the_order_of_their_names(tmp_path: Path
     for part in range(3):
         write(tmp_path / f"part-{part}.jsonl", [{"query": f"q{part}"}] * 2)
     write(tmp_path / "part-3.csv", [{"query": "q3"}])
-    found = collect(FileSource(RETAIL, f"{tmp_path}/part-*"))
+    found = all_of(FileSource(RETAIL, f"{tmp_path}/part-*"))
     assert [(each.id, each.line, each.row) for each in found] == [
         ("part-0.jsonl:1", 1, 0),
         ("part-0.jsonl:2", 2, 1),
@@ -161,7 +153,7 @@ def test_the_files_of_a_glob_are_read_in_the_order_of_their_names(tmp_path: Path
 def test_a_bucket_is_read_like_a_folder() -> None:
     lines = b"".join(orjson.dumps(row) + b"\n" for row in ROWS)
     fsspec.filesystem("memory").pipe({"/bucket/a.jsonl": lines, "/bucket/b.jsonl.gz": gzip.compress(lines)})
-    assert len(collect(FileSource(RETAIL, "memory://bucket/*"))) == 2 * len(ROWS)
+    assert len(all_of(FileSource(RETAIL, "memory://bucket/*"))) == 2 * len(ROWS)
 
 
 def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,19 +171,19 @@ def test_a_file_of_another_machine_is_read_once(monkeypatch: pytest.MonkeyPatch)
         files = FileSource(RETAIL, location)
         files.check()
         source = FetchedOnce(files)
-        assert len(collect(source)) + source.repeated == len(ROWS) == files.expected
+        assert len(all_of(source)) + source.repeated == len(ROWS) == files.expected
     assert len(fingerprint([location], reader=())) == 32
     assert opened == ["/once.jsonl.gz"]
     bucket.pipe("/once.jsonl.gz", gzip.compress(orjson.dumps(ROWS[0])))
     opened.clear()
-    assert [each.id for each in collect(FileSource(RETAIL, location))] == ["0"]
+    assert [each.id for each in all_of(FileSource(RETAIL, location))] == ["0"]
     assert opened == ["/once.jsonl.gz"]
 
 
 def test_shards_are_equal_parts_of_all_targets(tmp_path: Path) -> None:
     write(tmp_path / "t.jsonl", ROWS)
     shards = [FileSource(RETAIL, str(tmp_path / "t.jsonl"), parse_shard(f"{number}/16")) for number in range(1, 17)]
-    parts = [[each.id for each in collect(shard)] for shard in shards]
+    parts = [[each.id for each in all_of(shard)] for shard in shards]
     assert sorted((each for part in parts for each in part), key=int) == [row["id"] for row in ROWS]
     assert {len(part) for part in parts} == {77, 78}
     assert [shard.expected for shard in shards] == [len(part) for part in parts]
