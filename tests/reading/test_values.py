@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.reading.values import PRICE_TEXT, absolute_url, amount, count, number, stated_price, text
+from crawler.reading.values import (
+    PRICE_TEXT,
+    absolute_url,
+    amount,
+    count,
+    number,
+    retry_after_seconds,
+    stated_price,
+    text,
+)
 
 ANYTHING = (
     st.none()
@@ -142,3 +151,19 @@ def test_a_url_that_is_returned_at_once_is_the_same_after_it_was_resolved(value:
     else:
         expected = urlunsplit((resolved.scheme, resolved.netloc, resolved.path, resolved.query, ""))
         assert absolute_url("https://shop.example", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7),
+        (" 7 ", 7),
+        ("999999999", 86_400),
+        pytest.param("9" * 5_000, None, id="more digits than Python converts"),
+        ("-1", None),
+        ("x", None),
+        ("Thu, 01 Jan 2015 00:00:00 GMT", 0),
+    ],
+)
+def test_retry_after(header: str, seconds: int | None) -> None:
+    assert retry_after_seconds(header) == seconds

@@ -95,6 +95,27 @@ def test_re3_5_the_stated_prices(low: float | None, high: float | None) -> None:
     assert page_of(orjson.dumps(data)).stated_prices == (low, high)
 
 
+@pytest.mark.parametrize(
+    ("is_sponsored", "path", "is_own"),
+    [
+        (False, "0:9", True),
+        (True, "0:1:2", True),
+        (True, "0:1:2:3", True),
+        (True, "0:1:21", False),
+        (True, "0:9", False),
+    ],
+)
+def test_an_advertisement_for_another_category_is_not_part_of_the_listing(
+    path: str, *, is_sponsored: bool, is_own: bool
+) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    row = next(rows_of(data))
+    row |= {"isSponsoredFlag": is_sponsored, "category": {"categoryPathId": path}}
+    listing(data)["itemStacks"][0]["items"] = [row]
+    listing(data)["paginationV2"]["pageProperties"]["cat_id"] = "1_2"
+    assert bool(page_of(data, cat_id="1_2").own_ids) is is_own
+
+
 def rows_of(data: Any) -> Iterator[dict[str, Any]]:
     for stack in listing(data)["itemStacks"]:
         yield from (row for row in stack["items"] if row["__typename"] == "Product")
