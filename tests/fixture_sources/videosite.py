@@ -39,6 +39,7 @@ CHANNEL_TABS = (
     ("ropeworks", "shorts"),
     ("onlyshorts", "shorts"),
     ("harborlights", "streams"),
+    ("harborlights", "videos"),
     ("tinychannel1109", "videos"),
     ("emptyroom", "videos"),
 )

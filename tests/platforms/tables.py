@@ -5,20 +5,23 @@
 ``fixture`` takes them from a folder below ``tests/fixtures``, ``from`` from another page of the table, with a change.
 ``url``, ``status``, ``headers`` and ``params`` are those of the response and its request. Paths in rows begin ``at`` a
 path of the document, or at the document if they begin with ``/``; ``short`` has names for beginnings of paths. Paths in
-items begin at ``record``. ``item`` has values of the unchanged page's item, ``warns`` its warnings.
+items begin at ``record``. ``item`` has values of the unchanged page's item, ``warns`` its warnings; or ``error``
+its error.
 
 ``rows`` has changes of each page, by the behaviour that they show:
 
 - ``times``: ``{path: n}`` makes a list n rows long with copies of its last row, before the change.
-- ``set``: ``{path: value}`` replaces or adds values. ``[*]`` is each row, ``[1:]`` each but the first.
-- ``cut``: the paths to remove.
+- ``set``: ``{path: value}`` replaces or adds values. ``[*]`` is each row, ``[1:]`` each but the first, ``..key`` each
+  value of a key at any depth.
+- ``cut``: the paths to remove. ``rename``: the paths whose last key gets another name.
 - ``text``: ``{old: new}`` replaces text around the document. ``body``: another body in place of all that.
 - ``url``, ``status``, ``headers`` and ``params`` replace those of the page.
 
 What is expected is compared with all that differs from the unchanged page:
 
 - ``item``: ``{path: value}``; a row or key that the item lacks is ``lost``.
-- ``warns``: the warnings. ``unproven``: the params that the page does not prove.
+- ``warns``: the warnings; of a warning that begins with ``…``, only the end.
+- ``unproven``: the params that the page does not prove.
 - ``error``: code and reason, in place of an item. ``loc`` and ``msg``: those of its first detail.
 """
 
@@ -41,15 +44,17 @@ from web_poet.testing import Fixture
 
 from crawler.errors import ScrapeError
 from crawler.platforms.page import PlatformPage
+from crawler.reading.json import all_dicts
 from tests.mutations import blocks
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "fixtures"
 LOST = "lost"
-CHANGE = ("from", "times", "set", "cut")
+RENAMED = object()
+CHANGE = ("from", "times", "set", "cut", "rename")
 EXPECTED = ("item", "warns", "unproven", "error", "loc", "msg")
-_STEP = re.compile(r"\[(?:(\d+)|(\*)|(\d*):(\d*))\]|([^.\[\]]+)")
-Step = str | int | slice
+_STEP = re.compile(r"\[(?:(\d+)|(\*)|(\d*):(\d*))\]|(\.?)\.?([^.\[\]]+)")
+Step = str | int | slice | tuple[str]
 
 Changes = dict[str, Any]
 """Path -> the value after the change."""
@@ -84,15 +89,18 @@ class Page:
         if "from" in self.of:
             base = pages(self.platform)[self.of["from"]]
             return base.source | {"data": base.data(self.of)} | {k: v for k, v in self.of.items() if k not in CHANGE}
-        if "fixture" not in self.of:
+        if "fixture" not in self.of or "body" in self.of:
             return {"body": "{json}", **self.of}
         folder = FIXTURES / f"crawler.platforms.{self.platform}.{self.of['page']}" / self.of["fixture"]
         page: Any = Fixture(folder).get_page(_class(self.platform, self.of["page"]))
         body: bytes = page.response.body
-        document = max(blocks(body), key=lambda block: block.end - block.start)
-        around = (body[: document.start] + b"{json}" + body[document.end :]).decode()
         response = {"url": str(page.response.url), "status": page.response.status, "params": dict(page.page_params)}
-        return {"body": around, "data": document.content, **response, **self.of}
+        document = max(blocks(body), key=lambda block: block.end - block.start, default=None)
+        if document is None:
+            return {"body": body.decode(), **response, **self.of}
+        around = (body[: document.start] + b"{json}" + body[document.end :]).decode()
+        whole = Page(self.platform, self.name, {"body": around, "data": document.content, **response, **self.of})
+        return whole.of | {"data": whole.data(self.of)}
 
     def steps(self, path: str) -> list[Step]:
         """Return the steps of a path to a value in the document."""
@@ -100,7 +108,7 @@ class Page:
         name = first[0] if first else ""
         path = self.source.get("short", {}).get(name, name) + path[len(name) :]
         at = "" if path.startswith("/") else self.source.get("at", "")
-        return list(map(_step, _STEP.finditer(f"{at}.{path.removeprefix('/')}")))
+        return list(map(_step, _STEP.finditer(f"{at}.{path.removeprefix('/')}".lstrip("."))))
 
     def below(self, path: str) -> str:
         """Return a path of an error or a warning without the path at which the table's paths begin."""
@@ -117,6 +125,8 @@ class Page:
             _change(data, self.steps(path), value)
         for path in row.get("cut", ()):
             _change(data, self.steps(path))
+        for path in row.get("rename", ()):
+            _change(data, self.steps(path), RENAMED)
         return data
 
     def record(self, found: Changes) -> Changes:
@@ -180,7 +190,7 @@ class Behaviour:
         before = self.page.read({"times": row.get("times", {})})
         found = {
             "item": self.page.record(changes(before.item, reading.item)),
-            "warns": [self.page.below(each) for each in reading.warns if each not in before.warns],
+            "warns": _shortened([self.page.below(each) for each in reading.warns if each not in before.warns], row),
             "unproven": [each for each in reading.unproven if each not in before.unproven],
         }
         return {key: value for key, value in found.items() if value}
@@ -191,26 +201,45 @@ def _class(platform: str, page: str) -> type[PlatformPage]:
     return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
 
+def _shortened(warns: list[str], row: dict[str, Any]) -> list[str]:
+    """Return the warnings, each as short as the row has it."""
+    ends = [each[1:] for each in row.get("warns", ()) if each.startswith("…")]
+    return [next((f"…{end}" for end in ends if each.endswith(end)), each) for each in warns]
+
+
 def _step(match: re.Match[str]) -> Step:
-    index, every, start, end, key = match.groups()
-    if key or index:
-        return key or int(index)
+    index, every, start, end, deep, key = match.groups()
+    if key:
+        return (key,) if deep and match[0].startswith("..") else key
+    if index:
+        return int(index)
     return slice(None) if every else slice(int(start or 0), int(end) if end else None)
 
 
 def _values(data: Any, steps: list[Step]) -> list[Any]:
     found = [data]
     for step in steps:
-        found = [each for holder in found for each in (holder[step] if isinstance(step, slice) else [holder[step]])]
+        if isinstance(step, tuple):
+            found = [each[step[0]] for holder in found for each in all_dicts(holder) if step[0] in each]
+        else:
+            found = [each for holder in found for each in (holder[step] if isinstance(step, slice) else [holder[step]])]
+        assert found, f"{step} of {steps} is not in the page"
     return found
 
 
 def _change(data: Any, steps: list[Step], *value: Any) -> None:
     *path, last = steps
-    for holder in _values(data, path):
-        for key in range(len(holder))[last] if isinstance(last, slice) else [last]:
+    holders = _values(data, path)
+    if isinstance(last, tuple):
+        (last,) = last
+        holders = [each for holder in holders for each in all_dicts(holder) if last in each]
+        assert holders, f"{last} of {steps} is not in the page"
+    for holder in holders:
+        for key in reversed(range(len(holder))[last]) if isinstance(last, slice) else [last]:
             if not value:
                 del holder[key]
+            elif value[0] is RENAMED:
+                holder[f"{key}New"] = holder.pop(key)
             elif isinstance(holder, list) and key == len(holder):
                 holder.append(copy.deepcopy(value[0]))
             else:

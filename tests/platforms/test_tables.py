@@ -6,7 +6,7 @@ import pytest
 
 from tests.platforms.tables import Behaviour, Page, behaviours, pages, same
 
-PLATFORMS = ("retail",)
+PLATFORMS = ("photoapp", "retail", "videosite")
 BEHAVIOURS = [each for platform in PLATFORMS for each in behaviours(platform)]
 PAGES = [each for platform in PLATFORMS for each in pages(platform).values()]
 
@@ -22,7 +22,8 @@ def test_a_changed_page(behaviour: Behaviour) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda each: f"{each.platform}-{each.name}")
 def test_an_unchanged_page(page: Page) -> None:
     found = page.read({})
-    assert found.error is None
+    error = f"{found.error.code} {found.error.reason}" if found.error else None
+    assert error == page.of.get("error")
     expected = page.of.get("item", {})
     assert {key: found.item[key] for key in expected} == expected
     assert found.warns == page.of.get("warns", [])

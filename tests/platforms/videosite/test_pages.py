@@ -280,3 +280,20 @@ def test_files_of_two_channels_are_not_mixed() -> None:
     other = read(AboutPage, call("browse", continuation=f"about-{site().named('saltmill').id}"))
     with pytest.raises(ExtractionFailed, match="different channels"):
         joined_record({"channel": read(ChannelPage, BODIES[ChannelPage]), "about": other}, {})
+
+
+@pytest.mark.parametrize(
+    "opening", [b'window["ytInitialData"] = ', b"window['ytInitialData'] = ", b"var ytInitialData="]
+)
+def test_pages_assign_their_data_in_several_ways(opening: bytes) -> None:
+    bio = b"unusual traffic"  # a channel's description can contain this phrase, too
+    body = BODIES[ChannelPage].replace(b"var ytInitialData = ", opening).replace(b"All about", bio)
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is ChannelPage
+    assert len(read(ChannelPage, body)["posts"]) == 30
+
+
+def test_page_with_the_data_of_a_player() -> None:
+    player = b"<script>var ytInitialPlayerResponse = %b;</script></head>" % BODIES[VideoPage]
+    body = BODIES[ChannelPage].replace(b"</head>", player)
+    assert next(page for page in SCRAPER.pages if page.recognise(body.decode())) is ChannelPage
+    assert read(ChannelPage, body) == read(ChannelPage, BODIES[ChannelPage])

@@ -1,0 +1,188 @@
+"""Texts of the video site: hashtags, mentions, numbers of views, and long texts, which are read in linear time."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import orjson
+import pytest
+from web_poet import HttpResponse, PageParams
+
+from crawler.errors import ExtractionFailed
+from crawler.platforms.videosite.base import VideositePage
+from crawler.platforms.videosite.details import AboutPage, FeedPage, VideoPage
+from crawler.platforms.videosite.item import item_of, post
+from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.payload import Short
+from crawler.platforms.videosite.record import MAX_SEEN_TOKENS, cursor_after, is_used, record
+from crawler.platforms.videosite.schema import continuation_of
+from crawler.reading.careful import read_plain
+from tests.platforms.videosite.test_pages import BODIES, HARBOR, call
+from tests.videosite import ORIGIN
+
+CHANNEL = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
+
+
+def rows_of(data: Any) -> list[Any]:
+    """Return the rows of the tab with videos, or of a continuation page."""
+    if "onResponseReceivedActions" in data:
+        return data["onResponseReceivedActions"][0]["appendContinuationItemsAction"]["continuationItems"]  # type: ignore[no-any-return]
+    tabs = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]
+    return tabs[1]["tabRenderer"]["content"]["richGridRenderer"]["contents"]  # type: ignore[no-any-return]
+
+
+def page_of(kind: type[VideositePage], body: bytes, **params: Any) -> VideositePage:
+    return kind(response=HttpResponse(ORIGIN, body, status=200, encoding="utf-8"), page_params=PageParams(params))
+
+
+
+WORDS = {
+    "Hindi": "हिन्दी",
+    "Thai": "ภาษาไทยน้ำ",
+    "Tamil": "தமிழ்",
+    "Bengali": "বাংলা",
+    "Arabic": "العَرَبِيَّة",
+    "decomposed Latin": "cafe\u0301",
+    "Japanese": "日本語ガイド",
+    "Japanese, decomposed": "カ\u3099イト",
+    "Persian with a joiner": "می\u200cخواهم",
+}
+EMOJI = {"plain": "🔥fire🔥", "family": "👨\u200d👩\u200d👧", "skin tone": "👍🏽", "heart": "❤\ufe0flove", "flag": "🇯🇵"}
+
+
+@pytest.mark.parametrize("word", [*WORDS.values(), *EMOJI.values()], ids=[*WORDS, *EMOJI])
+def test_hashtags_are_whole(word: str) -> None:
+    title = f"#{word}, {word}#no and (#{word}2)! #{word}"
+    assert post("aaaaaaaaaaa", kind="video", caption=title)["hashtags"] == [word, f"{word}2"][: 2 if word else 0] or [
+        word
+    ]
+
+
+@pytest.mark.parametrize("word", WORDS.values(), ids=list(WORDS))
+def test_mentions_are_whole(word: str) -> None:
+    title = f"@{word}. and {word}@{word} and @{word}·2"
+    found = post("aaaaaaaaaaa", kind="video", caption=title)["mentions"]
+    assert found == [each for each in (word, f"{word}·2") if len(each) >= 3]
+
+
+@pytest.mark.parametrize(
+    ("title", "tags"),
+    [
+        ("#a™ #b… #c، #d。 #e\ufffd #f—g", ["a", "b", "c", "d", "e", "f"]),
+        ("# #! ##a &#39; /#b x#c हि#d ❤\ufe0f#e", ["e"]),
+        ("#1 #_ #a_1", ["_", "a_1"]),
+    ],
+)
+def test_ends_of_hashtags(title: str, tags: list[str]) -> None:
+    assert post("aaaaaaaaaaa", kind="video", caption=title)["hashtags"] == tags
+
+
+@pytest.mark.parametrize(
+    ("title", "handles"),
+    [
+        ("@ab @abc @a.b- @-abc @abc-", ["abc", "a.b"]),
+        (f"@{'a' * 30} @{'b' * 31}", ["a" * 30]),
+        ("a@bcd.example /@abc .@abc -@abc @@abc", []),
+    ],
+)
+def test_ends_of_mentions(title: str, handles: list[str]) -> None:
+    assert post("aaaaaaaaaaa", kind="video", caption=title)["mentions"] == handles
+
+
+
+LONG = ("9" * 40_000, "1," * 20_000, "#" * 40_000, "@" * 40_000, "#a" * 20_000, "@abc" * 10_000, "1 view " * 6_000)
+
+
+def with_texts(data: Any, text: str) -> Any:
+    """Replace every text in the data, except ids, types, URLs and tokens."""
+    kept = {"contentId", "contentType", "videoId", "externalId", "channelId", "token", "url", "type", "externalVideoId"}
+    if isinstance(data, dict):
+        return {key: value if key in kept else with_texts(value, text) for key, value in data.items()}
+    if isinstance(data, list):
+        return [with_texts(each, text) for each in data]
+    return text if isinstance(data, str) else data
+
+
+@pytest.mark.parametrize("text", LONG, ids=["9", "1,", "#", "@", "#a", "@abc", "view"])
+@pytest.mark.parametrize("kind", [ChannelPage, VideoPage, AboutPage], ids=lambda kind: str(kind.source))
+def test_long_texts_in_every_field(kind: type[VideositePage], text: str) -> None:
+    """Long texts are read in linear time. In quadratic time, some of these would take minutes."""
+    data = copy.deepcopy(CHANNEL) if kind is ChannelPage else orjson.loads(BODIES[kind])
+    if kind is ChannelPage:
+        rows_of(data)[3:-1] = []
+    asyncio.run(_outcome(page_of(kind, orjson.dumps(with_texts(data, text)))))
+
+
+@pytest.mark.parametrize("text", ["9" * 400_000, "1," * 200_000, "1 view " * 60_000, ", 1 view" * 60_000])
+def test_the_text_for_screen_readers(text: str) -> None:
+    short = {
+        "accessibilityText": text,
+        "onTap": {"innertubeCommand": {"reelWatchEndpoint": {"videoId": "aaaaaaaaaaa"}}},
+        "overlayMetadata": {"primaryText": {"content": "One"}},
+        "thumbnailViewModel": {"thumbnailViewModel": {"image": {"sources": [{"url": "https://i.example/a.jpg"}]}}},
+    }
+    shape, unread = read_plain(Short, short)
+    assert shape is not None
+    assert unread == []
+    assert item_of(shape, "shorts")["view_count"] == (1 if text.endswith(", 1 view") else None)
+
+
+async def _outcome(page: VideositePage) -> object:
+    try:
+        return await page.to_item()
+    except ExtractionFailed as error:
+        return error
+
+
+@pytest.mark.parametrize("text", LONG, ids=["9", "1,", "#", "@", "#a", "@abc", "view"])
+def test_long_texts_in_a_feed(text: str) -> None:
+    body = BODIES[FeedPage].replace(b"<title>", b"<title>" + text.encode(), 2)
+    assert asyncio.run(page_of(FeedPage, body).to_item())["posts"]
+
+
+@pytest.mark.parametrize(
+    ("text", "views"),
+    [
+        ("My first 100 views - play Short", None),
+        ("My first 100 views, 2.4 thousand views – play Short", 2_400),
+        ("Lantern, no views - play Short", 0),
+        ("Lantern - play Short", None),
+    ],
+)
+def test_a_number_of_views_in_a_title_is_not_the_number_of_views(text: str, views: int | None) -> None:
+    short = {
+        "accessibilityText": text,
+        "onTap": {"innertubeCommand": {"reelWatchEndpoint": {"videoId": "aaaaaaaaaaa"}}},
+        "overlayMetadata": {"primaryText": {"content": text.partition(",")[0]}},
+        "thumbnailViewModel": {"thumbnailViewModel": {"image": {"sources": [{"url": "https://i.example/a.jpg"}]}}},
+    }
+    shape, _ = read_plain(Short, short)
+    assert shape is not None
+    assert item_of(shape, "shorts")["view_count"] == views
+
+
+def test_picture_url_without_a_scheme() -> None:
+    assert post("aaaaaaaaaaa", kind="video", thumbnail_image="//i.ytimg.com/a.jpg")["thumbnail_image"] == (
+        "https://i.ytimg.com/a.jpg"
+    )
+
+
+ID = HARBOR.id
+
+
+OWN = {"profile_id": ID, "display_name": HARBOR.name, "username": "harborlights"}
+
+
+def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment_has() -> None:
+    listed, fed = (post("aaaaaaaaaaa", kind="video", caption="One #a", description=text) for text in ("", "@who #b #a"))
+    (found,) = record(OWN, [listed], [fed])["posts"]
+    assert (found["hashtags"], found["mentions"]) == (["a", "b"], ["who"])
+
+
+def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
+    seen = list(range(MAX_SEEN_TOKENS))
+    cursor = cursor_after(OWN, username="@harborlights", kind="video", tabs=["videos"], token="new", seen=seen)
+    kept = continuation_of(cursor).seen
+    assert (kept[:-1], is_used("new", kept)) == (seen[1:], True)
