@@ -5,8 +5,8 @@
 ``fixture`` takes them from a folder below ``tests/fixtures``, ``from`` from another page of the table, with a change.
 ``url``, ``status``, ``headers`` and ``params`` are those of the response and its request. Paths in rows begin ``at`` a
 path of the document, or at the document if they begin with ``/``; ``short`` has names for beginnings of paths. Paths in
-items begin at ``record``. ``item`` has values of the unchanged page's item, ``warns`` its warnings; or ``error``
-its error.
+items begin at ``record``. ``item`` has values of the unchanged page's item, ``error`` is its error; a page that is
+``partial`` lacks keys of recorded pages, and has warnings.
 
 ``rows`` has changes of each page, by the behaviour that they show:
 
@@ -81,7 +81,7 @@ class Page:
     @cached_property
     def kind(self) -> type[PlatformPage]:
         """The class of the page object."""
-        return _class(self.platform, self.source["page"])
+        return page_class(self.platform, self.source["page"])
 
     @cached_property
     def source(self) -> dict[str, Any]:
@@ -92,9 +92,14 @@ class Page:
         if "fixture" not in self.of or "body" in self.of:
             return {"body": "{json}", **self.of}
         folder = FIXTURES / f"crawler.platforms.{self.platform}.{self.of['page']}" / self.of["fixture"]
-        page: Any = Fixture(folder).get_page(_class(self.platform, self.of["page"]))
+        page: Any = Fixture(folder).get_page(page_class(self.platform, self.of["page"]))
         body: bytes = page.response.body
-        response = {"url": str(page.response.url), "status": page.response.status, "params": dict(page.page_params)}
+        response = {
+            "url": str(page.response.url),
+            "status": page.response.status,
+            "headers": dict(page.response.headers),
+            "params": dict(page.page_params),
+        }
         document = max(blocks(body), key=lambda block: block.end - block.start, default=None)
         if document is None:
             return {"body": body.decode(), **response, **self.of}
@@ -108,7 +113,8 @@ class Page:
         name = first[0] if first else ""
         path = self.source.get("short", {}).get(name, name) + path[len(name) :]
         at = "" if path.startswith("/") else self.source.get("at", "")
-        return list(map(_step, _STEP.finditer(f"{at}.{path.removeprefix('/')}".lstrip("."))))
+        joined = f"{at}{'' if path.startswith(('.', '[')) else '.'}{path}" if at else path.removeprefix("/")
+        return list(map(_step, _STEP.finditer(joined)))
 
     def below(self, path: str) -> str:
         """Return a path of an error or a warning without the path at which the table's paths begin."""
@@ -196,7 +202,8 @@ class Behaviour:
         return {key: value for key, value in found.items() if value}
 
 
-def _class(platform: str, page: str) -> type[PlatformPage]:
+def page_class(platform: str, page: str) -> type[PlatformPage]:
+    """Return the class of a page object by its name below ``crawler.platforms.<platform>``."""
     module, _, name = f"crawler.platforms.{platform}.{page}".rpartition(".")
     return getattr(import_module(module), name)  # type: ignore[no-any-return]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from typing import Any
 
 import pytest
 from web_poet import HttpResponse, PageParams
@@ -13,8 +11,6 @@ from crawler.errors import UpstreamRateLimited
 from crawler.platforms.microblog.api import UserPage
 from crawler.platforms.microblog.payload import Media, VideoFile
 from crawler.platforms.microblog.text import caption, qualities
-from tests.microblog_pages import page_of, timeline_with
-from tests.platforms.microblog.test_variants import POST, post
 
 
 @pytest.mark.parametrize(("files", "medium"), [(1, None), (2, None), (3, 1), (4, 1), (5, 2)])
@@ -23,25 +19,10 @@ def test_the_medium_file_of_an_even_number_is_the_smaller_one(files: int, medium
     assert qualities([Media(files=videos)])["medium"] == (None if medium is None else str(medium))
 
 
-def test_a_file_whose_bitrate_is_null_is_no_warning() -> None:
-    files: list[dict[str, Any]] = [{"url": "p", "content_type": "application/x-mpegURL", "bitrate": None}]
-    files.append({"url": "v", "content_type": "video/mp4", "bitrate": 5})
-    media = {"media_url_https": "i", "type": "video", "url": "u", "video_info": {"variants": files}}
-    legacy = {**POST["legacy"], "extended_entities": {"media": [media]}}  # type: ignore[dict-item]  # an object
-    page = page_of("timeline", timeline_with({**POST, "legacy": legacy}))
-    assert [each["video_url"] for each in asyncio.run(page.to_item())["posts"]] == ["v"]
-    assert [str(each) for each in page.unread if "bitrate" in each.path] == []
-
-
 def test_a_media_link_that_begins_where_the_shown_text_ends_is_removed() -> None:
     raw = "boats https://t.co/abc"
     assert caption(raw, [], escaped=True, has_media=True, shown_end=6) == "boats"
     assert caption(raw, [], escaped=True, has_media=True, shown_end=7) == raw
-
-
-def test_a_repost_without_views_of_its_own_has_null() -> None:
-    assert post(legacy={"retweeted_status_result": {"result": POST}}, views={"count": "0"})["view_count"] is None
-    assert post(views={"count": "0"})["view_count"] == 0
 
 
 def test_a_rate_limit_ends_the_stated_number_of_seconds_from_now(monkeypatch: pytest.MonkeyPatch) -> None:
