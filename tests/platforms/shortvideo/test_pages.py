@@ -13,7 +13,7 @@ from crawler.browser.sessions import CapturedResponse
 from crawler.pipelines import validated
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.reading.unread import Unread
+from crawler.reading.contract import Unread
 from crawler.sandbox.shortvideo.site import PAGE_SIZE, Site
 from crawler.spiders.shortvideo import SearchSession
 

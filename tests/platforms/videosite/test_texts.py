@@ -37,7 +37,6 @@ def page_of(kind: type[VideositePage], body: bytes, **params: Any) -> VideositeP
     return kind(response=HttpResponse(ORIGIN, body, status=200, encoding="utf-8"), page_params=PageParams(params))
 
 
-
 WORDS = {
     "Hindi": "हिन्दी",
     "Thai": "ภาษาไทยน้ำ",
@@ -89,7 +88,6 @@ def test_ends_of_hashtags(title: str, tags: list[str]) -> None:
 )
 def test_ends_of_mentions(title: str, handles: list[str]) -> None:
     assert post("aaaaaaaaaaa", kind="video", caption=title)["mentions"] == handles
-
 
 
 LONG = ("9" * 40_000, "1," * 20_000, "#" * 40_000, "@" * 40_000, "#a" * 20_000, "@abc" * 10_000, "1 view " * 6_000)
