@@ -95,7 +95,7 @@ NEVER_FILLED = {
     r"video\.(data_size|watermark_data_size)": 2,
     r"is_eligible_for_commission|is_nff_or_nr|media_id|shop_product_url": 4,
 }
-"""The rows of the table in docs/platforms/shortvideo.md: a pattern of the values, and their number."""
+"""The values that no record has: a pattern, and the number of values that it matches."""
 
 
 def test_the_documented_values_are_never_filled_and_all_others_can_be() -> None:
