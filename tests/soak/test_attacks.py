@@ -6,6 +6,7 @@ import os
 import resource
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -31,6 +32,31 @@ pytestmark = pytest.mark.soak
 def many_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, hard), hard))
+
+
+@pytest.mark.parametrize(
+    ("attack", "megabytes"),
+    [
+        (attacks.pipelined_unread, 60),
+        (attacks.slow_connections, 20),
+        (attacks.idle_connections, 60),
+        (attacks.wrong_keys, 20),
+    ],
+)
+def test_the_service_withstands(tmp_path: Path, attack: Callable[[Victim], attacks.Report], megabytes: int) -> None:
+    with running(tmp_path / "log") as service:
+        victim = Victim(service.url, service.pid)
+        for _ in range(3):
+            attacks.get(victim, attacks.LARGEST_FILE)
+            attacks.call(victim, {"query": "mustard"})
+        report = attack(victim)
+        assert "Traceback" not in service.logged()
+    assert report.grown <= megabytes
+    assert report.megabytes_after - report.megabytes_before <= 20
+    assert report.slowest_health <= HEALTH_SECONDS
+    assert report.notes.get("open", 0) == 0, "no slow connection is open after 20 seconds"
+    assert set(report.codes()) <= {"OK"}, "the calls of another client"
+    assert set(report.notes.get("statuses", [401])) == {401}
 
 
 @pytest.mark.parametrize("fault", faults.FAULTS)
