@@ -18,7 +18,6 @@ from crawler.outputs.columns import (
     record_paths,
 )
 from crawler.platforms.model import Mark, Model, Rows
-from crawler.registry import scrapers
 
 
 class Inner(Model):
@@ -120,11 +119,6 @@ def test_a_list_is_found_by_name_key_or_path() -> None:
     assert {find_row_path(fields, name).path for name in ("posts", "main", "data.main")} == {("data", "main")}
     with pytest.raises(ValueError, match=r"its lists are: data\.main"):
         find_row_path(fields, "more")
-
-
-@pytest.mark.parametrize("scraper", sorted({s.name for s in scrapers().values()}))
-def test_every_scraper_has_column_types(scraper: str) -> None:
-    assert list(record_paths(column_type_of_models([scrapers()[scraper].data])))
 
 
 def test_marked_fields_are_found_in_objects_but_not_in_lists() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import csv
 import gzip
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -304,28 +303,3 @@ def test_co_3_params_that_fit_several_platforms_need_the_name_of_a_scraper() -> 
     target = every.parse({"username": "jane", "type": "video"})
     assert isinstance(target, Target)
     assert target.scraper.name == "videosite-profile-v3"
-
-
-README_TARGETS = {
-    "retail": {"retail-category-v4", "retail-search-v4"},
-    "microblog": {"microblog-profile"},
-    "professional": {"professional-profile", "professional-profile-v4"},
-    "shortvideo": {"shortvideo-photo-search-v4"},
-    "videosite": {"videosite-profile-v3"},
-    "photoapp": {"photoapp-post-v4"},
-}
-
-
-def test_co_3_the_crawls_of_the_readme_have_their_scrapers() -> None:
-    """The crawl commands in the README name no scraper: it follows from the params."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    found: dict[str, set[str]] = {}
-    for spider, arguments in re.findall(r"^scrapy crawl (\w+) (.*)$", readme, re.MULTILINE):
-        given = dict(re.findall(r"-a (\w+)=(\S+)", arguments))
-        names = {name for scraper in spiders()[spider].scrapers for name in scraper.params.model_fields}
-        params = {name: value for name, value in given.items() if name in names}
-        if params:
-            target = TargetParser(spiders()[spider].scrapers).parse(params, text=True)
-            assert isinstance(target, Target), target
-            found.setdefault(spider, set()).add(target.scraper.name)
-    assert found == README_TARGETS
