@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-SHARED_MODULES = frozenset({"base", "first"})
+SHARED_MODULES = frozenset({"base"})
 """Names of the modules in ``crawler.spiders`` that contain no spider of a platform."""
 
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from crawler.platforms.retail.filters import PriceFilter, ignores
-from crawler.platforms.retail.pages import ALWAYS_SERVED, MOST_ROWS
+from crawler.platforms.retail.pages import ALWAYS_SERVED, MOST_ROWS, PriceFilter, ignores
 from crawler.platforms.retail.slices import Page, Slice, Step
 from crawler.platforms.retail.slices import Row as Fact
 from crawler.sandbox.protocol import FakeRequest, FakeResponse

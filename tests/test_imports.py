@@ -182,6 +182,7 @@ def test_ho3_13_machinery_is_in_the_packages_and_not_among_the_spiders() -> None
     assert root == {
         *("settings", "items", "pipelines", "middlewares", "errors", "registry", "logs"),
         "runtime",  # also imported by the settings
+        "mcp",
         *("addon", "components"),  # the path of an add-on is public, and users read both modules
     }
     spiders = {path.stem for path in (PACKAGE / "spiders").glob("*.py")} - {"__init__"}

@@ -16,17 +16,17 @@ import pytest
 from web_poet import HttpResponse
 
 from crawler.errors import ScrapeError
-from crawler.mcp.server import bounded
+from crawler.mcp import bounded
 from crawler.outputs import feed_files, sql
 from crawler.platforms import cursors
 from crawler.platforms.microblog.js_literals import Literals
 from crawler.platforms.microblog.records import Records
 from crawler.platforms.model import encodable
-from crawler.platforms.photoapp import embed
+from crawler.platforms.photoapp import pages as embed
 from crawler.platforms.professional.document import read_document
 from crawler.platforms.retail.payload import DataBlock
 from crawler.platforms.shortvideo.pages import wall_in
-from crawler.platforms.videosite import feed
+from crawler.platforms.videosite import details as feed
 from crawler.reading.careful import read, read_plain
 from crawler.reading.json import all_dicts, decode, encode, linked_data, script_block
 from crawler.registry import scrapers
@@ -64,13 +64,13 @@ def feed_values(text: str) -> object:
 STRANGERS: dict[str, Callable[[str], object]] = {
     "platforms/cursors.py:decode": lambda text: cursors.decode("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
-    "platforms/photoapp/embed.py:post_in_html": lambda text: embed.post_in_html(b"<p data-media-id=1>" + text.encode()),
-    "platforms/photoapp/embed.py:raise_for_broken": lambda text: embed.raise_for_broken(
+    "platforms/photoapp/pages.py:post_in_html": lambda text: embed.post_in_html(b"<p data-media-id=1>" + text.encode()),
+    "platforms/photoapp/pages.py:raise_for_broken": lambda text: embed.raise_for_broken(
         b'<p class="EmbedIsBroken">' + text.encode()
     ),
     "platforms/professional/markup.py:parse": lambda text: read_document(response(text)),
     "platforms/shortvideo/pages.py:wall_in": lambda text: wall_in(response(text)),
-    "platforms/videosite/feed.py:feed_root": feed_values,
+    "platforms/videosite/details.py:feed_root": feed_values,
     "reading/json.py:": lambda text: decode(f'["\n",{text}', what="text"),
     "reading/json.py:decode": lambda text: linked_data([text]),
     "reading/json.py:script_block": lambda text: script_block(b"<p>DATA" + text.encode(), "DATA"),
@@ -85,7 +85,7 @@ OWN = {
     "configuration/setting_types.py:": "settings",
     "downloads/egress_setting.py:": "settings",
     "jobs/": "the store's own rows",
-    "mcp/server.py:Tools.": "the answers of the operator's endpoint",
+    "mcp.py:Tools.": "the answers of the operator's endpoint",
     "outputs/exporters.py:_header": "the first line of a feed of the project",
     "outputs/feed_files.py:_is_json": "the last line of a feed of the project",
     "platforms/requests.py:": "a file of the project or of the operator",
@@ -103,7 +103,7 @@ REFUSED_FROM = {"platforms/professional/markup.py:parse": 600_000}
 """Number of characters from which each text is refused (10,000 tags), if the time below it is not linear."""
 
 WALKERS: dict[str, Callable[[Any], object]] = {
-    "mcp/server.py:_first": lambda data: bounded(encodable({"data": data}), 100),
+    "mcp.py:_first": lambda data: bounded(encodable({"data": data}), 100),
     "outputs/sql.py:_storable": lambda data: sql._storable(encodable(data)),
     "platforms/microblog/records.py:Records.nested": lambda data: Records([], frozenset("a")).nested(data),
     "reading/json.py:all_dicts": lambda data: list(all_dicts(data)),
@@ -120,7 +120,7 @@ BOUNDED = {
     "jobs/lifecycle.py:_begin": "a second try",
     "jobs/outcomes.py:_joined": "column types",
     "jobs/worker.py:Worker._store": "a second try",
-    "mcp/server.py:_short": "a schema of the project",
+    "mcp.py:_short": "a schema of the project",
     "monitoring/fields.py:": "a data model and its data",
     "outputs/columns.py:": "column types",
     "outputs/differences.py:": "column types",
@@ -208,7 +208,7 @@ def test_a_parser_that_is_not_linear_is_found() -> None:
 
 
 def test_a_place_that_parses_is_found() -> None:
-    assert {"reading/json.py:decode", "targets/files/json.py:", "platforms/videosite/feed.py:feed_root"} <= (
+    assert {"reading/json.py:decode", "targets/files/json.py:", "platforms/videosite/details.py:feed_root"} <= (
         parsing_places()
     )
 

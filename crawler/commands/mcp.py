@@ -55,12 +55,12 @@ class Command(CheckedCommand):
         structure_everything(self.settings)
         for noisy in ("httpx2", "mcp", "uvicorn"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        from crawler.mcp import server  # noqa: PLC0415  # needs the extra
+        from crawler import mcp  # noqa: PLC0415  # needs the extra
 
         if not opts.http:
             # After SIGINT, a thread that waits for standard input would keep the process running until the next line.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            asyncio.run(server.serve_stdio(opts.url, key))
+            asyncio.run(mcp.serve_stdio(opts.url, key))
             return
         try:
             listener = listen(*opts.http)
@@ -70,7 +70,7 @@ class Command(CheckedCommand):
         for number in (signal.SIGINT, signal.SIGTERM):  # the library raises the signal again after it has ended
             signal.signal(number, lambda *_: sys.exit(0))
         print(f"listening on {url_of(listener)}/mcp", flush=True)
-        asyncio.run(server.serve_http(opts.url, listener))
+        asyncio.run(mcp.serve_http(opts.url, listener))
 
 
 def address(text: str) -> tuple[str, int]:

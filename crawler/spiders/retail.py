@@ -13,8 +13,7 @@ from crawler.errors import Detail, ExtractionFailed, ScrapeError, ServiceError, 
 from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
 from crawler.jobs.options import LimitedOptions
 from crawler.platforms.links import LinkError, read_link
-from crawler.platforms.retail.filters import PriceFilter, ignores
-from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, SearchPage
+from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, PriceFilter, SearchPage, ignores
 from crawler.platforms.retail.plan import MAX_REQUESTS, Plan
 from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import DEFAULT_SORT, CategoryParams, Listing, SearchListing, SearchParams

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -29,7 +31,6 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage
 from crawler.platforms.videosite.enrichment import Enrichment
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.recent import RecentChannels
 from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, without_about
 from crawler.platforms.videosite.requests import Ids
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
@@ -400,3 +401,32 @@ class ChannelReader:
         """Return the item of an optional page. If the page fails, return None and add a warning to the outcome."""
         page = await self.spider.get_optional(kind, request, self.target)
         return dict(await page.to_item()) if page else None
+
+
+LIFETIME_SECONDS = 900.0
+"""Seconds for which the data of a channel's page is reused for further pages of its lists. Callers usually page through
+a list within minutes."""
+MAX_CHANNELS = 1_000
+
+
+class RecentChannels:
+    """Caches the data of channels, without their lists of videos, by channel id and by whether the data includes the
+    about panel.
+
+    If there are more than ``MAX_CHANNELS`` entries, the oldest is removed.
+    """
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[tuple[str, bool], tuple[float, dict[str, Any]]] = OrderedDict()
+
+    def get(self, channel: str, *, about: bool) -> dict[str, Any] | None:
+        """Return the data of a channel that was read less than ``LIFETIME_SECONDS`` ago, or None."""
+        read_at, page = self._pages.get((channel, about), (0.0, None))
+        return page if page is not None and time.monotonic() - read_at < LIFETIME_SECONDS else None
+
+    def add(self, channel: str, page: dict[str, Any], *, about: bool) -> None:
+        """Store the data of a channel that was just read."""
+        self._pages[channel, about] = (time.monotonic(), {**page, "posts": [], "continuation": "", "more": False})
+        self._pages.move_to_end((channel, about))
+        if len(self._pages) > MAX_CHANNELS:
+            self._pages.popitem(last=False)

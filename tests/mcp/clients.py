@@ -14,7 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from crawler.mcp.server import Tools, connection
+from crawler.mcp import Tools, connection
 from crawler.registry import scrapers
 from tests.crawls import ROOT
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.types import CallToolResult
 
-from crawler.mcp.server import JOB_TOOLS, Selection, bounded, size, tools
+from crawler.mcp import JOB_TOOLS, Selection, bounded, size, tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, call, in_process, text_of
 from tests.service.conftest import Service

@@ -18,7 +18,7 @@ from web_poet import HttpResponse, PageParams, field
 import crawler.platforms
 from crawler.errors import ExtractionFailed, UpstreamBlocked
 from crawler.platforms.page import MAX_BYTES, PlatformPage
-from crawler.platforms.videosite import feed
+from crawler.platforms.videosite import details as feed
 from crawler.platforms.videosite.details import FeedPage
 from tests.mutations import PageFixture, fixtures
 

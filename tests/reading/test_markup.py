@@ -8,7 +8,7 @@ import pytest
 from web_poet import HttpResponse
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.photoapp.embed import post_in_html
+from crawler.platforms.photoapp.pages import post_in_html
 from crawler.platforms.shortvideo.pages import wall_in
 from crawler.reading.json import script_block
 from crawler.reading.markup import MAX_TAGS, parsed_html

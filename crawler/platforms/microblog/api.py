@@ -17,8 +17,16 @@ from crawler.platforms.microblog.base import (
     rate_limited,
     unavailable_error,
 )
-from crawler.platforms.microblog.payload import Instruction, TimelineResponse, UnavailableUser, User, UserResponse
-from crawler.platforms.microblog.payload_web import WebInstruction, WebProfile, WebResponse
+from crawler.platforms.microblog.payload import (
+    Instruction,
+    TimelineResponse,
+    UnavailableUser,
+    User,
+    UserResponse,
+    WebInstruction,
+    WebProfile,
+    WebResponse,
+)
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.reading.contract import join

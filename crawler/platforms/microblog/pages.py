@@ -14,14 +14,12 @@ from web_poet import field
 
 from crawler.errors import TargetNotFound, TargetRestricted, quoted
 from crawler.platforms.microblog.base import MicroblogPage, unavailable_error
-from crawler.platforms.microblog.convert import FIELDS, Contradictions, merged, profile
+from crawler.platforms.microblog.convert import FIELDS, Contradictions, date_text, merged, profile
 from crawler.platforms.microblog.embed import DATA_SCRIPT
 from crawler.platforms.microblog.js_literals import Literals
-from crawler.platforms.microblog.payload import User
-from crawler.platforms.microblog.payload_web import WebTimeline, WebUser, WebUsers
+from crawler.platforms.microblog.payload import User, WebTimeline, WebUser, WebUsers
 from crawler.platforms.microblog.records import Records
 from crawler.platforms.microblog.requests import NamedQuery, named_queries
-from crawler.platforms.microblog.text import date_text
 from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import contracts, invalid_error, steps, values

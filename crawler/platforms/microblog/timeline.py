@@ -17,15 +17,13 @@ from crawler.platforms.microblog.payload import (
     Post,
     PostItem,
     TombstoneItem,
-    Withheld,
-)
-from crawler.platforms.microblog.payload_web import (
     WebCursor,
     WebEntry,
     WebInstruction,
     WebItem,
     WebPostItem,
     WebTombstoneItem,
+    Withheld,
 )
 from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Contract, Unread
 

@@ -13,8 +13,8 @@ import pytest
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms import cursors
+from crawler.platforms.microblog.convert import id_seconds
 from crawler.platforms.microblog.schema import CURSOR
-from crawler.platforms.microblog.text import id_seconds
 from crawler.registry import scrapers
 from scripts.captures import CAPTURES, body_of, captures
 from tests.microblog_pages import page_of, timeline_with

@@ -9,8 +9,8 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import UpstreamRateLimited
 from crawler.platforms.microblog.api import UserPage
+from crawler.platforms.microblog.convert import caption, qualities
 from crawler.platforms.microblog.payload import Media, VideoFile
-from crawler.platforms.microblog.text import caption, qualities
 
 
 @pytest.mark.parametrize(("files", "medium"), [(1, None), (2, None), (3, 1), (4, 1), (5, 2)])

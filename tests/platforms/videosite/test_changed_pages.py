@@ -10,7 +10,6 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import TargetError
-from crawler.platforms.videosite import recent
 from crawler.platforms.videosite.details import ResolvePage, VideoPage
 from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.pages import ChannelPage
@@ -18,6 +17,7 @@ from crawler.platforms.videosite.record import record
 from crawler.reading.values import stated_count
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site
+from crawler.spiders import videosite as recent
 from tests.platforms.videosite.test_pages import error_of, read
 from tests.videosite import ORIGIN, SCRAPER, Stub, scrape
 
