@@ -19,6 +19,13 @@ STARTING = (250_000, 10, 10)
 """The collector's thresholds while a command starts. The start creates 190,000 objects. Nearly all of them are parts of
 modules and schemas, which are never freed."""
 
+COLLECT_SECONDS = 30.0
+"""Interval in seconds at which ``scrapy serve``, ``work`` and ``collect`` free reference cycles.
+
+Errors form cycles in libraries: of failed downloads, with their responses, and of a store that is unavailable. The
+garbage collector itself waits for 10,000 new objects, but not for 100 MB in a few of them.
+"""
+
 
 def spare_modules() -> None:
     """Prevent garbage collections while a command starts and when it exits.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import AsyncCrawlerProcess
 from twisted.internet.error import ReactorNotRunning
+from twisted.internet.task import LoopingCall
 
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
 from crawler.jobs.location import open_jobs
-from crawler.runtime import tune_garbage_collector
+from crawler.runtime import COLLECT_SECONDS, tune_garbage_collector
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job
@@ -91,6 +93,7 @@ def crawl_jobs(command: CheckedCommand, is_wanted: Callable[[Job], bool], **how:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end)
         tasks.append(loop.create_task(work()))
+        LoopingCall(gc.collect).start(COLLECT_SECONDS, now=False)
 
     reactor.callLater(0, begin)
     tune_garbage_collector(collect=False)

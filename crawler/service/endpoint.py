@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from crawler.registry import scrapers
+from crawler.runtime import COLLECT_SECONDS
 from crawler.service import documents, metrics, openapi, usage, webhooks
 from crawler.service.app import Api
 from crawler.service.edge import EdgeSite
@@ -159,10 +160,6 @@ def _raise_file_limit(number: int) -> None:
 
 TRIM_SECONDS = 5.0
 """Interval in seconds at which a long-running process trims its heap."""
-COLLECT_SECONDS = 30.0
-"""Interval in seconds at which a long-running process frees reference cycles (``gc.collect()``), which takes some
-milliseconds. Errors form cycles in libraries: of failed downloads, with their responses, and of a store that is
-unavailable. The garbage collector itself waits for 10,000 new objects, but not for 100 MB in a few of them."""
 
 
 def trim_heap() -> None:
