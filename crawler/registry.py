@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-SHARED_MODULES = frozenset({"base"})
+SHARED_MODULES = frozenset({"base", "page_spider"})
 """Names of the modules in ``crawler.spiders`` that contain no spider of a platform."""
 
 

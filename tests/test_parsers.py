@@ -16,7 +16,6 @@ import pytest
 from web_poet import HttpResponse
 
 from crawler.errors import ScrapeError
-from crawler.mcp import bounded
 from crawler.outputs import feed_files, sql
 from crawler.platforms import cursors
 from crawler.platforms.microblog.js_literals import Literals
@@ -30,6 +29,7 @@ from crawler.platforms.videosite import details as feed
 from crawler.reading.careful import read, read_plain
 from crawler.reading.json import all_dicts, decode, encode, linked_data, script_block
 from crawler.registry import scrapers
+from crawler.service.mcp import bounded
 from crawler.service.route import read_object
 from crawler.targets.files.source import read_rows
 from crawler.targets.parser import TargetParser
@@ -85,7 +85,7 @@ OWN = {
     "configuration/setting_types.py:": "settings",
     "downloads/egress_setting.py:": "settings",
     "jobs/": "the store's own rows",
-    "mcp.py:Tools.": "the answers of the operator's endpoint",
+    "service/mcp.py:Tools.": "the answers of the operator's endpoint",
     "outputs/exporters.py:_header": "the first line of a feed of the project",
     "outputs/feed_files.py:_is_json": "the last line of a feed of the project",
     "platforms/requests.py:": "a file of the project or of the operator",
@@ -103,7 +103,7 @@ REFUSED_FROM = {"platforms/professional/markup.py:parse": 600_000}
 """Number of characters from which each text is refused (10,000 tags), if the time below it is not linear."""
 
 WALKERS: dict[str, Callable[[Any], object]] = {
-    "mcp.py:_first": lambda data: bounded(encodable({"data": data}), 100),
+    "service/mcp.py:_first": lambda data: bounded(encodable({"data": data}), 100),
     "outputs/sql.py:_storable": lambda data: sql._storable(encodable(data)),
     "platforms/microblog/records.py:Records.nested": lambda data: Records([], frozenset("a")).nested(data),
     "reading/json.py:all_dicts": lambda data: list(all_dicts(data)),
@@ -120,7 +120,7 @@ BOUNDED = {
     "jobs/lifecycle.py:_begin": "a second try",
     "jobs/outcomes.py:_joined": "column types",
     "jobs/worker.py:Worker._store": "a second try",
-    "mcp.py:_short": "a schema of the project",
+    "service/mcp.py:_short": "a schema of the project",
     "monitoring/fields.py:": "a data model and its data",
     "outputs/columns.py:": "column types",
     "outputs/differences.py:": "column types",

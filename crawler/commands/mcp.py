@@ -55,7 +55,7 @@ class Command(CheckedCommand):
         structure_everything(self.settings)
         for noisy in ("httpx2", "mcp", "uvicorn"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
-        from crawler import mcp  # noqa: PLC0415  # needs the extra
+        from crawler.service import mcp  # noqa: PLC0415  # needs the extra
 
         if not opts.http:
             # After SIGINT, a thread that waits for standard input would keep the process running until the next line.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.web._newclient import HTTP11ClientProtocol
 
-    from crawler.downloads.page_spider import PageSpider
+    from crawler.spiders.page_spider import PageSpider
 
 logger = structlog.get_logger(__name__)
 

@@ -21,7 +21,6 @@ from twisted.python.failure import Failure
 
 from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
-from crawler.downloads.page_spider import First, PageSpider
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamRateLimited
 from crawler.jobs.location import prepare, store_location
@@ -34,6 +33,7 @@ from crawler.platforms.coverage import Tally
 from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage
 from crawler.runtime import end_start
+from crawler.spiders.page_spider import First, PageSpider
 from crawler.targets.arguments import CrawlArguments, parse_shard, with_params
 from crawler.targets.exceptions import ReleaseEnded, as_scrape_error
 from crawler.targets.incremental import Since, SinceDate

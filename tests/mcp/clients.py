@@ -14,8 +14,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from crawler.mcp import Tools, connection
 from crawler.registry import scrapers
+from crawler.service.mcp import Tools, connection
 from tests.crawls import ROOT
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.types import CallToolResult
 
-from crawler.mcp import JOB_TOOLS, Selection, bounded, size, tools
 from crawler.sandbox.photoapp.site import Site as PhotoApp
+from crawler.service.mcp import JOB_TOOLS, Selection, bounded, size, tools
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, call, in_process, text_of
 from tests.service.conftest import Service
 

@@ -11,12 +11,12 @@ from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
-from crawler.downloads.page_spider import PageSpider
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.sandbox.shortvideo.site import Site
+from crawler.spiders.page_spider import PageSpider
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 
 
