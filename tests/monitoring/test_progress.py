@@ -66,6 +66,7 @@ def test_progress_is_logged_at_intervals(tmp_path: Path, settings: dict[str, Any
     assert done == sorted(done)
     assert (found[-1]["done"], found[-1]["failed"], found[-1]["TARGET_NOT_FOUND"]) == ("60", "10", "10")
     assert "\x1b" not in run.stderr, "no bar without a terminal"
+    assert "waiting" not in run.stderr, "it can send requests"
 
 
 def test_a_terminal_shows_a_bar_and_the_log_above_it(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:
@@ -111,15 +112,6 @@ def test_us3_10_the_progress_line_says_that_the_run_waits_and_for_whom(unusable:
 def test_us3_10_the_bar_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
     shown = on_terminal(command("retail", {"targets": targets}, unusable))
     assert re.search(r"waiting \d+ s for egress (berlin|paris) \(egress_failed, \d+ s\), egress ", shown), shown
-
-
-def test_us3_10_a_run_that_can_send_requests_does_not_wait(
-    tmp_path: Path, settings: dict[str, Any], targets: Path
-) -> None:
-    start = command("retail", {"targets": targets}, {**settings, "FAILURES_FEED": tmp_path / "failures.jsonl"})
-    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
-    assert "event=progress" in run.stderr
-    assert "waiting" not in run.stderr
 
 
 def test_an_interval_of_zero_disables_both(tmp_path: Path, settings: dict[str, Any], targets: Path) -> None:

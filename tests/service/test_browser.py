@@ -103,6 +103,7 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
     assert "open_contexts=0" in pages(browsing)[-1]
 
 
+@pytest.mark.soak  # in the fast tier, tests/browser/test_chromium.py kills the browser
 def test_a_killed_browser_is_replaced(browsing: Service) -> None:
     """The pages that were open in the killed browser no longer count, and are retried a limited number of times."""
     assert search(browsing, "before the kill").status == 200

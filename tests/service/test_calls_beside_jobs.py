@@ -85,8 +85,8 @@ def is_waiting(store: str) -> bool:
     ("slots", "work"),
     [
         pytest.param(1, False, id="the only slot is taken"),
-        pytest.param(2, False, id="targets of two clients have taken all slots"),
-        pytest.param(1, True, id="another process has taken the only slot"),
+        pytest.param(2, False, id="targets of two clients have taken all slots", marks=pytest.mark.soak),
+        pytest.param(1, True, id="another process has taken the only slot", marks=pytest.mark.soak),
         pytest.param(3, True, id="another process has taken all slots"),
     ],
 )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import re
-from collections.abc import Iterator
-from urllib.parse import urlsplit
+from pathlib import Path
 
-import pytest
 from twisted.web.resource import Resource
 
 from crawler.errors import documented
@@ -16,83 +13,58 @@ from crawler.service.edge import EdgeSite
 from crawler.service.openapi import describe_error
 from crawler.service.status import entries
 from tests.openapi import DOCUMENT
-from tests.service.client import CATEGORY, call
-from tests.service.conftest import Service, running
-from tests.service.test_edge import Transport
+from tests.service.client import CATEGORY
+from tests.service.in_process import Transport, endpoint
+from tests.service.states import TARGETS
 
 URL = "https://data.example.com/scrape"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    settings = (f"SERVICE_URL={URL}/", "KEY_RATE=1000/minute")
-    with running(tmp_path_factory.mktemp("service") / "log", *settings) as started:
-        yield started
+async def test_links_are_urls_of_the_service(tmp_path: Path) -> None:
+    async with endpoint(tmp_path, SERVICE_URL=f"{URL}/", KEY_RATE="1000/minute") as at:
+        sent = {"Content-Type": "application/json"}
+        for method, path, headers, code in (
+            ("POST", CATEGORY, sent, "INVALID_REQUEST"),
+            ("GET", "/none", {}, "SCRAPER_NOT_FOUND"),
+            ("GET", "/", {"Expect": "more"}, "EXPECTATION_FAILED"),
+        ):
+            reply = await at.send(method, path, b"{}" if headers is sent else b"", headers)
+            assert reply.body["error"]["doc_url"] == f"{URL}/docs#{code}"
+        assert (await at.send("GET", "/openapi.json")).body["servers"] == [{"url": URL}]
+        assert (await at.send("POST", "/v1/jobs", TARGETS, sent)).headers["location"].startswith(f"{URL}/v1/jobs/")
+        reply = await at.send("POST", CATEGORY, b'{"cat_id": "1"}', sent)
+        names = {name for name in reply.headers if "ratelimit" in name}
+        named = re.findall(r"`((?:X-)?RateLimit[\w-]*)`", DOCUMENT["info"]["description"])
+        assert names == {name.lower() for name in named}
+    assert DOCUMENT["servers"] == [{"url": "/"}]
 
 
-def get(url: str, path: str) -> tuple[int, dict[str, str], str]:
-    """Return the status, headers and text of a response. Redirects are not followed."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
-    connection.request("GET", path)
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    return response.status, dict(response.getheaders()), text
-
-
-def raw(url: str, sent: bytes) -> str:
-    """Send bytes on a new connection, and return everything received until the service closes it."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
-    connection.connect()
-    connection.sock.sendall(sent)
-    received = b"".join(iter(lambda: connection.sock.recv(65_536), b""))
-    connection.close()
-    return received.decode()
-
-
-def test_co_15_doc_url_is_a_url(service: Service) -> None:
-    assert call(service.url, CATEGORY, {}).body["error"]["doc_url"] == f"{URL}/docs#INVALID_REQUEST"
-    assert call(service.url, "/none", {}).body["error"]["doc_url"] == f"{URL}/docs#SCRAPER_NOT_FOUND"
-
-
-def test_co_15_doc_url_is_a_url_where_the_request_is_not_valid_http(service: Service) -> None:
-    assert f'"doc_url":"{URL}/docs#' in raw(service.url, b"GET / HTTP/1.1\r\nExpect: more\r\n\r\n")
-
-
-def test_co_15_doc_url_is_a_url_where_a_connection_is_refused() -> None:
+def test_doc_url_is_a_url_where_a_connection_is_refused() -> None:
     transport = Transport()
     EdgeSite(Resource(), 0, service_url=URL).buildProtocol(None).makeConnection(transport)
     assert f'"doc_url":"{URL}/docs#OVERLOADED"' in transport.value().decode()
 
 
-def test_co_15_the_document_names_the_server(service: Service) -> None:
-    assert call(service.url, "/openapi.json", method="GET").body["servers"] == [{"url": URL}]
-    assert DOCUMENT["servers"] == [{"url": "/"}]
+async def test_the_root_leads_to_the_documentation(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        reply = await at.send("GET", "/")
+        assert (reply.status, reply.headers["location"]) == (302, "docs")
 
 
-def test_co_12_the_rate_limit_headers_are_documented(service: Service) -> None:
-    sent = call(service.url, CATEGORY, {"cat_id": "976759"}).headers
-    named = re.findall(r"`((?:X-)?RateLimit[\w-]*)`", DOCUMENT["info"]["description"])
-    assert {name for name in sent if "ratelimit" in name} == {name.lower() for name in named}
+async def test_no_double_backticks_are_shown(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        for path in ("/docs", "/llms.txt", "/openapi.json", "/v1/scrapers"):
+            assert "``" not in str((await at.send("GET", path)).body), path
+        docs = (await at.send("GET", "/docs")).body.decode()
+    assert re.search(r'<tr id="ITEM_DROPPED">', docs)
+    assert "`" not in docs, "code is shown as code"
 
 
-def test_us_27_the_root_leads_to_the_documentation(service: Service) -> None:
-    status, headers, _ = get(service.url, "/")
-    assert (status, headers["Location"]) == (302, "docs")
-    assert get(service.url, "/docs")[0] == 200
-
-
-def test_us_26_no_double_backticks_are_shown(service: Service) -> None:
-    for path in ("/docs", "/llms.txt", "/openapi.json", "/v1/scrapers"):
-        assert "``" not in get(service.url, path)[2], path
-    row = re.search(r'<tr id="ITEM_DROPPED">.*', get(service.url, "/docs")[2])
-    assert row
-    assert "`" not in get(service.url, "/docs")[2], "code is shown as code"
-
-
-def test_llms_txt_describes_each_scraper_and_error(service: Service) -> None:
-    status, headers, text = get(service.url, "/llms.txt")
-    assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+async def test_llms_txt_describes_each_scraper_and_error(tmp_path: Path) -> None:
+    async with endpoint(tmp_path, SERVICE_URL=URL) as at:
+        reply = await at.send("GET", "/llms.txt")
+    text = reply.body.decode()
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
     assert text.startswith("# ")
     assert f"{URL}/openapi.json" in text
     for entry in entries():

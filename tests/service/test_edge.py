@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import pytest
 from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
@@ -25,22 +24,13 @@ from crawler.service.edge import (
 from crawler.service.envelope import Answer
 from crawler.service.route import MAX_BODY_BYTES
 from tests.service.conftest import Service, running
+from tests.service.in_process import Transport
 from tests.soak.attacks import SLOW, Victim, slow_connections
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nHost: x\r\n"
 UPLOAD = b"POST /upload HTTP/1.1\r\nHost: x\r\n"
 MAX_UPLOAD_BYTES = 1_000_000
-
-
-class Transport(StringTransport):
-    """A connection that records what is sent, with the methods of a TCP connection that Twisted's own fake lacks."""
-
-    def unregisterProducer(self) -> None:  # noqa: N802  # Twisted's
-        self.producer = None
-
-    def loseWriteConnection(self) -> None:  # noqa: N802  # Twisted's
-        """Nothing more is sent."""
 
 
 class Slow(Resource):
@@ -96,7 +86,7 @@ class Connection:
 
     def closed_after(self, drip: bytes = b"", most: float = 1_000) -> float:
         """Let the time pass in steps of half a second, and send ``drip`` in each. Return when the connection closed."""
-        while not (self.transport.disconnecting or self.transport.disconnected):
+        while not self.transport.has_ended:
             if drip:
                 self.send(drip)
             assert self.clock.seconds() < most, "the connection is still open"
