@@ -24,6 +24,8 @@ import hypothesis
 import pytest
 import sqlalchemy as sa
 
+from tests import forks
+
 # Undo ``gc.freeze()`` (below) when the process exits: otherwise, libraries would report objects that cannot be freed.
 # Not earlier, because pytest collects garbage five times at the end.
 atexit.register(gc.unfreeze)
@@ -43,8 +45,10 @@ hypothesis.settings.register_profile("soak", hypothesis.settings.get_profile("fa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Try more examples if the soak tests are run, too."""
+    """Try more examples if the soak tests are run, too. Start one server of forks for all workers."""
     hypothesis.settings.load_profile("fast" if "not soak" in config.option.markexpr else "soak")
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        os.environ[forks.ADDRESS] = forks.start()
 
 
 def is_loopback(host: object) -> bool:

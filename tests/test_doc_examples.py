@@ -48,7 +48,7 @@ IN_A_COPY = "docs/extending.md"
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\s*(\S+=\S+ )*(scrapy|scripts/|curl|pip|duckdb|psql|docker|kubectl|export|cd) ?", re.MULTILINE)
 BASH = "/bin/bash"
-SECONDS = 120
+SECONDS = 300
 PORT = re.compile(r"(127\.0\.0\.1:|--port |http\.server )(8\d{3})\b")
 PORTS = {80: 2, 89: 6}
 """First two digits of a documented port -> number of ports needed: the sandbox uses one per platform."""

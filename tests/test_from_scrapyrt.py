@@ -40,7 +40,7 @@ def scrapyrt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [program, "-i", "127.0.0.1", "-p", str(port), "-s", f"LOG_DIR={logs}"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port)).close()

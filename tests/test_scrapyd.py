@@ -50,7 +50,7 @@ class Plain(scrapy.Spider):
         yield {"text": response.text}
 """
 """Code of two spiders: a subclass of one of this project's spiders, and an unrelated one."""
-TIMEOUT_SECONDS = 180
+TIMEOUT_SECONDS = 300
 
 
 FAST = {("retail-category-v4", "deployed")}

@@ -126,7 +126,7 @@ def test_the_manifest_of_workers_takes_targets_of_jobs(image: Image, postgresql:
     assert pushed.returncode == 0, pushed.stderr
     worker = image.start(given)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while (shown := job(image, given))["state"] != "done":
             assert time.monotonic() < deadline, shown
     finally:

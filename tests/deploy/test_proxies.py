@@ -148,7 +148,7 @@ def started(command: list[str], folder: Path, environment: dict[str, str]) -> It
         finally:
             process.terminate()  # nginx stops its workers
             try:
-                process.wait(timeout=10)
+                process.wait(timeout=300)
             except subprocess.TimeoutExpired:  # Caddy waits for open connections, without a limit
                 process.kill()
                 process.wait()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,15 +18,31 @@ CLIENT = Path(__file__).with_name("client.py")
 SCRAPY = [sys.executable, "-m", "scrapy"]
 
 
+ADDRESS = "TESTS_FORKS_ADDRESS"
+"""The environment variable with the address of the server that all processes of a test run share."""
+
+
+def start() -> str:
+    """Start a server that ends with this process. Return its address, at which it listens some seconds later."""
+    address = f"{tempfile.mkdtemp(prefix='forks-')}/socket"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.forks.server", address],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    atexit.register(server.kill)
+    return address
+
+
 @cache
 def client_command() -> list[str]:
-    """Return the command line of ``client.py``. The first call starts the server of this test process."""
-    address = f"{tempfile.mkdtemp(prefix='forks-')}/socket"
-    start = [sys.executable, "-m", "tests.forks.server", address]
-    server = subprocess.Popen(start, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(server.kill)
-    assert server.stdout is not None
-    assert server.stdout.readline() == "listening\n"
+    """Return the command line of ``client.py``. Wait until the server listens."""
+    address = os.environ.get(ADDRESS) or start()
+    deadline = time.monotonic() + 300
+    while not Path(address).exists():
+        assert time.monotonic() < deadline, "the server of forks does not start"
+        time.sleep(0.05)
     return [sys.executable, "-I", "-S", str(CLIENT), address]
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 import warnings
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
@@ -76,9 +77,9 @@ def serve(address: str) -> None:
     gc.freeze()  # a collection in a fork would copy the memory of all imported objects
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # this process does not wait for its forks
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
+        listener.bind(f"{address}.new")
         listener.listen(64)
-        print("listening", flush=True)  # noqa: T201  # for the process that started this one
+        Path(f"{address}.new").rename(address)  # clients wait for this name
         while True:
             ready, _, _ = select.select([listener, sys.stdin], [], [])
             if sys.stdin in ready:

@@ -23,6 +23,7 @@ from tests.service.conftest import ROOT, Service
 def page(browser: Browser, service: Service) -> Iterator[Page]:
     """A page of the browser. Script errors, messages of errors and requests to other hosts fail the test."""
     opened = browser.new_page(viewport={"width": 1400, "height": 1000})
+    opened.set_default_timeout(120_000)  # on a busy machine
     problems: list[str] = []
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)

@@ -77,7 +77,7 @@ def raw(url: str, path: str, method: str = "GET", **headers: str) -> tuple[int, 
 
 def ended(url: str, job_id: str) -> dict[str, Any]:
     """Wait until a job has ended, and return it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while (job := get(url, f"/v1/jobs/{job_id}").body)["state"] != "done" or job["targets"]["waiting"]:
         assert time.monotonic() < deadline, job
         time.sleep(0.05)

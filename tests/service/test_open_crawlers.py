@@ -144,7 +144,7 @@ def test_the_response_of_a_failed_target_is_freed_without_the_garbage_collector(
             params = {"url": f"https://www.instagram.com/p/Soak{number:07}/"}
             assert call(service.url, "/v1/scrapers/photoapp-post-v4", params).body["success"] is False
         os.kill(service.pid, signal.SIGUSR1)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not (found := re.search(r"(\d+) responses in memory", service.logged())):
             assert time.monotonic() < deadline
             time.sleep(0.05)

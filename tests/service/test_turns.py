@@ -129,7 +129,7 @@ def uploads(path: Path) -> list[Path]:
 
 
 def becomes(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)

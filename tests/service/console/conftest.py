@@ -9,10 +9,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.service.conftest import Service, running
 from tests.service.console.page import DESKTOP, OpenConsole
+
+PATIENCE_MS = 120_000
+"""Milliseconds that a busy machine may take for what a test expects or does."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +50,7 @@ def console(browser: Browser, service: Service, request: pytest.FixtureRequest) 
             viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
         )
         page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
         watch(page)
         opened.append(page)
         page.goto(f"{service.url}/#{place}")

@@ -34,7 +34,7 @@ def call(page: Page, code: str = "OK", /, **params: str) -> None:
     for name, value in params.items():
         page.locator(f"#param-{name}").fill(value)
     page.get_by_role("button", name="Call", exact=True).click()
-    expect(page.locator(".outcome strong")).to_have_text(code, timeout=60_000)
+    expect(page.locator(".outcome strong")).to_have_text(code)
 
 
 def open_everything(page: Page) -> None:
@@ -122,8 +122,8 @@ def start(page: Page, text: str, ending: str = "Done") -> str:
     """Paste targets, start the job, wait until the page shows that it has ended, and return its id."""
     page.get_by_label(PASTE).fill(text)
     page.get_by_role("button", name="Start job").click()
-    expect(page.locator("main h2")).to_have_text(re.compile(r"Job \d+"), timeout=60_000)
-    expect(page.locator(".summary")).to_contain_text(ending, timeout=60_000)
+    expect(page.locator("main h2")).to_have_text(re.compile(r"Job \d+"))
+    expect(page.locator(".summary")).to_contain_text(ending)
     return page.locator("main h2").inner_text().removeprefix("Job ")
 
 

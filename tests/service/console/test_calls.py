@@ -91,7 +91,7 @@ def test_the_next_page_follows_from_the_data(console: OpenConsole, name: str) ->
     call(page)
     first = page.locator(".own").inner_text()
     page.get_by_role("button", name="Next page").click()
-    expect(page.locator(".pages span")).to_have_text("Page 2", timeout=60_000)
+    expect(page.locator(".pages span")).to_have_text("Page 2")
     expect(page.locator(".outcome strong")).to_have_text("OK")
     expect(page.locator(".own")).not_to_have_text(first, use_inner_text=True)
     page.get_by_role("button", name="Previous page").click()
@@ -177,7 +177,7 @@ def test_a_call_is_started_as_a_job(console: OpenConsole) -> None:
     page.get_by_label("query").fill("mustard")
     page.get_by_role("button", name="As a job").click()
     expect(page.locator("main h2")).to_have_text(re.compile(r"^Job \d+"))
-    expect(page.get_by_role("button", name="Excel")).to_be_enabled(timeout=60_000)
+    expect(page.get_by_role("button", name="Excel")).to_be_enabled()
 
 
 def test_invalid_params_are_refused_as_a_job_too(console: OpenConsole) -> None:
