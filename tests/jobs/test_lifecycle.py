@@ -483,11 +483,11 @@ async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait
         assert max(counts.values()) <= 1.2 * min(counts["first"], counts["second"]), (platform, turns)
 
 
-async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs) -> None:
-    few, many = await new_job(jobs, 2, "few", "few"), await new_job(jobs, 50, "many", "many")
-    await new_job(jobs, 0, "none", "none")
-    taken = Counter(claim.job for claim in await Process(jobs, unanswered).claim(20))
-    assert taken == {few.id: 2, many.id: 18}
+@pytest.mark.parametrize("numbers", [(2, 0, 50), (50, 0, 2)])
+async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs, numbers: tuple[int, ...]) -> None:
+    made = {(await new_job(jobs, n, f"job {n}", f"owner {n}")).id: n for n in numbers}
+    taken = Counter(made[claim.job] for claim in await Process(jobs, unanswered).claim(20))
+    assert taken == {2: 2, 50: 18}
 
 
 async def test_owners_without_targets_of_a_platform_are_passed_over(jobs: Jobs) -> None:

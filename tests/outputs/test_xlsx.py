@@ -91,6 +91,14 @@ def test_the_header_stays_visible_and_filters() -> None:
     assert (found.freeze_panes, found.auto_filter.ref, found["A1"].font.bold) == ("A2", "A1:B3", True)
 
 
+def test_columns_are_as_wide_as_their_names_within_limits() -> None:
+    found = sheet(written(["a", "b" * 20, "c" * 99, "fetched_at"]))
+    narrow, name, widest, time = (found.column_dimensions[letter].width for letter in "ABCD")
+    assert narrow < name < widest < 99
+    assert abs(name - 24) < 1
+    assert time > narrow
+
+
 def test_a_table_without_rows_has_a_header() -> None:
     assert [[cell.value for cell in row] for row in sheet(written(["a", "b"])).rows] == [["a", "b"]]
 
