@@ -69,10 +69,14 @@ class PriceDetails(Contract, nulls=False):
     currency: str | None = sometimes("currency")
     lines: list[PriceLine] = always("priceLines[]")
 
-    def stated(self, kind: str, key: str) -> set[float]:
-        """Return the amounts of a key in the lines of a type: none, one, or several that contradict each other."""
-        values = (each.amount for line in self.lines if line.kind == kind for each in line.values if each.key == key)
-        return {found for each in values if (found := amount(each)) is not None}
+    def stated(self) -> dict[tuple[str | None, str | None], set[float]]:
+        """Return the amounts by type of line and key: several of one key contradict each other."""
+        found: dict[tuple[str | None, str | None], set[float]] = {}
+        for line in self.lines:
+            for each in line.values:
+                if (number := amount(each.amount)) is not None:
+                    found.setdefault((line.kind, each.key), set()).add(number)
+        return found
 
 
 class RowPrice(Contract, nulls=False):
@@ -127,9 +131,10 @@ def _has_other_text(line: PriceLine) -> bool:
 
 
 def _of_lines(details: PriceDetails) -> Price:
-    current = details.stated("DISCOUNTED_PRICE", "PRICE") or details.stated("CURRENT_PRICE", "PRICE")
-    lows = details.stated("OPTIONS_RANGE", "LOW_PRICE") or details.stated("OPTIONS", "LOW_PRICE")
-    highs = details.stated("OPTIONS_RANGE", "HIGH_PRICE")
+    stated = details.stated()
+    current = stated.get(("DISCOUNTED_PRICE", "PRICE")) or stated.get(("CURRENT_PRICE", "PRICE"), set())
+    lows = stated.get(("OPTIONS_RANGE", "LOW_PRICE")) or stated.get(("OPTIONS", "LOW_PRICE"), set())
+    highs = stated.get(("OPTIONS_RANGE", "HIGH_PRICE"), set())
     price = _price(current, min(lows, default=None), max(highs, default=None))
     return price._replace(currency=details.currency or "") if price != Price() else price
 

@@ -92,9 +92,10 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
 
 def _has_wrong_price(row: Row) -> bool:
     """Whether a row has an offer without a price, or a price that contradicts itself."""
-    if row.price is None or row.price.is_empty:
+    price = row.price.read() if row.price else Price()
+    if price == Price() and (row.price is None or row.price.is_empty):
         return bool(row.offer_id)
-    return row.price.read().is_contradictory
+    return price.is_contradictory
 
 
 def _unknown(path: str, found: list[list[str]], *, of: int) -> Iterator[Unread]:
