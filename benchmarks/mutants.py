@@ -116,11 +116,7 @@ class Trace:
     def __init__(self, switch: memoryview) -> None:
         self._switch = switch
         self._tests: dict[str, tuple[float, list[int]]] = {}
-        self._imported: list[int] = []
         self._not_passed: set[str] = set()
-
-    def pytest_collection_finish(self) -> None:
-        self._imported = self._taken()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
@@ -137,7 +133,7 @@ class Trace:
     def pytest_sessionfinish(self) -> None:
         passed = {name: each for name, each in self._tests.items() if name not in self._not_passed and len(name) < 999}
         file = FOLDER / f"{os.environ[mutant_switch.VARIABLE]}.trace"
-        file.write_text(json.dumps({"imported": self._imported, "tests": passed}))
+        file.write_text(json.dumps(passed))
 
     def _taken(self) -> list[int]:
         found = [match.start() // 4 for match in re.finditer(b"\1", self._switch.tobytes())]
@@ -170,20 +166,16 @@ class Traced:
     seconds: dict[str, float] = field(default_factory=dict)
     tests: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Function -> tests that run it."""
-    imported: set[str] = field(default_factory=set)
-    """Functions that run before the first test."""
 
     @classmethod
     def read(cls) -> Traced:
-        """Read the trace, and find by names the tests of what runs when a module is imported."""
+        """Read the last trace."""
         traced = cls()
         if not (files := list(FOLDER.glob("*.trace"))):
             raise SystemExit("No trace of the tests. First run: scripts/test -p benchmarks.mutants")
         names = {int(number): name for number, name in json.loads((FOLDER / "functions.json").read_text()).items()}
         for file in files:
-            found = json.loads(file.read_text())
-            traced.imported |= {names[number] for number in found["imported"]}
-            for test, (seconds, functions) in found["tests"].items():
+            for test, (seconds, functions) in json.loads(file.read_text()).items():
                 traced.seconds[test] = seconds
                 for number in functions:
                     traced.tests[names[number]].add(test)
@@ -192,10 +184,11 @@ class Traced:
     def of(self, mutant: Mutant, users: dict[str, set[str]]) -> list[str]:
         """Return the tests for a mutant in the order in which they run: one of each function first, quick ones first.
 
-        What runs when a module is imported has the tests of the functions that use its name, or of the module.
+        What no test runs, because it runs when a module is imported, has the tests of the functions that use its name,
+        or of the module.
         """
         functions = {mutant.function}
-        if not mutant.function or mutant.function in self.imported:
+        if mutant.function not in self.tests:
             module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
             functions = users.get(mutant.name, set()) & self.tests.keys() or module
         tests = set[str]().union(*(self.tests.get(each, ()) for each in functions))
@@ -208,9 +201,9 @@ class Traced:
         chosen: list[str] = []
         left = TESTS_SECONDS
         for *_, seconds, test in sorted(order):
-            left -= seconds
-            if left >= 0 or not chosen:
+            if seconds <= left or not chosen:
                 chosen.append(test)
+                left -= seconds
         return chosen[:MAX_TESTS]
 
     def work(self, mutants: list[Mutant]) -> list[Work]:
@@ -218,7 +211,7 @@ class Traced:
         names = users()
         found = []
         for number, mutant in enumerate(mutants, 1):
-            is_imported = not mutant.function or mutant.function in self.imported
+            is_imported = mutant.function not in self.tests
             tests = self.of(mutant, names)
             if is_imported:
                 files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:MAX_FILES]
