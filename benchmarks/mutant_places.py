@@ -19,7 +19,7 @@ _PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
     *((ast.And, ast.Or), (ast.Mult, ast.Div), (ast.Sub, ast.Add)),
 ]
 SWAPPED = {**dict(_PAIRS), **{after: before for before, after in _PAIRS}}
-LOGGED = {"log", "logger", "warnings", "print", "echo", "cast"}
+LOGGED = {"log", "logger", "warnings", "print", "say", "cast"}
 KEY = re.compile(r"[\w.$\[\]*/:-]{1,60}")
 """Texts that are names, keys, paths or values, not sentences."""
 SAME = {"strip", "lower", "casefold", "upper", "escape", "quote", "quote_plus", "unquote", "sorted", "reversed", "abs"}
