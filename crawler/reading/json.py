@@ -195,6 +195,8 @@ def scripts_with(body: bytes, mark: bytes) -> Iterator[bytes]:
     [b"{'post': '<script>'}"]
     >>> list(scripts_with(b"<script>post", b"post")), list(scripts_with(b"post<script post>1</script>post", b"post"))
     ([b'post'], [])
+    >>> list(scripts_with(b"post</script>", b"post"))
+    []
     """
     after = 0  # the search for the next script with the mark starts at this position
     position = body.find(mark)

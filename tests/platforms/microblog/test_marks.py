@@ -28,6 +28,14 @@ def test_an_embed_of_another_profile_is_refused_even_if_it_has_a_post_of_the_req
     assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
 
 
+@pytest.mark.parametrize("source", ["page", "embed", "user", "timeline"])
+def test_an_answer_for_another_profile_is_refused(source: str) -> None:
+    body = answer(Site(), source, "quiet_harbor")[2]
+    assert asyncio.run(page_of(source, body, username="Quiet_Harbor").to_item())
+    error = error_of(page_of(source, body, username="lone_wolf"))
+    assert (error.code, error.reason) == ("EXTRACTION_FAILED", "wrong_echo")
+
+
 def test_an_embed_without_a_handle_is_refused_if_it_has_posts_of_others_only() -> None:
     body = answer(Site(), "embed", "quiet_harbor")[2].replace(b'"screenName":', b'"renamed":')
     assert asyncio.run(page_of("embed", body, username="quiet_harbor").to_item())["posts"]
