@@ -12,7 +12,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from sqlalchemy.dialects import sqlite
 
+from crawler.jobs import store
 from crawler.jobs import tables as sql
+from crawler.jobs.clock import StoreTime
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.location import prepare, store_location
 from crawler.jobs.store import Store, _compiled, compiled
@@ -122,3 +124,19 @@ async def test_a_statement_uses_its_index(tmp_path: Path, name: str, values: dic
     running = "SCAN targets USING INDEX targets_leases"  # this index has the running targets only
     assert "SCAN targets" not in found.replace(running, "")
     await jobs.close()
+
+
+async def test_transactions_observe_the_clock_of_the_database_each_second(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [1_000.0]
+    clock = StoreTime(needed=1.5, monotonic=lambda: here[0])
+    monkeypatch.setattr("crawler.jobs.store.STORE_TIME", clock)
+    for connection in (store._SqliteConnection, store._PostgreSqlConnection):
+        monkeypatch.setattr(connection, "now", lambda _: here[0] + 7e8)
+    found = []
+    for seconds in (0, 0.9, 0.2, 0.9, 0.2):
+        here[0] += seconds
+        await jobs.page()
+        found.append((clock.is_due, clock.is_steady, round(clock.now() - here[0])))
+    assert found == [(False, steady, 700_000_000) for steady in (False, False, False, False, True)]
