@@ -1,6 +1,6 @@
 """A large job, run by several processes of which some are killed: each record exactly once, equal in five formats.
 
-``SOAK_JOB_TARGETS`` is the number of targets. The measured figures are printed.
+``SOAK_JOB_TARGETS`` is the number of targets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import socket
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -170,16 +169,10 @@ def test_a_job_of_three_processes_of_which_two_are_killed_has_each_record_once(
             running(tmp_path / "log2", *given, sandbox=False) as second,
         ):
             endpoint = Endpoint(first, key)
-            headers = {"X-API-Key": key, "Content-Type": "application/json"}
-            alone = [timed(first.url, headers, number) for number in range(20)]
-            cold = endpoint.megabytes
             warm_up(endpoint)
             before = endpoint.megabytes
-            print(f"memory at the start {cold:.0f} MB, after a job of ten lines {before:.0f}")  # noqa: T201  # a figure
             with endpoint.sampled():
-                beside = run(endpoint, second, settings, tmp_path, n)
-            after = endpoint.megabytes
-    report(database, n, alone, beside, before, endpoint.samples, after)
+                run(endpoint, second, settings, tmp_path, n)
     assert max(endpoint.samples) - before <= MEMORY_MB
 
 
@@ -192,23 +185,21 @@ def warm_up(endpoint: Endpoint) -> None:
         endpoint.get(f"/v1/jobs/{job_id}/records?format={query}")
 
 
-def timed(url: str, headers: dict[str, str], number: int) -> float:
-    begin = time.perf_counter()
-    reply = call(url, SEARCH, {"query": f"beside {time.time_ns()} {number}"}, headers=headers)
-    assert reply.status == 200, reply.body
-    return time.perf_counter() - begin
+def calls_beside(endpoint: Endpoint) -> int:
+    """Make synchronous calls, and return their number."""
+    headers = {"X-API-Key": endpoint.key, "Content-Type": "application/json"}
+    for number in range(20):
+        reply = call(endpoint.service.url, SEARCH, {"query": f"beside {time.time_ns()} {number}"}, headers=headers)
+        assert reply.status == 200, reply.body
+    return 20
 
 
-def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: Path, n: int) -> list[float]:
-    """Run a job. Return the durations of synchronous calls made at the same time."""
-    begin = time.monotonic()
+def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: Path, n: int) -> None:
+    """Run a job, beside which calls are made and processes are killed."""
     status, body = endpoint.open("/v1/jobs", "POST", targets(n), Content_Type="text/csv")
     made = json.loads(body)
     assert status == 202, made
     job_id, total = made["job"]["job_id"], made["job"]["targets"]["total"]
-    print(  # noqa: T201  # a measured figure
-        f"accepted {n} lines, {total} targets, in {time.monotonic() - begin:.1f} s"
-    )
     worker = work(settings, folder / "work1")
     wait_until(endpoint, job_id, total // 4)
     worker.kill()
@@ -216,27 +207,20 @@ def run(endpoint: Endpoint, second: Service, settings: dict[str, Any], folder: P
     worker = work(settings, folder / "work2")
     wait_until(endpoint, job_id, total // 2)
     second.process.kill()
-    headers = {"X-API-Key": endpoint.key, "Content-Type": "application/json"}
-    beside = [timed(endpoint.service.url, headers, number) for number in range(20)]
+    calls = calls_beside(endpoint)
     job = wait_until(endpoint, job_id, total)
     worker.kill()
     worker.communicate()
-    seconds = time.monotonic() - begin
-    print(  # noqa: T201  # a measured figure
-        f"{total} targets in {seconds:.0f} s, {total / seconds:.1f}/s; codes {job['codes']}"
-    )
     assert job["state"] == "done"
     compare(endpoint, job_id, folder, n)
     usage = json.loads(endpoint.get("/v1/usage"))
     small = progress(endpoint, "1")["codes"]["OK"]
-    assert usage["billable"] == job["codes"]["OK"] + small + 2 * len(beside), "each record is billed once"
-    return beside
+    assert usage["billable"] == job["codes"]["OK"] + small + calls, "each record is billed once"
 
 
 def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
     """Check that the four formats have equal rows, and that each uploaded line is a record or a failure."""
     path = f"/v1/jobs/{job_id}/records?format="
-    begin = time.monotonic()
     lines = [json.loads(line) for line in endpoint.get(f"{path}jsonl").splitlines()]
     failed = [json.loads(line) for line in endpoint.get(f"/v1/jobs/{job_id}/failures").splitlines()]
     expected = Counter((each["scraper"], each["id"]) for each in lines)
@@ -263,21 +247,6 @@ def compare(endpoint: Endpoint, job_id: str, folder: Path, n: int) -> None:
             assert row[names.index("columns.team")].value == "=1+1"
     assert "f" not in types, "no cell is a formula"
     assert all(each == expected for each in found.values())
-    print(  # noqa: T201  # a measured figure
-        f"four formats of {len(lines)} records and {len(failed)} failures in {time.monotonic() - begin:.0f} s"
-    )
-
-
-def report(  # noqa: PLR0913, PLR0917  # the measured values
-    database: str, n: int, alone: list[float], beside: list[float], before: float, samples: list[float], after: float
-) -> None:
-    names = ("alone", alone), ("beside the job", beside)
-    calls = "; ".join(
-        f"{name} {statistics.median(each) * 1e3:.0f} ms, max {max(each) * 1e3:.0f}" for name, each in names
-    )
-    print(  # noqa: T201  # a measured figure
-        f"{database}, {n} lines: memory {before:.0f} MB, at most {max(samples):.0f}, then {after:.0f}; calls {calls}"
-    )
 
 
 GIGABYTE = 1_000
@@ -310,7 +279,6 @@ def test_a_body_of_1_gb_is_refused_after_32_mib(tmp_path: Path, chunked: bool) -
         head = connection.sock.recv(100)
         grown = max(endpoint.samples, default=before) - before
         jobs = json.loads(endpoint.get("/v1/jobs"))["jobs"]
-    print(f"chunked: {chunked}, {sent} MB sent, memory +{grown:.1f} MB")  # noqa: T201  # a measured figure
     assert head.startswith(b"HTTP/1.1 413 ")
     assert sent <= ARRIVED_MB
     assert grown <= READERS_MB
@@ -330,7 +298,7 @@ def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> Non
     with running(tmp_path / "log", f"STORE={store}") as service:
         endpoint = Endpoint(service, "sandbox")
         job_id = asyncio.run(large_job(str(store)))
-        size = len(endpoint.get(f"/v1/jobs/{job_id}/records"))
+        endpoint.get(f"/v1/jobs/{job_id}/records")  # loads what all readers need
         before = endpoint.megabytes
         readers = [reader(endpoint, job_id) for _ in range(sum(READERS.values()))]
         slow, rest = readers[: READERS["slow"]], readers[READERS["slow"] :]
@@ -346,13 +314,10 @@ def test_readers_that_are_slow_stop_or_leave_hold_nothing(tmp_path: Path) -> Non
                 time.sleep(0.5)
             assert not has_open_transaction(store)
         assert all(was_closed(each) for each in stopped)
-        grown, after = max(endpoint.samples) - before, endpoint.megabytes - before
+        grown = max(endpoint.samples) - before
         for each in readers:
             each.close()
         assert "Traceback" not in service.logged()
-    print(  # noqa: T201  # measured figures
-        f"{len(readers)} readers of {size / 1e6:.1f} MB: memory +{grown:.1f} MB at most, then +{after:.1f} MB"
-    )
     assert grown <= READERS_MB
 
 
@@ -425,6 +390,5 @@ def test_a_job_and_racing_calls_are_billed_exactly_the_quota(tmp_path: Path) -> 
             while (job := progress(endpoint, job_id))["state"] != "paused" or job["targets"]["running"]:
                 time.sleep(0.2)
             usage = json.loads(endpoint.get("/v1/usage"))
-    print(f"calls {codes}, job {job['targets']}, billed {usage['billable']}")  # noqa: T201  # a measured figure
     assert codes.keys() <= {"OK", "QUOTA_EXCEEDED"}
     assert usage["billable"] == codes["OK"] + job["targets"]["done"] == 50
