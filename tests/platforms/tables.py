@@ -49,6 +49,7 @@ from tests.mutations import blocks
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "fixtures"
+PLATFORMS = tuple(sorted(file.parent.name for file in HERE.glob("*/table.yaml")))
 LOST = "lost"
 RENAMED = object()
 CHANGE = ("from", "times", "set", "cut", "rename")
@@ -104,6 +105,8 @@ class Page:
         if document is None:
             return {"body": body.decode(), **response, **self.of}
         around = (body[: document.start] + b"{json}" + body[document.end :]).decode()
+        for old, new in self.of.get("text", {}).items():
+            around = around.replace(old, new)
         whole = Page(self.platform, self.name, {"body": around, "data": document.content, **response, **self.of})
         return whole.of | {"data": whole.data(self.of)}
 
@@ -317,7 +320,17 @@ def behaviours(platform: str) -> Iterator[Behaviour]:
             yield Behaviour(pages(platform)[page], name, rows)
 
 
+class _Loader(yaml.CSafeLoader):  # type: ignore[misc]  # untyped
+    """Refuses two values of one key: the first would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+        keys = [key.value for key, _ in node.value if key.value != "<<"]
+        if duplicate := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValueError(f"{duplicate!r} occurs twice: {node.start_mark}")
+        return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
+
+
 @cache
 def _table(platform: str) -> dict[str, Any]:
-    table: dict[str, Any] = yaml.load((HERE / platform / "table.yaml").read_bytes(), yaml.CSafeLoader)
+    table: dict[str, Any] = yaml.load((HERE / platform / "table.yaml").read_bytes(), _Loader)  # noqa: S506  # a safe one
     return table

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.platforms.tables import Behaviour, Page, behaviours, pages, same
+from tests.platforms.tables import PLATFORMS, Behaviour, Page, behaviours, pages, same
 
-PLATFORMS = ("microblog", "photoapp", "retail", "shortvideo", "videosite")
 BEHAVIOURS = [each for platform in PLATFORMS for each in behaviours(platform)]
 PAGES = [each for platform in PLATFORMS for each in pages(platform).values()]
 

@@ -173,9 +173,6 @@ class PostPage(PhotoPage):
     keys: ClassVar[tuple[str, ...]] = ("xig_polaris_media", "xdt_api__v1__media__shortcode__web_info")
     """The keys under which the response may contain posts, in the order in which they are searched for."""
 
-    may_lack_time: ClassVar[bool] = False
-    """Whether a post without its time is valid, because its other values, such as the duration, are needed."""
-
     @classmethod
     def recognise(cls, body: str) -> bool:
         start = body[:200].lstrip("\ufeff \r\n\t")
@@ -197,8 +194,6 @@ class PostPage(PhotoPage):
             raise missing_error("The post has no id.", [self.keys[0], "pk"], reason="missing_field")
         if not picture(self._found_post):
             raise missing_error("The post has no picture.", [self.keys[0], "image_versions2"], reason="missing_field")
-        if not (self.has_time or self.may_lack_time):
-            raise missing_error("The post has no time.", [self.keys[0], "taken_at_timestamp"], reason="missing_field")
 
     @field
     def post(self) -> dict[str, Any]:
@@ -313,7 +308,6 @@ class EmbedPage(PostPage):
 
     source: ClassVar[str] = "embed"
     keys: ClassVar[tuple[str, ...]] = ("shortcode_media",)
-    may_lack_time: ClassVar[bool] = True
 
     @classmethod
     def recognise(cls, body: str) -> bool:
