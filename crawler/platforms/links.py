@@ -83,8 +83,8 @@ _BRACKETS = {")": "(", "]": "[", "}": "{"}
 def cleaned(text: str) -> str:
     r"""Return a text in Unicode's form NFC, without invisible characters, and without white space around it.
 
-    >>> cleaned("\ufeff caf\u0065\u0301 \u00a0")
-    'café'
+    >>> cleaned("\ufeff caf\u0065\u0301 \u00a0"), cleaned(" \u200d name \u200d ")
+    ('café', 'name')
     """
     text = _INVISIBLE.sub("", text).strip()
     return normalize("NFC", text.strip(JOINERS).strip())

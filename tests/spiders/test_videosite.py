@@ -163,3 +163,12 @@ def _saved(name: str) -> list[bytes]:
         site.page(FakeRequest("/youtubei/v1/browse", {}, "POST", {}, about))[2],
         site.page(FakeRequest("/feeds/videos.xml", {"playlist_id": f"UULF{channel.id[2:]}"}))[2],
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({"include_about": "true"}, True), ({"include_about": "false"}, False)]
+)
+def test_a_saved_page_is_read_with_the_switch_that_is_given(given: dict[str, str], *, expected: bool) -> None:
+    scraper = next(each for each in VideositeSpider.scrapers if "include_about" in each.params.model_fields)
+    assert VideositeSpider.page_params(scraper, given) == {"include_about": expected}
+    assert VideositeSpider.page_params(scraper, {}) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import zlib
 from typing import Any
 
 import orjson
@@ -184,3 +185,13 @@ def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
     cursor = cursor_after(OWN, username="@harborlights", kind="video", tabs=["videos"], token="new", seen=seen)
     kept = continuation_of(cursor).seen
     assert (kept[:-1], is_used("new", kept)) == (seen[1:], True)
+
+
+@pytest.mark.parametrize(("token", "tabs"), [("new", ["videos", "shorts"]), ("used", ["shorts"]), ("", ["shorts"])])
+def test_a_cursor_leads_to_the_next_page_or_to_the_next_tab(token: str, tabs: list[str]) -> None:
+    seen = [zlib.crc32(b"used")]
+    cursor = cursor_after(OWN, username="@harborlights", kind="all", tabs=["videos", "shorts"], token=token, seen=seen)
+    found = continuation_of(cursor)
+    assert (found.tabs, found.token) == (tabs, token if token == "new" else "")
+    assert len(found.seen) == (2 if token == "new" else 0)
+    assert cursor_after(OWN, username="@harborlights", kind="all", tabs=["shorts"], token="", seen=seen) == ""

@@ -1,0 +1,21 @@
+"""``scrapy serve``: what prevents its start."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+from crawler.commands.exit_codes import RUN_FAILED
+from tests import forks
+from tests.crawls import ROOT
+
+
+def test_a_port_that_another_program_uses_is_named_and_the_run_has_failed(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        store = f"STORE={tmp_path / 'store.sqlite3'}"
+        start = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", port, "-s", store]
+        run = forks.run(start, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert (run.returncode, run.stdout) == (RUN_FAILED, "")
+    assert "already in use" in run.stderr
