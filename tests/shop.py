@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from tests import forks
+from tests.http_server import Handler, served
 
 ROOT = Path(__file__).parents[1]
 
@@ -67,29 +66,10 @@ def open_shop() -> Iterator[Shop]:
     """Serve a shop on loopback."""
     shop = Shop()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:  # http.server's name
+    class Page(Handler):
+        def do_GET(self) -> None:  # noqa: N802  # http.server's name
             status, headers, body = shop.answer(self.path)
-            self.send_response(status)
-            for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(body, status, {"Content-Type": "text/html; charset=utf-8", **headers})
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Log nothing: killed crawls break their connections."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        shop.origin = f"http://127.0.0.1:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with served(Page) as shop.origin:
         yield shop
-        server.shutdown()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +17,7 @@ from crawler.downloads.local_origins import moved
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
+from tests.http_server import Handler, served
 
 http = build_opener(ProxyHandler({}))
 KEY = "stand-in"
@@ -32,30 +31,16 @@ def zyte_api(shop: str, status: int = 200) -> Iterator[tuple[str, list[dict[str,
     """
     received: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Api(Handler):
+        def do_POST(self) -> None:  # noqa: N802  # http.server's name
             query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             received.append({**query, "path": self.path, "authorization": self.headers["Authorization"]})
             error = {"status": status, "type": "/stand-in", "title": "no"}
             body = json.dumps(extract(query["url"], shop) if status == 200 else error).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(body, status, {"Content-Type": "application/json"})
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/", received
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Api) as origin:
+        yield f"{origin}/v1/", received
 
 
 def extract(url: str, shop: str) -> dict[str, Any]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from scrapy.extensions.feedexport import ItemFilter
 from crawler.outputs.feed_files import repair_last_line
 from crawler.targets.lines import FAILURE_KEYS
 from tests.crawls import lines
+from tests.http_server import Handler, served
 from tests.shop import Shop, open_shop
 
 
@@ -225,10 +224,10 @@ def test_a_run_without_data_writes_an_empty_table(shop: Shop, tmp_path: Path) ->
 def test_each_batch_is_uploaded_to_an_object_store(shop: Shop, pages: list[dict[str, Any]]) -> None:
     stored: dict[str, bytes] = {}
 
-    class Bucket(BaseHTTPRequestHandler):
+    class Bucket(Handler):
         """The part of S3 that stores an object."""
 
-        def do_PUT(self) -> None:  # http.server's name
+        def do_PUT(self) -> None:  # noqa: N802  # http.server's name
             if "chunked" in self.headers.get("Content-Encoding", ""):
                 body = b""
                 while size := int(self.rfile.readline().split(b";")[0].strip() or b"0", 16):
@@ -239,25 +238,17 @@ def test_each_batch_is_uploaded_to_an_object_store(shop: Shop, pages: list[dict[
             else:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
             stored[self.path] = body
-            self.send_response(200)
-            self.send_header("ETag", '"0"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(headers={"ETag": '"0"'})
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with served(Bucket) as origin:
         run = shop.crawl(
             *FIVE,
             *("-O", "s3://bucket/retail/%(batch_id)03d.jsonl.gz"),
             FEED_EXPORT_BATCH_ITEM_COUNT=3,
-            AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_address[1]}",
+            AWS_ENDPOINT_URL=origin,
             AWS_ACCESS_KEY_ID="key",
             AWS_SECRET_ACCESS_KEY="secret",
         )
-        server.shutdown()
     assert run.returncode == 0, run.stderr
     found = {path: [json.loads(line) for line in gzip.decompress(body).splitlines()] for path, body in stored.items()}
     assert found == {"/bucket/retail/001.jsonl.gz": pages[:3], "/bucket/retail/002.jsonl.gz": pages[3:]}

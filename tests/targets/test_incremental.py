@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Record, Target
 from tests import forks
 from tests.crawls import ROOT, command, lines
+from tests.http_server import Handler, served
 from tests.timeline.spider import ORIGIN
 
 PAGE = 3
@@ -59,25 +58,14 @@ class Site:
 def site() -> Iterator[Site]:
     found = Site()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Page(Handler):
+        def do_GET(self) -> None:  # noqa: N802  # http.server's name
             found.requests += 1
             cursor = parse_qs(urlsplit(self.path).query).get("cursor", [""])[0]
-            self.send_response(403 if cursor in found.broken else 200)
-            self.end_headers()
-            self.wfile.write(json.dumps(found.page(cursor)).encode())
+            self.answer(json.dumps(found.page(cursor)).encode(), 403 if cursor in found.broken else 200)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    found.origin = f"http://127.0.0.1:{server.server_port}"
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Page) as found.origin:
+        yield found
 
 
 def run(tmp_path: Path, site: Site, store: str, **arguments: Any) -> subprocess.CompletedProcess[str]:

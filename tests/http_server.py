@@ -1,0 +1,42 @@
+"""Serves HTTP on loopback in a thread of the test's process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Base class of handlers, which logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, body: bytes = b"", status: int = 200, headers: dict[str, str] | None = None) -> None:
+        """Send a response."""
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Log nothing: killed clients break their connections."""
+
+
+@contextmanager
+def served(handler: type[Handler]) -> Iterator[str]:
+    """Yield the origin of a server."""
+    with _Server(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
