@@ -348,6 +348,13 @@ async def test_an_upload_counts_once_toward_the_rate_of_its_key_also_if_it_is_re
             assert reply.headers["ratelimit-policy"] == '"key";q=3;w=3600'
 
 
+async def test_an_upload_that_arrives_at_once_is_refused_while_the_endpoint_shuts_down(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        at.endpoint.parts.crawlers.draining = True
+        reply = await at.send("POST", "/v1/jobs", b"https://x.com/a", {"Content-Type": "text/plain"}, at_once=True)
+        assert (reply.status, reply.code, reply.headers["retry-after"]) == (503, "SHUTTING_DOWN", "5")
+
+
 async def test_seconds_leave_the_endpoint_as_milliseconds_and_as_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
