@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from crawler.platforms import platforms
-from crawler.registry import find_scraper
 from crawler.service.keys import KeyStore
 from tests.browsers import require_chromium
 from tests.egresses import (
@@ -206,31 +204,3 @@ def page(url: str, path: str) -> str:
     with urllib.request.urlopen(f"{url}{path}") as response:  # noqa: S310  # the service of the test
         text: str = response.read().decode()
     return text
-
-
-SOAK = {"retail": 3_000, "microblog": 600, "photoapp": 600, "professional": 600, "videosite": 600, "shortvideo": 60}
-"""Platform -> number of targets through three egresses. A sixth of them are first crawled through one egress.
-"""
-SOAK_DELAY = {"shortvideo": 6.0}
-"""Seconds between downloads, so high that the machine does not limit the rate even with three egresses."""
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("platform", SOAK)
-def test_three_egresses_have_almost_three_times_the_throughput_of_one(at: Stage, tmp_path: Path, platform: str) -> None:
-    delay = SOAK_DELAY.get(platform, 0.5)
-    budgets = json.dumps({platform: {"concurrency": 2, "delay": delay, "sources": {}}})
-    params = find_scraper(platforms()[platform].scrapers[0]).example
-    rates = []
-    for egresses, number in ((at.proxies.egresses[:1], SOAK[platform] // 6), (at.proxies.egresses, SOAK[platform])):
-        at.requests.write_text("")
-        folder = tmp_path / str(len(egresses))
-        folder.mkdir()
-        settings = {"PLATFORM_BUDGETS": budgets, "EGRESSES": json.dumps(egresses), "BROWSER_PAGES": 12}
-        run = crawl(at, folder, platform, [params] * number, DOWNLOAD_TIMEOUT=120, **settings)
-        run.check_each_target_once(number)
-        assert run.codes == {"OK": number}
-        times = [each["time"] for each in at.seen()]
-        rates.append((number - len(egresses)) / (times[-1] - times[0]))  # no delay before the first target
-    check_budget(at, delay)
-    assert rates[1] / rates[0] >= 2.85, rates

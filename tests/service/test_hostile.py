@@ -215,19 +215,9 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a hexadecimal length": (HEAD + b"Content-Length: 0x14\r\n\r\n" + GOOD_BODY, {400}),
     "a length in other digits": (HEAD + "Content-Length: ٢٠\r\n\r\n".encode() + GOOD_BODY, {400}),
     "an empty length": (HEAD + b"Content-Length: \r\n\r\n" + GOOD_BODY, {400}),
-    "a length of 30 digits": (HEAD + b"Content-Length: 1" + b"0" * 30 + b"\r\n\r\n", {400}),
-    "a length of 6,000 digits": (HEAD + b"Content-Length: 1" + b"0" * 6_000 + b"\r\n\r\n", {400}),
     "a space before the colon": (HEAD + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
     "an unknown encoding": (HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
     "two encodings": (HEAD + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + SMUGGLED, {400}),
-    "chunked and identity": (
-        HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + SMUGGLED,
-        {400},
-    ),
-    "identity and chunked": (
-        HEAD + b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
-        {400},
-    ),
     "identity and a length": (HEAD + b"Transfer-Encoding: identity\r\n" + length(GOOD_BODY), {400}),
     "chunked twice": (
         HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
@@ -253,7 +243,6 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a header with a NUL": (b"GET /healthz HTTP/1.1\r\nX: a\x00b\r\n\r\n", {400}),
     "a header with a bare line feed": (b"GET /healthz HTTP/1.1\r\nX: a\nY: b\r\n\r\n", {400}),
     "a header with a bare return": (b"GET /healthz HTTP/1.1\r\nX: a\rY: b\r\n\r\n", {400}),
-    "a header of 20 KB": (b"GET /healthz HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", {400}),
     "a header name of 20 KB": (b"GET /healthz HTTP/1.1\r\n" + b"a" * 20_000 + b": x\r\n\r\n", {400}),
     "a path of 100 KB": (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n", {400}),
     "501 headers": (b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * 501 + b"\r\n", {400}),
@@ -264,10 +253,7 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "one long line": (b"a" * 60_000, {400}),
     "spaces in the path": (b"GET /health z HTTP/1.1\r\n\r\n", {400}),
     "a NUL in the path": (b"GET /\x00 HTTP/1.1\r\n\r\n", {400}),
-    "another host's URL": (b"GET http://evil.example/x HTTP/1.1\r\nHost: x\r\n\r\n", {400, 404}),
-    "a tunnel": (b"CONNECT evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     "a trace": (b"TRACE /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
-    "any options": (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     "options of a URL without a path": (b"OPTIONS ? HTTP/1.1\r\nHost: x\r\n\r\n", {400}),
     "an unknown method": (b"get /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {405}),
     "a method of bytes": (b"G\xff /healthz HTTP/1.1\r\nHost: x\r\n\r\n", {400, 405}),
@@ -318,19 +304,14 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
 CLOSE = b"Connection: close\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n" + CLOSE
 RB_18: dict[str, tuple[bytes, int]] = {
-    "no host": (GET + b"\r\n", 400),
-    "two hosts": (GET + b"Host: x\r\nHost: y\r\n\r\n", 400),
     "two hosts in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n", 400),
     "no host in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
     "a folded key": (
         HEAD.replace(b"X-API-Key: sandbox", b"X-API-Key: sand\r\n box") + length(GOOD_BODY),
         400,
     ),
-    "a folded length": (HEAD + b"Content-Length:\r\n 20\r\n\r\n" + GOOD_BODY, 400),
-    "a folded encoding": (HEAD + b"Transfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n", 400),
     "a compressed body": (HEAD + CLOSE + b"Content-Encoding: br\r\n" + length(GOOD_BODY), 415),
     "a body that is not compressed": (HEAD + CLOSE + b"Content-Encoding: identity\r\n" + length(GOOD_BODY), 200),
-    "an unknown expectation": (GET + b"Host: x\r\nExpect: 200-ok\r\n\r\n", 417),
     "a URL as the target": (b"GET http://x:1/v1/scrapers HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", 200),
     "a URL without a path": (b"GET HTTPS://x HTTP/1.1\r\nHost: x\r\n" + CLOSE + b"\r\n", HOME),
 }
