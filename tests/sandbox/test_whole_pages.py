@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import orjson
@@ -23,30 +22,16 @@ needs_captures = pytest.mark.skipif(not captures(), reason="the recorded pages (
 by_name = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name.replace(" ", "-"))
 
 
-@cache
-def compared(form: Form) -> Compared:
-    return Compared(form)
-
-
-@needs_captures
-@by_name
-def test_pages_have_the_paths_of_whole_recorded_pages(form: Form) -> None:
+@pytest.mark.skipif(not captures(), reason="the recorded pages (../shared/captures) are missing")
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name.replace(" ", "-"))
+def test_pages_have_the_paths_of_whole_recorded_pages_and_no_others(form: Form) -> None:
+    compared = Compared(form)
     for capture in form.captures:
-        missing, number = compared(form).lacks(capture)
+        missing, number = compared.lacks(capture)
         assert len(missing) <= (1 - MIN_SHARE) * number, (capture, sorted(missing))
-
-
-@needs_captures
-@by_name
-def test_pages_have_no_other_paths_than_recorded_pages(form: Form) -> None:
-    extra, number = compared(form).has()
+    extra, number = compared.has()
     assert len(extra) <= (1 - MIN_SHARE) * number, sorted(extra)
-
-
-@needs_captures
-@by_name
-def test_no_part_is_left_out_where_nothing_is_missing(form: Form) -> None:
-    assert compared(form).unused() == set()
+    assert compared.unused() == set(), "a part is left out where nothing is missing"
 
 
 def test_the_list_of_parts_that_are_left_out_does_not_grow() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from crawler.errors import ExtractionFailed
 from crawler.platforms import cursors
 from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.merge import Part, record
@@ -89,3 +90,9 @@ def test_a_cursor_of_an_earlier_version_is_accepted() -> None:
     payload = {"handle": "x", "user_id": "7", "cursor": "D", "seen": []}
     cursor = cursors.encode(CURSOR, payload)
     assert ProfileParams(username="x", cursor=cursor).continuation == payload | {"posts": None}
+
+
+def test_sources_without_the_profile_are_an_error() -> None:
+    with pytest.raises(ExtractionFailed) as raised:
+        record({"timeline": part(["1"], screen_name=None)}, "quiet_harbor")
+    assert raised.value.reason == "no_user"
