@@ -117,7 +117,7 @@ def replaced(page: str, name: str, text: str) -> str:
 
 def write(runs: list[Run], root: Path) -> None:
     """Write ``benchmarks/RESULTS.md``, whose end is a copy of ``notes.md``, and the tables of ``docs/speed.md``."""
-    machines = "\n".join(f"- run {number}, {run.day}: {run.machine}" for number, run in enumerate(runs, 1))
+    machines = grid(("run", "day", "machine"), [(str(n), run.day, run.machine) for n, run in enumerate(runs, 1)])
     parts = [INTRODUCTION.format(number=f"{len(runs)} run{'s' if len(runs) > 1 else ''}"), f"{machines}\n"]
     parts += [f"## Goals\n\n{goals(runs)}\n", *(section(runs, title) for title in titles(runs))]
     notes = (root / "benchmarks/notes.md").read_text()
