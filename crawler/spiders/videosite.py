@@ -1,41 +1,54 @@
-"""Video site: the spider for channels. A record contains a channel and one page of its items."""
+"""Video site: the spider for channels. A record contains a channel and one page of its items.
+
+Fields of items that lists lack, such as exact dates and likes, are requested from feeds and from pages of videos.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from scrapy import Request
 
 from crawler.errors import (
     OTHER_FORM_REASONS,
+    BlockedByPolicy,
     CircuitOpen,
     ExtractionFailed,
+    Overloaded,
     ScrapeError,
+    TargetError,
     TargetNotFound,
+    UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
     UpstreamTimeout,
 )
 from crawler.items import VideositeProfileItem, VideositeProfileV3Item
+from crawler.platforms import budget
+from crawler.platforms.model import AUTO_SECONDS, max_details
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.platforms.requests import platform_ids
 from crawler.platforms.videosite import requests as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
-from crawler.platforms.videosite.enrichment import Enrichment
 from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, without_about
+from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, unenriched, without_about
 from crawler.platforms.videosite.requests import Ids
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
+from crawler.reading.contract import OFTEN_ROWS, Unread
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
+
+if TYPE_CHECKING:
+    from crawler.platforms.model import Details
 
 logger = structlog.get_logger(__name__)
 
@@ -47,6 +60,14 @@ TOPIC_SUFFIX = " - Topic"
 MAX_REDIRECTS = 3
 """Maximum number of redirects that are followed in a row, of a channel's page or of an address."""
 
+LIFETIME_SECONDS = 900.0
+"""Seconds for which the data of a channel's page is reused for further pages of its lists. Callers usually page through
+a list within minutes."""
+MAX_CHANNELS = 1_000
+SECONDS_FOR_RECORD = 2.0
+"""Number of seconds before a target's deadline in which no request is started. In this time, the record is built from
+the details found so far."""
+LIKES_PATH = "microformat.playerMicroformatRenderer.likeCount"
 PAGES = (AboutPage, FeedPage, VideoPage, ResolvePage, PlaylistPage, ChannelPage, ContinuationPage)
 
 
@@ -403,12 +424,6 @@ class ChannelReader:
         return dict(await page.to_item()) if page else None
 
 
-LIFETIME_SECONDS = 900.0
-"""Seconds for which the data of a channel's page is reused for further pages of its lists. Callers usually page through
-a list within minutes."""
-MAX_CHANNELS = 1_000
-
-
 class RecentChannels:
     """Caches the data of channels, without their lists of videos, by channel id and by whether the data includes the
     about panel.
@@ -430,3 +445,134 @@ class RecentChannels:
         self._pages.move_to_end((channel, about))
         if len(self._pages) > MAX_CHANNELS:
             self._pages.popitem(last=False)
+
+
+class Enrichment:
+    """Requests the Atom feed of a tab, and the metadata of the items that are not in the feed."""
+
+    def __init__(self, reader: ChannelReader, channel: str, tab: str, details: Details) -> None:
+        self._details = details
+        self._starts_until = math.inf
+        """When the last request may start, on the event loop's clock."""
+        self._is_over_budget = False
+        """Whether details were left out because they could not start within ``AUTO_SECONDS``."""
+        self._reader = reader
+        self._channel = channel
+        self._tab = tab
+        deadline = reader.target.deadline
+        self._end = None if deadline is None else deadline - SECONDS_FOR_RECORD
+        self._found: list[Item] = []
+        self._metadata: list[Item] = []
+        """The items of ``_found`` whose source is the video's metadata."""
+        self._has_no_slot = False
+        """Whether no download slot becomes free before the deadline."""
+        self._failed: set[str] = set()
+        """Ids of the items whose metadata could not be read. Such items do not count as left out, because they were
+        requested."""
+
+    async def items(self, posts: list[Item]) -> list[Item]:
+        """Return items with the fields that lists lack: first the feed's items, then those from the videos' metadata.
+
+        The param ``details`` and the setting ``VIDEOSITE_ENRICH_MAX`` limit the number of posts, from the top, for
+        which these fields are requested. If posts are left out because of a limit or the deadline, the outcome has a
+        warning with their number.
+        """
+        most = max_details(self._details)
+        bound = self._reader.spider.settings.getint("VIDEOSITE_ENRICH_MAX")
+        wanted = posts[: int(min(most, bound, len(posts)))]
+        if wanted:
+            if self._details == "auto":
+                self._starts_until = asyncio.get_running_loop().time() + AUTO_SECONDS
+            work = asyncio.ensure_future(self._request(wanted))
+            work.add_done_callback(_ignore_error)  # nothing awaits work that is still running at the end
+            loop = asyncio.get_running_loop()
+            seconds = None if self._end is None else max(0.0, self._end - loop.time())
+            done, _ = await asyncio.wait([work], timeout=seconds)
+            for finished in done:
+                finished.result()
+        self._report_missing_likes()
+        found = list(self._found)  # a copy: requests that are still in flight keep adding to the original
+        if most:  # if no details were requested, none are missing
+            self._warn(posts, posts[len(wanted) :], found, BlockedByPolicy)
+        if self._is_over_budget:
+            self._warn(posts, wanted, found, BlockedByPolicy)
+        elif self._is_late or self._has_no_slot:
+            self._warn(posts, wanted, found, UpstreamTimeout)
+        return found
+
+    @property
+    def _is_late(self) -> bool:
+        return self._end is not None and asyncio.get_running_loop().time() >= self._end
+
+    def _warn(self, posts: list[Item], wanted: list[Item], found: list[Item], error: type[ScrapeError]) -> None:
+        """Add a warning if the details of wanted posts were not requested. ``error``: the class for the reason."""
+        missing = set(unenriched(wanted, found)) - self._failed
+        if missing:
+            reader = self._reader
+            reader.spider.left_out(reader.target, VideoPage.source, "posts[]", (len(missing), len(posts)), error)
+
+    def _report_missing_likes(self) -> None:
+        """Report the number of likes as unread if the feed contains it, but the metadata of ten or more items does not.
+
+        The metadata of a single item lacks the number if the channel hides the likes. The feed states 0 for such items.
+        """
+        count = len(self._metadata)
+        if count < OFTEN_ROWS or any(each["like_count"] is not None for each in self._metadata):
+            return
+        if any(each["like_count"] for each in self._found):
+            reader = self._reader
+            reader.spider.warn_unread(
+                reader.target, VideoPage.source, [Unread(LIKES_PATH, "contradiction", count, count)]
+            )
+
+    async def _request(self, posts: list[Item]) -> None:
+        reader = self._reader
+        if self._left() < 1:
+            self._is_over_budget = True
+            return
+        if not (reader.continuation and reader.continuation.token):  # the feed contains only the newest items
+            feed = await reader.optional(FeedPage, upstream.feed_request(self._channel, self._tab))
+            self._found += feed["posts"] if feed else []
+        missing = unenriched(posts, self._found)
+        waiting = iter(missing[: int(min(self._left(), len(missing)))])
+        self._is_over_budget = self._left() < len(missing)
+        workers = budget(reader.spider.platform, reader.spider.settings)["concurrency"]
+        try:
+            await asyncio.gather(*(self._work(waiting) for _ in range(workers)))
+        finally:
+            deque(waiting, maxlen=0)  # after a failure, start no further work
+
+    def _left(self) -> float:
+        """Return the number of requests that may still start."""
+        reader, seconds = self._reader, self._starts_until - asyncio.get_running_loop().time()
+        return reader.spider.starts_within(reader.target, VideoPage.source, self._details, seconds)
+
+    async def _work(self, waiting: Iterator[str]) -> None:
+        reader = self._reader
+        for video in waiting:
+            if self._is_late or self._has_no_slot:
+                return
+            if asyncio.get_running_loop().time() >= self._starts_until:
+                self._is_over_budget = True
+                return
+            try:
+                request = upstream.video_request(video, ids=reader.ids)
+                metadata = await reader.item(VideoPage, request, retry=False, optional=True)
+            except Overloaded:
+                self._has_no_slot = True
+            except ScrapeError as error:
+                self._failed.add(video)
+                logger.info("enrichment_failed", video=video, reason=error.reason)
+                if not isinstance(error, TargetError):  # a TargetError only means that visitors cannot see the video
+                    reader.spider.warn(reader.target, VideoPage.source, error)
+                if isinstance(error, CircuitOpen | UpstreamBlocked | UpstreamRateLimited):
+                    return  # further requests would be blocked, too
+            else:
+                self._found.extend(metadata["posts"])
+                self._metadata.extend(metadata["posts"])
+
+
+def _ignore_error(work: asyncio.Future[None]) -> None:
+    """Retrieve the error of a task, so that asyncio does not log it as never retrieved."""
+    if not work.cancelled():
+        work.exception()
