@@ -278,11 +278,13 @@ class Runner:
         log = os.open(FOLDER / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        for work in self._work:
-            if work.is_imported:
-                self._results.send(self._fate(work))
-        pytest.main(self._arguments([test for work in self._work for test in work.tests]), [self])
-        shutil.rmtree(self._folder)
+        try:
+            for work in self._work:
+                if work.is_imported:
+                    self._results.send(self._fate(work))
+            pytest.main(self._arguments([test for work in self._work for test in work.tests]), [self])
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
