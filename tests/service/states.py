@@ -218,9 +218,10 @@ async def another_job_open(at: InProcess) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def call_made(at: InProcess) -> AsyncIterator[None]:
-    """The only call of the period was made."""
-    await at.endpoint.parts.limits.count(replace(ACME, rate="1/hour"))
+async def calls_made(at: InProcess) -> AsyncIterator[None]:
+    """All calls of the period were made."""
+    for _ in range(2):
+        await at.endpoint.parts.limits.count(replace(ACME, rate="2/hour"))
     yield
 
 
@@ -248,7 +249,7 @@ STATES = [
     State("a key of bytes", "INVALID_REQUEST", BEGINS, headers={"Idempotency-Key": "\xe9"}),
     State("another upload with the key", "IDEMPOTENCY_MISMATCH", BEGINS_JOB, headers=KEY_SENT, given=key_used),
     State("a failed upload with the key", "IDEMPOTENCY_IN_PROGRESS", CREATES, headers=KEY_SENT, given=ends_meanwhile),
-    State("all calls made", "RATE_LIMITED", COSTS, 3_600, limits={"rate": "1/hour"}, given=call_made),
+    State("all calls made", "RATE_LIMITED", COSTS, 1_800, limits={"rate": "2/hour"}, given=calls_made),
     State("all records used", "QUOTA_EXCEEDED", COSTS, UNTIL_DECEMBER, limits={"quota": 1}, given=one_record_used),
     State("a call in flight", "CONCURRENCY_LIMITED", calls, 1, limits={"concurrency": 1}, given=one_call_in_flight),
     State("all jobs open", "CONCURRENCY_LIMITED", BEGINS_JOB, 60, settings={"JOBS_MAX": 1}, given=another_job_open),
