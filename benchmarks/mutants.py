@@ -6,7 +6,8 @@ as they are. For each mutant, a fork of a process that has imported the librarie
 quick ones first, until one fails. A slow test must then pass without the mutant.
 
 The tests of each function are those of the last run of ``scripts/test -p benchmarks.mutants``, which runs tests as
-usual and traces them, with all their processes.
+usual and traces them, with all their processes. If it was interrupted or ran some of the tests only, a mutant may
+survive because the tests that notice it are missing in the trace.
 """
 
 from __future__ import annotations
