@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -29,8 +30,8 @@ figure of a divided by that of b, taken in each round. A goal is reached if the 
 
 
 def machine() -> str:
-    """Return a line about this machine, its load and the versions of the libraries."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    """Return a line about this machine, its load and the versions of those libraries that are installed."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES if find_spec(name.lower()))
     cores = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the run"
     return f"Python {platform.python_version()}, {cores}, {libraries}"
 
