@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
+import structlog
+
 from crawler.downloads.facts import Fact, Facts
 from crawler.errors import (
     CircuitOpen,
@@ -26,6 +28,8 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import THROTTLING_STATUSES
+
+logger = structlog.get_logger(__name__)
 
 MAX_COOLDOWN_SECONDS = 900.0
 """Maximum seconds of a cooldown without ``Retry-After``. The cooldown doubles with each further block."""
@@ -174,15 +178,19 @@ class Blocks(Fact):
         self.trial_until = now + TRIAL_SECONDS
         return 0.0
 
-    def block(self, now: float, _processes: int, *, policy: BreakerPolicy, retry_after: float, reason: str) -> None:
-        """Count a block. During the cooldown, only ``retry_after`` has an effect: in seconds, 0 without the header."""
-        current = self._end_trial(now)
+    def block(self, now: float, _processes: int, *, policy: BreakerPolicy, retry_after: float, reason: str) -> bool:
+        """Count a block, and return whether it opens the breaker.
+
+        During the cooldown, only ``retry_after`` has an effect: in seconds, 0 without the header.
+        """
+        was_open, current = self.opened is not None, self._end_trial(now)
         self.number += current
         self.reason = reason
         if retry_after or (current and self.number >= policy.threshold):
             pause = max(retry_after, policy.pause(self.number) if current else 0.0)
             self.opened = now if self.opened is None else self.opened
             self.open_until = max(self.open_until, now + pause)
+        return not was_open and self.opened is not None
 
     def answer(self, now: float, _processes: int) -> None:
         """Record an answer (see ``is_answer``). It closes the breaker, unless the cooldown still runs."""
@@ -299,7 +307,9 @@ class CircuitBreaker:
             self._blocked_at = time.monotonic()
             retry_after, reason = self.policy.retry_after(error), refusal_reason(error)
             block = partial(Blocks.block, policy=self.policy, retry_after=retry_after, reason=reason)
-            await self.facts.change(Blocks, self.name, block)
+            if await self.facts.change(Blocks, self.name, block):
+                seconds = math.ceil(self.cooldown_left)
+                logger.warning("breaker_opened", breaker=self.name, code=error.code, reason=reason, seconds=seconds)
         elif self._blocks.number or self._blocks.opened is not None:
             await self.facts.change(Blocks, self.name, Blocks.answer if is_answer(error) else Blocks.failure)
         return is_careful

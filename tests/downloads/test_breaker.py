@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import structlog
 from scrapy.settings import Settings
 
 from crawler import platforms
@@ -91,6 +92,20 @@ async def test_ph_2_a_retry_after_opens_the_breaker_at_once_for_that_time(
         assert await recorded(breaker, kind("later", retry_after=900))
         assert 600 < await other.enter() <= 900
         assert 600 < other.cooldown_left <= 900
+
+
+async def test_the_log_names_a_breaker_once_when_it_opens(store: str | None) -> None:
+    async with breakers(store, BreakerPolicy(threshold=2, cooldown=60)) as (breaker, other):
+        with structlog.testing.capture_logs() as lines:
+            await recorded(breaker, BLOCK)
+            assert lines == []
+            await recorded(other, LIMIT)
+            await recorded(breaker, UpstreamBlocked("later", retry_after=900))
+    (line,) = lines
+    assert line["event"] == "breaker_opened"
+    assert line["breaker"] == str(KEY)
+    assert line["code"] == "UPSTREAM_RATE_LIMITED"
+    assert line["seconds"] in {59, 60}
 
 
 async def test_ph_2_a_retry_after_is_obeyed_up_to_the_maximum(store: str | None) -> None:
