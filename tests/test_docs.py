@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ from tests.platform_pages import written
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
+OWN = Path(__file__)
+SUFFIXES = {".py", ".json", ".js", ".yml", ".toml", ""}
+FOREIGN = {
+    *("CRAWLER_ASYNCIO_EVENT_LOOP", "HTTPS_PROXY", "MALLOC_ARENA_MAX"),  # variables of the environment
+    *("TIMEOUT_LIMIT", "items_dropped", "start_requests"),  # scrapyrt's
+    *("access_log", "dlt_valid_to", "retail_data"),  # nginx's, dlt's, a generated client's
+    "fault_07_17",
+}
+"""Names that the pages use, and that are not in the code."""
 LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)")
 
 
@@ -33,6 +43,27 @@ def test_links_to_other_pages_and_their_parts_lead_somewhere(page: str) -> None:
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), (path, anchor)
+
+
+@pytest.fixture(scope="module")
+def names() -> set[str]:
+    """Return all words of the code and of the deployment's files, and the names of the files."""
+    folders = ("benchmarks", "crawler", "deploy", "scripts", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    texts = [path.read_text() for path in files if path.suffix in SUFFIXES and path.is_file() and path != OWN]
+    return {word for text in (*texts, *map(str, files)) for word in re.findall(r"\w+", text)} | FOREIGN
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, "benchmarks/RESULTS.md", "benchmarks/notes.md"} - {"CHANGELOG.md"}))
+def test_names_in_a_page_exist(page: str, names: set[str]) -> None:
+    """A page may name only what the code has, so a renamed function, setting or log line is renamed there, too."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", text)
+    assert {word for span in spans for word in re.findall(r"\w+_\w+", span)} - names == set()
+    paths = re.findall(r"(?<![\w/.-])(?:benchmarks|crawler|deploy|docs|scripts|tests)/[\w./*-]*\w", text)
+    assert [path for path in paths if "bookshop" not in path and not list(ROOT.glob(path))] == []
+    modules = re.findall(r"python -m ((?:benchmarks|scripts|tests)[\w.]*)", text)
+    assert [name for name in modules if find_spec(name) is None] == []
 
 
 def table(page: str, title: str) -> list[list[str]]:

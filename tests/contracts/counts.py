@@ -92,7 +92,7 @@ class Count:
 
 
 def key_of(kind: type[Contract], value: Value) -> str:
-    """Return the key under which a value's counts are stored, such as ``retail.payload.ApiData.facets``."""
+    """Return the key under which a value's counts are stored, such as ``retail.payload.InitialData.facets``."""
     return f"{kind.__module__.removeprefix('crawler.platforms.')}.{kind.__qualname__}.{value.name}"
 
 
