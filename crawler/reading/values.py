@@ -27,6 +27,8 @@ _LEAD = r"(?:(?!(?i:for)\s|[A-Z]{1,2}\s|[A-Z]{2}D\s|MXN\s)[^\W\d_][^\d\s$¢€£
 PRICE_TEXT = rf"(?P<lead>{_LEAD})\$(?P<low>{_AMOUNT})(?: – \$(?P<high>{_AMOUNT}))?"
 """The regular expression of a text with a price or a range of prices in US dollars."""
 _PRICE = re.compile(PRICE_TEXT)
+MAX_PRICE_LENGTH = 200
+"""Maximum number of characters of a text with a price, because such texts are cached. Recorded ones have at most 40."""
 _PLAIN_AMOUNT = re.compile(rf"\$?({_AMOUNT})")
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -44,11 +46,11 @@ class StatedPrice(NamedTuple):
     """The upper end of a range. None: the text has one price."""
 
 
-@lru_cache(maxsize=1024)  # a row's texts are read for its price and for each check
 def stated_price(text: str | None) -> StatedPrice | None:
     """Return the price in a text, in US dollars. For any other text, return None.
 
-    A text with another number, a percentage, another currency or a unit is not a price of the product.
+    A text with another number, a percentage, another currency or a unit is not a price of the product. A text of more
+    than ``MAX_PRICE_LENGTH`` characters is not read.
 
     >>> stated_price("Now $1,159.00"), stated_price("$7")
     (StatedPrice(lead='Now', low=1159.0, high=None), StatedPrice(lead='', low=7.0, high=None))
@@ -58,7 +60,12 @@ def stated_price(text: str | None) -> StatedPrice | None:
     >>> [text for text in others if stated_price(text)]
     []
     """
-    found = _PRICE.fullmatch(text or "")
+    return _stated_price(text) if text and len(text) <= MAX_PRICE_LENGTH else None
+
+
+@lru_cache(maxsize=1024)  # a row's texts are read for its price and for each check
+def _stated_price(text: str) -> StatedPrice | None:
+    found = _PRICE.fullmatch(text)
     if found is None:
         return None
     lead, low, high = found.group("lead", "low", "high")

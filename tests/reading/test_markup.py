@@ -1,4 +1,4 @@
-"""Documents with very many tags are refused, because each search in them blocks the event loop."""
+"""Documents with very many tags or attributes are refused: reading them would block the event loop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,25 @@ from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp.pages import post_in_html
 from crawler.platforms.shortvideo.pages import wall_in
 from crawler.reading.json import script_block
-from crawler.reading.markup import MAX_TAGS, parsed_html
+from crawler.reading.markup import MAX_ATTRIBUTES, MAX_TAGS, parsed_html
 
 
 def test_a_document_with_the_largest_number_of_tags_is_parsed() -> None:
     page = parsed_html(b"<p>" * (MAX_TAGS - 1) + b"<b>caf\xc3\xa9\xff")
     assert page.css("b::text").get() == "café\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("document", ["", " ", "<", "{}", "text", '<?xml version="1.0" encoding="latin1"?><p>é', "\0"])
+def test_a_text_that_is_hardly_a_document_is_parsed(document: str) -> None:
+    assert parsed_html(document).css("script") == []
+
+
+def with_attributes(number: int) -> bytes:
+    return b"<p " + b" ".join(b"a%d" % each for each in range(number)) + b">"
+
+
+def test_an_element_with_the_largest_number_of_attributes_is_parsed() -> None:
+    assert len(parsed_html(with_attributes(MAX_ATTRIBUTES)).css("p").attrib) == MAX_ATTRIBUTES
 
 
 @pytest.mark.parametrize(
@@ -29,8 +42,9 @@ def test_a_document_with_the_largest_number_of_tags_is_parsed() -> None:
     ],
     ids=["any", "photoapp", "shortvideo", "script"],
 )
-def test_a_document_with_more_tags_is_refused(read: Callable[[bytes], object]) -> None:
-    body = b'<p class="Embed" data-media-id="1">DATA' + b"<p>" * MAX_TAGS
-    with pytest.raises(ExtractionFailed, match="more than 50,000 tags") as refused:
+@pytest.mark.parametrize("part", [b"<p>" * MAX_TAGS, with_attributes(MAX_ATTRIBUTES + 1)], ids=["tags", "attributes"])
+def test_a_document_with_more_tags_or_attributes_is_refused(part: bytes, read: Callable[[bytes], object]) -> None:
+    body = b'<p class="Embed" data-media-id="1">DATA' + part
+    with pytest.raises(ExtractionFailed, match="more than 50,000 tags, or an element with more than 500") as refused:
         read(body)
     assert refused.value.reason == "too_large"

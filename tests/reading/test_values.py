@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -123,6 +124,15 @@ def test_any_text_gives_a_price_with_its_own_number_or_none(text: str) -> None:
 def test_a_price_text_is_read_in_linear_time() -> None:
     assert stated_price("a " * 500_000) is None
     assert stated_price("$" + "1,111" * 200_000) is None
+
+
+def test_no_long_text_is_kept_in_memory_as_a_price() -> None:
+    tracemalloc.start()
+    try:
+        assert not any(stated_price(f"{number} " + "a" * 100_000) for number in range(500))
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("value", ["98¢", "7,46", "1.234,50", "CA$5.00", "5.00 USD", "2 for $5.00", " 5", "٣"])

@@ -13,6 +13,7 @@ from web_poet import HttpResponse
 
 from crawler.platforms.professional import PLATFORM
 from crawler.reading.contract import invalid_error
+from crawler.reading.markup import MAX_ATTRIBUTES, has_many_attributes
 from crawler.reading.values import absolute_url, text
 
 ORIGIN = PLATFORM.origin
@@ -29,9 +30,6 @@ tags."""
 MAX_DEPTH = 200
 """Maximum number of elements in one another, because reading sections in sections takes quadratic time. In real pages,
 at most about 30 elements are in one another."""
-MAX_TAG_WORDS = 500
-"""Maximum number of attributes of a tag, because parsing time is quadratic in them. Real pages have at most about
-20."""
 FURNITURE = ":is(br, p button, .see-more-text button)"
 """Selects line breaks, and buttons inside texts.
 
@@ -41,8 +39,6 @@ elements would be selected several times.
 _TOO_DEEP = "html" + " > *" * MAX_DEPTH
 """Selects an element inside ``MAX_DEPTH`` others. On a real page, this takes 0.2 ms."""
 _OPENING_TAG = re.compile(rb"<[a-zA-Z]")
-_LONG = 4_000
-"""Only a part with more bytes than this between two "<" is checked for too many attributes."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LINE = "\v"
 """The character that ``remove_furniture`` inserts before each ``<br>``. It counts as white space, except in ``lines``
@@ -72,11 +68,11 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
             seconds.
     """
     body = bytes(response.body) if response.encoding == "utf-8" else response.text.encode(errors="replace")
-    tree = None if _has_many_tags(body) or _has_many_attributes(body) else LexborHTMLParser(body)
+    tree = None if _has_many_tags(body) or has_many_attributes(body) else LexborHTMLParser(body)
     if tree is None or tree.css_first(_TOO_DEEP):
         message = (
             f"The page has more than {MAX_TAGS:,} elements, more than {MAX_DEPTH} elements in one another, or an "
-            f"element with more than {MAX_TAG_WORDS} attributes. Real pages have about 2,300 elements."
+            f"element with more than {MAX_ATTRIBUTES} attributes. Real pages have about 2,300 elements."
         )
         raise invalid_error(message, ["html"], "Too many elements or attributes", "too_large", reason="too_large")
     return tree
@@ -87,28 +83,6 @@ def _has_many_tags(body: bytes) -> bool:
     if number <= MAX_TAGS:
         return False
     return number > 2 * MAX_TAGS or len(list(islice(_OPENING_TAG.finditer(body), MAX_TAGS + 1))) > MAX_TAGS
-
-
-def _has_many_attributes(body: bytes) -> bool:
-    """Whether a tag may have too many attributes. In real pages, no tag has so many words before the next tag."""
-    place, half = 0, _LONG // 2
-    while place < len(body):
-        if body.find(b"<", place, place + half) >= 0:
-            place += half
-            continue
-        # A part that is long enough contains a whole window without "<".
-        start, end = body.rfind(b"<", 0, place) + 1, body.find(b"<", place)
-        place = end if end >= 0 else len(body)
-        if place - start > _LONG and _has_many_words(body[start:place]):
-            return True
-    return False
-
-
-def _has_many_words(part: bytes) -> bool:
-    if part[:6].lower().startswith((b"script", b"style")):
-        part = part.partition(b">")[0]
-    words = part.replace(b"/", b" ").split(None, MAX_TAG_WORDS) if part[:1].isalpha() else []
-    return len(words) > MAX_TAG_WORDS
 
 
 def remove_furniture(tree: LexborHTMLParser) -> None:

@@ -219,7 +219,7 @@ HOSTILE = {
     "7,000 nested sections": (b'<section class="aside-section-container">' * 7_000, "too_large"),
     "1 MB of one attribute": (b'<div title="' + b"x" * 1_000_000 + b'">', None),
     "1 MB of an attribute without an end": (b'<div title="' + b"x" * 1_000_000, None),
-    "500,000 classes": (b'<div class="' + b"x " * 500_000 + b'">', "too_large"),
+    "500,000 classes": (b'<div class="' + b"x " * 500_000 + b'">', None),
     "100,000 attributes": (b"<div " + b" ".join(b"a%d" % each for each in range(100_000)) + b">", "too_large"),
     "100,000 attributes between slashes": (
         b"<div " + b"/".join(b"a%d" % each for each in range(100_000)) + b">",
@@ -227,6 +227,18 @@ HOSTILE = {
     ),
     "50,000 attributes with angle brackets": (
         b"<div " + b" ".join(b'a%d="<"' % each for each in range(50_000)) + b">",
+        "too_large",
+    ),
+    "30,000 attributes without spaces": (
+        b"<div " + b"".join(b'a%d=""' % each for each in range(30_000)) + b">",
+        "too_large",
+    ),
+    "30,000 attributes of a script after a bracket in quotes": (
+        b'<script type=">" ' + b" ".join(b"a%d" % each for each in range(30_000)) + b">1</script>",
+        "too_large",
+    ),
+    "30,000 attributes with some angle brackets": (
+        b"<div " + b" ".join((b"a%d", b"a%d <")[each % 150 == 0] % each for each in range(30_000)) + b">",
         "too_large",
     ),
 }
