@@ -245,7 +245,9 @@ def _change(data: Any, steps: list[Step], *value: Any) -> None:
         holders = [each for holder in holders for each in all_dicts(holder) if last in each]
         assert holders, f"{last} of {steps} is not in the page"
     for holder in holders:
-        for key in reversed(range(len(holder))[last]) if isinstance(last, slice) else [last]:
+        keys = range(len(holder))[last] if isinstance(last, slice) else [last]
+        assert keys, f"{last} of {steps} is not in the page"
+        for key in reversed(keys):
             if not value:
                 del holder[key]
             elif value[0] is RENAMED:

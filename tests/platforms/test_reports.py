@@ -43,7 +43,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         'markup: raise invalid_error(message, ["html"], "Too many tags"': "megabytes: tests/reading/test_markup.py",
     },
     "videosite": {
-        "enrichment: reader.spider.warn_unread(": "several pages: tests/spiders/test_videosite_reader.py",
         "record: raise mismatch_error(message": "several pages: videosite/test_pages.py",
     },
 }

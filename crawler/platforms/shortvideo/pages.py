@@ -252,16 +252,13 @@ class ResultsPage(PlatformPage):
         """
         lost = Counter(part for item in self._photos if (part := missing_part(item)))
         lost["imagePost"] = sum(not (item.pictures or item.is_video or _is_hidden(item)) for item in self._items)
-        lost[IMAGES] -= self._noted(IMAGES)
-        rows = len(self._items)
-        # A photo post without its list of pictures is not among the photo posts.
-        self.unread = [
-            each._replace(loses_rows=True) if each.path.endswith(f".{IMAGES}") else each for each in self.unread
-        ]
-        self.unread += [
-            Unread(f"{self._rows_path}.{part}", "missing", number, rows, loses_rows=True)
-            for part, number in (+lost).items()
-        ]
+        lost[IMAGES] += 0  # a photo post without its list of pictures is not among the photo posts
+        paths = {f"{self._rows_path}.{part}": number for part, number in lost.items() if number or part == IMAGES}
+        # A part that the contract has reported is not reported again.
+        self.unread = [each._replace(loses_rows=True) if each.path in paths else each for each in self.unread]
+        for path, number in paths.items():
+            if (new := number - sum(each.rows for each in self.unread if each.path == path)) > 0:
+                self.unread.append(Unread(path, "missing", new, len(self._items), loses_rows=True))
         self._report_missing_values()
         failed = [each for each in self.unread if each.loses_rows]
         if failed and not self._readable:

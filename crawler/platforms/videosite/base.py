@@ -296,7 +296,8 @@ class ListPage(VideositePage):
             end = ".".join(path.split(".")[-2:])
             if any(each.path.endswith(end) for each in self.unread):
                 continue  # the contract has reported it already
-            names = tuple(text[:MAX_NAME_LENGTH] for texts in rows for text in texts)[:MAX_NAMES]
+            shown = dict.fromkeys(text[:MAX_NAME_LENGTH] for texts in rows for text in texts)
+            names = tuple(shown)[:MAX_NAMES]
             lost = Unread(f"{self.rows_path}.{path}", "missing", len(rows), len(self._items))
             unknown = lost._replace(path=f"{lost.path}.…unknown", cause="unknown", names=names)
             self.unread.append(unknown if names else lost)

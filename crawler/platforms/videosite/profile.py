@@ -87,9 +87,14 @@ def _of_metadata(metadata: ChannelMetadata) -> dict[str, Any]:
 
 
 def _of_channel_header(header: ChannelHeader) -> dict[str, Any]:
-    """Return the fields in the header of an ordinary channel. The header of a destination has no place for a badge."""
+    """Return the fields in the header of an ordinary channel.
+
+    The header of a destination has no place for a badge. Without its title, or with a badge in the spoken title only,
+    it is unknown whether the channel has a badge.
+    """
     handle, subscribers, videos = _header_texts(header)
     is_verified = any(BADGES.intersection(each.icons) for each in header.attachments)
+    is_known = header.lines and header.title and (header.attachments or not header.spoken_title)
     return {
         "banner_image": absolute_url(ORIGIN, header.banner and header.banner.image),
         "content_count": stated_count(videos, VIDEOS),
@@ -97,7 +102,7 @@ def _of_channel_header(header: ChannelHeader) -> dict[str, Any]:
         "follower_count": stated_count(subscribers, SUBSCRIBERS),
         "subscriber_count_text": subscribers,
         "username": handle_in(handle),
-        "verification_status": is_verified if header.lines else None,
+        "verification_status": is_verified if is_known else None,
     }
 
 
