@@ -217,6 +217,7 @@ def has_tables(connection: sa.Connection) -> bool:
         StoreVersionError: another version has made its tables.
     """
     inspected = sa.inspect(connection)
+    has_usage = inspected.has_table("usage")  # first: another process may create all tables between the two queries
     if inspected.has_table("schema_version"):
         found = connection.scalar(sa.select(schema_version.c.version))
         if found != VERSION:
@@ -225,7 +226,7 @@ def has_tables(connection: sa.Connection) -> bool:
                 " program that made them, or another store."
             )
         return True
-    if inspected.has_table("usage"):
+    if has_usage:
         raise StoreVersionError(
             "The store is of version 0.2, which this version cannot read: print its usage with version 0.2 (scrapy keys"
             " usage), then remove it, or set STORE to a new file or database (CHANGELOG.md)."

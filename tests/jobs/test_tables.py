@@ -11,6 +11,7 @@ import pytest
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine.reflection import Inspector
 
 from crawler.jobs import store
 from crawler.jobs import tables as sql
@@ -41,6 +42,25 @@ def test_a_store_of_version_0_2_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match=message):
         prepare(str(path))
+
+
+def test_a_store_that_another_process_makes_meanwhile_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables appear between the queries that look for them."""
+    path, has_table = str(tmp_path / "store.sqlite3"), Inspector.has_table
+    asked: list[str] = []
+
+    def and_then_made(inspector: Inspector, name: str) -> bool:
+        found = has_table(inspector, name)
+        asked.append(name)
+        if len(asked) == 1:
+            Store(path).transact_sync(lambda _: None)
+        return found
+
+    monkeypatch.setattr(Inspector, "has_table", and_then_made)
+    Store(path).transact_sync(lambda _: None)
+    assert len(asked) > 1
 
 
 def test_the_default_store_of_version_0_2_is_opened_and_so_refused(
