@@ -14,6 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from crawler.downloads.local_origins import moved
+from crawler.downloads.zyte import refusal
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
@@ -108,6 +109,20 @@ def test_refusals_of_zyte_api_are_typed_errors(
         _, failed, log = crawl(tmp_path, with_key(settings, url))
     assert [failure["code"] for failure in failed] == [code], log
     assert "Zyte API does not" in failed[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "reason"),
+    [
+        ([520], "UPSTREAM_BLOCKED", "zyte_ban"),
+        ([429, 503], "UPSTREAM_RATE_LIMITED", "zyte_rate_limit"),
+        ([451], "BLOCKED_BY_POLICY", "zyte_forbidden"),
+        ([401, 402, 403], "INTERNAL_ERROR", "zyte_account"),
+        ([400, 404, 500, 521], "UPSTREAM_ERROR", "zyte"),
+    ],
+)
+def test_each_error_status_of_zyte_api_has_its_code_and_reason(statuses: list[int], code: str, reason: str) -> None:
+    assert {(each.code, each.reason) for each in map(refusal, statuses)} == {(code, reason)}
 
 
 def test_local_servers_and_zyte_api_exclude_each_other(tmp_path: Path, settings: dict[str, Any]) -> None:

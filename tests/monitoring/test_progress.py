@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.utils.test import get_crawler
 
+from crawler.monitoring.progress import Progress
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests import forks
 from tests.crawls import ROOT, command, sandbox
@@ -88,6 +90,17 @@ def test_a_log_file_has_progress_lines_in_addition_to_the_bar(
     assert "60/60" in shown
     assert events(log.read_text())[-1]["done"] == "60"
     assert "\x1b" not in log.read_text()
+
+
+def test_the_rate_is_the_average_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = Progress(get_crawler(settings_dict={"LOGSTATS_INTERVAL": 1}))
+    assert progress.crawler.stats is not None
+    rates = []
+    for seconds, done in ((0, 0), (30, 60), (60, 60), (90, 180), (400, 490)):
+        monkeypatch.setattr("time.monotonic", lambda now=1_000.0 + seconds: now)
+        progress.crawler.stats.set_value("targets/OK", done)
+        rates.append(progress.rate())
+    assert rates == [0.0, 60 / 30, 60 / 60, 120 / 60, 310 / 310]
 
 
 @pytest.fixture

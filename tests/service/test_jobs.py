@@ -674,6 +674,17 @@ async def test_a_slow_upload_whose_name_was_given_away_is_refused(
     await jobs.close()
 
 
+async def test_an_upload_with_a_line_that_cannot_be_stored_leaves_no_job(sqlite_store: str) -> None:
+    jobs = Jobs(sqlite_store)
+    uploads = Uploads(jobs, 10, sandbox=True)
+    upload = Upload(io.BytesIO(json.dumps({"": 10**30}).encode()), "application/json")
+    with pytest.raises(ScrapeError, match="cannot be stored"):
+        await uploads.make(Holder("acme", "key"), upload, "name")
+    await asyncio.gather(*uploads.removals)
+    assert await jobs.page(0, 9) == []
+    await jobs.close()
+
+
 async def test_the_upkeep_repeats_a_removal_that_the_store_did_not_allow(
     sqlite_store: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -321,6 +321,15 @@ def test_a_transaction_stores_nothing_if_its_caller_stops_waiting_meanwhile(tmp_
     assert store.transact_sync(usage.clients) == []
 
 
+def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
+    """SQLite removes the files beside it when the last connection is closed."""
+    store = Store(str(tmp_path / "service.sqlite3"))
+    asyncio.run(store.transact(usage.clients))
+    assert len(list(tmp_path.iterdir())) > 1
+    asyncio.run(store.close())
+    assert [each.name for each in tmp_path.iterdir()] == ["service.sqlite3"]
+
+
 async def test_waiting_transactions_fail_together_with_the_one_that_was_locked(tmp_path: Path) -> None:
     """If each transaction waited for the lock in turn, a thousand calls would take a thousand seconds."""
     store = Store(str(tmp_path / "service.sqlite3"))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -254,6 +255,19 @@ async def test_a_target_that_was_released_again_keeps_its_deadline() -> None:
         assert tracker.hand_back(target)
     (outcome,) = source.outcomes
     assert isinstance(outcome.error, UpstreamTimeout)
+
+
+async def test_an_outcome_states_the_milliseconds_since_the_first_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("crawler.targets.tracker.time", SimpleNamespace(monotonic=lambda: now[0]))
+    tracker, source = make_tracker(), Source([make_target("1")])
+    async for target in tracker.release(source):
+        now[0] += 1.25
+        assert tracker.hand_back(target)
+        now[0] += 0.25
+        assert target.release.successor
+        tracker.complete(target.release.successor, error=TargetNotFound("gone"))
+    assert [outcome.duration_ms for outcome in source.outcomes] == [1_500]
 
 
 async def test_a_target_times_out_at_its_deadline() -> None:

@@ -14,10 +14,12 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.pipelines import validated
+from crawler.platforms.professional.document import read_head
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import Profile
 from crawler.sandbox.professional.site import FAULTS, Site
@@ -279,6 +281,31 @@ def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -
 )
 def test_the_location_is_told_apart_from_other_texts(spans: str, location: str) -> None:
     assert small(f'<h3><div class="profile-info-subheader">{spans}</div></h3>')["location"] == location
+
+
+def website(label: str, url: str) -> str:
+    return f'<div><dt>{label}</dt><dd><a href="{url}">shown</a></dd></div>'
+
+
+@pytest.mark.parametrize(
+    ("section", "websites", "unread"),
+    [
+        ("", 0, []),
+        ("Blog", 0, ["websites[]: missing, not collected"]),
+        (f"<dl>{website('Blog', 'https://a.example/')}{website('Shop', 'https://b.example/')}</dl>", 2, []),
+        (
+            f"<dl>{website('Blog', 'https://a.example/')}{website('Shop', '')}</dl>",
+            1,
+            ["websites[]: missing in 1 of 2, not collected"],
+        ),
+        (f"<dl>{website('', 'https://a.example/') * 2}</dl>", 2, ["websites[].label: missing in 2 of 2"]),
+    ],
+)
+def test_a_website_without_its_link_or_label_is_unread(section: str, websites: int, unread: list[str]) -> None:
+    links = f'<div class="top-card__links-container"><div data-section="websites">{section}</div></div>'
+    head = read_head(LexborHTMLParser(f'<section class="top-card-layout">{links}</section>'))
+    assert len(head.websites) == websites
+    assert [str(each) for each in head.unread if each.path.startswith("websites")] == unread
 
 
 def test_several_statistics_and_a_country_by_name() -> None:
