@@ -55,6 +55,14 @@ def test_no_scraper_reports_the_prefix_of_pydantic(params: dict[str, Any]) -> No
     assert [error for error in errors if VALUE_ERROR_PREFIX.strip() in str(error.as_dict())] == []
 
 
+def test_a_value_that_fits_no_member_of_a_union_has_one_problem_that_names_all_members() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_params(scrapers()["videosite-profile-v3"], {"username": "@a", "details": "some"})
+    assert [(each["loc"], each["msg"]) for each in refused.value.details] == [
+        (["details"], "Input should be 'auto', 'all' or 'none', or a valid integer")
+    ]
+
+
 def test_invalid_spider_arguments_omit_the_prefix_of_pydantic() -> None:
     problems = argument_problems(RetailSpider, {"query": "mustard", "exhaustive": "true"})
     assert problems == {"": "only a category can be collected exhaustively: leave out exhaustive, or give cat_id"}
