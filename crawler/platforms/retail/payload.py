@@ -7,41 +7,20 @@ whole recorded pages are searches, so values that a category page may lack are `
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 
 from crawler.reading.contract import Contract, NonEmpty, always, filled, identity, often, sometimes
-from crawler.reading.values import PRICE_TEXT, amount, stated_price
+from crawler.reading.values import PRICE_TEXT
 
 PRODUCT = ("__typename", "Product")
 
 
-# Prices. "" and 0 mean that a price is missing.
+# Prices: see price.py
 
 PriceText = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{PRICE_TEXT})?\Z")]
 """The type of a text with a price. Any other text is reported as a value of a wrong type."""
-LEADS = frozenset({"", "Now", "Now est.", "From", "Options from", "More options from"})
-"""The words before a price in all captures. A price after other words is read, and the words are reported."""
-
-
-class Price(NamedTuple):
-    """The price of a row, read from either format."""
-
-    current: float | None = None
-    low: float | None = None
-    """The lowest price, if the product has options with different prices."""
-    high: float | None = None
-    currency: str = ""
-    is_contradictory: bool = False
-    """Whether the row states different current prices, or a current price outside of its own range of prices. The
-    values that contradict each other are left out, except for a current price beside a range."""
-
-
-PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS"}
-"""The known types of price lines with a price of the product."""
-OTHER_LINES = {"UNIT_PRICE", "COMPARISON"}
-"""The known types of price lines with another amount."""
 
 
 class PriceValue(Contract, nulls=False):
@@ -57,26 +36,12 @@ class PriceLine(Contract, nulls=False):
     kind: str | None = filled("lineType")
     values: list[PriceValue] = filled("values[]")
 
-    @property
-    def amounts(self) -> list[float]:
-        """The amounts of money in the line."""
-        return [found for each in self.values if (found := amount(each.amount)) is not None]
-
 
 class PriceDetails(Contract, nulls=False):
     """The price lines of a row."""
 
     currency: str | None = sometimes("currency")
     lines: list[PriceLine] = always("priceLines[]")
-
-    def stated(self) -> dict[tuple[str | None, str | None], set[float]]:
-        """Return the amounts by type of line and key: several of one key contradict each other."""
-        found: dict[tuple[str | None, str | None], set[float]] = {}
-        for line in self.lines:
-            for each in line.values:
-                if (number := amount(each.amount)) is not None:
-                    found.setdefault((line.kind, each.key), set()).add(number)
-        return found
 
 
 class RowPrice(Contract, nulls=False):
@@ -90,62 +55,6 @@ class RowPrice(Contract, nulls=False):
     line_price: PriceText | None = always("linePrice")
     line_price_display: PriceText | None = always("linePriceDisplay")
     range: PriceText | None = always("priceRangeString")
-
-    def read(self) -> Price:
-        """Return the price from the price lines, or else from the older keys."""
-        of_lines = _of_lines(self.details) if self.details else Price()
-        return of_lines if of_lines != Price() else self._of_texts()
-
-    def _of_texts(self) -> Price:
-        shown = filter(None, map(stated_price, (self.line_price, self.line_price_display)))
-        options = stated_price(self.range)
-        low, high = (options.low or None, options.high) if options else (None, None)
-        return _price({each.low for each in shown if each.low}, low, high)
-
-    @property
-    def unknown_leads(self) -> list[str]:
-        """The words before prices that are not in ``LEADS``."""
-        found = filter(None, map(stated_price, (self.line_price, self.line_price_display, self.range)))
-        return [each.lead for each in found if each.lead not in LEADS]
-
-    @property
-    def unread_lines(self) -> list[str]:
-        """The types of price lines whose amount was not read: unknown types, and texts that are not an amount.
-
-        A line without an amount is a notice, and so is a line of an unknown type beside a price.
-        """
-        lines = self.details.lines if self.details else []
-        unknown = [each.kind for each in lines if each.kind not in PRICE_LINES | OTHER_LINES and each.amounts]
-        broken = [each.kind for each in lines if each.kind in PRICE_LINES and _has_other_text(each)]
-        return [kind for kind in broken + (unknown if unknown and self.read() == Price() else []) if kind]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the row states neither a price nor a notice in place of a price ("See price in cart")."""
-        notices = self.details.lines if self.details else []
-        return self.read() == Price() and all(each.kind in PRICE_LINES | OTHER_LINES for each in notices)
-
-
-def _has_other_text(line: PriceLine) -> bool:
-    return any(each.amount not in {None, "", "0", 0} and amount(each.amount) is None for each in line.values)
-
-
-def _of_lines(details: PriceDetails) -> Price:
-    stated = details.stated()
-    current = stated.get(("DISCOUNTED_PRICE", "PRICE")) or stated.get(("CURRENT_PRICE", "PRICE"), set())
-    lows = stated.get(("OPTIONS_RANGE", "LOW_PRICE")) or stated.get(("OPTIONS", "LOW_PRICE"), set())
-    highs = stated.get(("OPTIONS_RANGE", "HIGH_PRICE"), set())
-    price = _price(current, min(lows, default=None), max(highs, default=None))
-    return price._replace(currency=details.currency or "") if price != Price() else price
-
-
-def _price(current: set[float], low: float | None, high: float | None) -> Price:
-    """Return a price after a check: there is at most one current price, and it is inside of the range of prices."""
-    if len(current) > 1:
-        return Price(is_contradictory=True)
-    price = next(iter(current), None)
-    ordered = [each for each in (low, price, high) if each is not None]
-    return Price(price, low, high) if ordered == sorted(ordered) else Price(price, is_contradictory=True)
 
 
 # Rows

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.payload import BadgeMember, Price, Row
+from crawler.platforms.retail.payload import BadgeMember, Row
+from crawler.platforms.retail.price import has_wrong_price, price_of, unknown_leads, unread_lines
 from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, Unread
 from crawler.reading.values import absolute_url, count
 
@@ -42,7 +43,7 @@ def product(row: Row) -> dict[str, Any]:
         "item_id": str(row.item_id),
         "name": row.name,
         "offer_id": row.offer_id or "",
-        "price": _price(row),
+        "price": price_of(row),
         "product_id": _text(row.product_id),
         "rating": _rating(row),
         "seller": {"id": _text(row.seller_id), "name": (row.seller_name or "").strip()},
@@ -68,7 +69,7 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
     offers = [row for row in rows if row.offer_id]
     has_conditions = any(row.condition is not None for row in rows)
     missing = {
-        "priceInfo": [_has_wrong_price(row) for row in rows],
+        "priceInfo": [has_wrong_price(row) for row in rows],
         "offerId": [not row.offer_id for row in rows if row.fulfillment_type],
         "category.categoryPathId": [not row.category_path for row in rows if row.fulfillment_type in OWN_DELIVERY],
         "canonicalUrl": [not row.url for row in offers],
@@ -86,16 +87,8 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
             yield Unread(f"{path}.{key}", "contradiction", sum(found), len(found))
     prices = [row.price for row in rows if row.price]
     lines = f"{path}.priceInfo.priceDetails.priceLines[].…unknown"
-    yield from _unknown(lines, [price.unread_lines for price in prices], of=len(rows))
-    yield from _unknown(f"{path}.priceInfo.…unknown", [price.unknown_leads for price in prices], of=len(rows))
-
-
-def _has_wrong_price(row: Row) -> bool:
-    """Whether a row has an offer without a price, or a price that contradicts itself."""
-    price = row.price.read() if row.price else Price()
-    if price == Price() and (row.price is None or row.price.is_empty):
-        return bool(row.offer_id)
-    return price.is_contradictory
+    yield from _unknown(lines, [*map(unread_lines, prices)], of=len(rows))
+    yield from _unknown(f"{path}.priceInfo.…unknown", [*map(unknown_leads, prices)], of=len(rows))
 
 
 def _unknown(path: str, found: list[list[str]], *, of: int) -> Iterator[Unread]:
@@ -154,17 +147,3 @@ def _variant_count(row: Row) -> int | None:
         return stated
     listed = len(row.variants) or sum(len(criterion.variants) for criterion in row.criteria)
     return listed if listed or row.kind not in {None, "VARIANT"} else None
-
-
-def _price(row: Row) -> dict[str, Any]:
-    current, low, high, currency, _ = Price() if row.price is None else row.price.read()
-    minimum = current if low is None else low
-    if minimum is None:
-        return {"currency": "", "current_price": None, "is_price_range": False, "min_price": None}
-    price = {
-        "currency": currency or "USD",  # price texts lack the currency, but shops of other countries are refused
-        "current_price": current,
-        "is_price_range": low is not None and not low == current == high,
-        "min_price": minimum,
-    }
-    return price if high is None else {**price, "max_price": high}

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.platforms.retail.payload import LEADS, Row
+from crawler.platforms.retail.payload import Row
+from crawler.platforms.retail.price import LEADS, has_wrong_price, read_price, unknown_leads, unread_lines
 from crawler.reading.careful import read_plain
 from crawler.reading.json import all_dicts, is_json, script_block
 from crawler.reading.values import amount, stated_price
@@ -59,10 +60,10 @@ def test_recorded_rows_have_prices_that_do_not_contradict_each_other() -> None:
         row, _ = read_plain(Row, {"__typename": "Product", **each})
         assert row is not None
         assert row.price is not None
-        price = row.price.read()
+        price = read_price(row.price)
         assert not price.is_contradictory
-        assert row.price.unknown_leads == row.price.unread_lines == []
+        assert unknown_leads(row.price) == unread_lines(row.price) == []
         found["offers"] += bool(row.offer_id)
-        assert not (row.offer_id and row.price.is_empty)
+        assert not has_wrong_price(row)
         assert (price.low or 0) <= (price.current or price.low or 0) <= (price.high or float("inf"))
     assert found["offers"] > 400
