@@ -54,8 +54,8 @@ class Settings(Described):
     are not used for these requests, but proxies in ``EGRESSES`` are."""
     PLATFORM_BUDGETS: setting_types.Object[setting_types.Budget] = {}
     """Platform -> ``concurrency``, ``delay``, ``burst``, ``gap`` and ``sources`` of its budget for each egress
-    (docs/settings.md#budgets). Platforms and keys that are not listed keep their defaults, but a ``delay`` without
-    ``burst`` means a burst of 1."""
+    (docs/settings.md#budgets). Platforms and keys that are not listed keep the defaults in
+    ``crawler/platforms/*/__init__.py``, but a ``delay`` without ``burst`` means a burst of 1."""
     EGRESSES: setting_types.Egresses = []
     """Connections to the internet through which requests are sent: a list of objects, or the path of a JSON file with
     it (docs/egress.md). Empty: only this machine's own connection."""
