@@ -147,7 +147,7 @@ async def _announce(jobs: Jobs, job: Job, content: str) -> None:
     ``content``: the hash of the files as they are now.
     """
     if job.state == "done":
-        say(f"{title(job)}: done before, and its output is written now. The next command begins another run.")
+        say(f"{title(job)}: done, and its output is written now. --fresh begins another run without it.")
         return
     if job.state != "loading":
         has_changed = job.options.fingerprint not in {None, content}

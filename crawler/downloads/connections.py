@@ -89,7 +89,8 @@ async def problem_of(egress: Egress, origin: str, *, verify: bool, seconds: floa
     """Return why no connection to an origin can be opened through an egress, with TLS for ``https``; "" if it can.
 
     No request is sent. ``verify``: whether an invalid certificate is a failure. ``seconds``: the timeout. If the
-    connection is open and ends without an answer to the beginning of TLS, the platform may have ended it: "".
+    connection is open and ends without an answer to the beginning of TLS, the platform may have ended it: "". If it
+    stays open without an answer, the proxy may have opened a tunnel to nowhere.
     """
     url = urlsplit(origin)
     writer: asyncio.StreamWriter | None = None
@@ -98,22 +99,20 @@ async def problem_of(egress: Egress, origin: str, *, verify: bool, seconds: floa
             _, writer = await through(egress)(url.hostname or "", url.port or PORTS[url.scheme])
             if url.scheme == "https":
                 await _start_tls(writer, url.hostname, verify=verify)
+    except TimeoutError:
+        return f"no connection within {seconds:g} s"
     except ssl.SSLEOFError:
         return ""
     except ssl.SSLError as error:
         return f"TLS failed: {error.reason or type(error).__name__}"
-    except OSError as error:  # also a timeout
-        return "" if writer is not None else _problem(error, seconds)
+    except ProxyError as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot connect: {_os_message(error)}" if writer is None else ""
     finally:
         if writer is not None:
             writer.close()
     return ""
-
-
-def _problem(error: OSError, seconds: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no connection within {seconds:g} s"
-    return str(error) if isinstance(error, ProxyError) else f"cannot connect: {_os_message(error)}"
 
 
 async def _start_tls(writer: asyncio.StreamWriter, host: str | None, *, verify: bool) -> None:

@@ -435,7 +435,7 @@ def test_a_run_whose_output_was_not_written_is_written_before_the_next_run_begin
     write(targets, searches(3))
     run = commands.run(*given)
     assert run.returncode == 0, run.stderr
-    assert "job night, run 1: done before, and its output is written now." in run.stderr
+    assert "job night, run 1: done, and its output is written now." in run.stderr
     assert "Spider opened" not in run.stderr
     assert [line["id"] for line in lines(out)] == ["t0", "t1"]
     run = commands.run(*given)
