@@ -17,12 +17,12 @@ from crawler.platforms.professional.markup import (
     collapsed,
     href,
     image,
-    is_masked,
     line,
     parse,
     remove_furniture,
     source,
 )
+from crawler.platforms.professional.masked import is_masked
 from crawler.platforms.professional.payload import nodes_by_type
 from crawler.platforms.professional.sections import TABLE
 from crawler.platforms.professional.table import Sections, read_sections, unknown_names

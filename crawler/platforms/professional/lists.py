@@ -1,14 +1,7 @@
-"""Builds all lists of the record, from the page's sections and its linked data, and ``data_availability``
-(specification 2.6).
-
-A masked text is one in which the platform's server replaced each letter by an asterisk. Masked texts are empty in the
-record: neither logos nor the lengths of words are used to reconstruct them. What the page states in clear elsewhere,
-in its linked data or its top section, is used.
-"""
+"""Builds all lists of the record, from the page's sections and its linked data."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,23 +12,18 @@ from crawler.platforms.professional.markup import (
     EMPLOYER_PAGES,
     Dates,
     clean_url,
-    is_masked,
     last_segment,
     plain,
+    year,
+    years,
 )
+from crawler.platforms.professional.masked import MASKED, Keyed, clear, is_masked, masked_rows, school_key
 from crawler.platforms.professional.payload import Employer, LinkedData, Person, School
-from crawler.reading.values import count, text
+from crawler.reading.values import text
 
 Row = dict[str, Any]
 
 HISTORY = ("experience", "education")
-MASKED = "masked_history"
-"""The field of the section (the *masked block*) that replaces positions and schools on a masked page."""
-_YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
-
-MEMBERS_ONLY = ("contact_info", "experience.employment_type")
-"""Fields that the platform withholds from every visitor without an account."""
-_UNREAD = "Parts of the page could not be read, and the warnings name them: the fields with these parts lack data."
 
 
 def record_lists(document: Document, linked: LinkedData, activity: Iterable[Row]) -> dict[str, list[Any]]:
@@ -107,10 +95,6 @@ def _namesake(row: Row) -> Row:
 # Positions and schools: first the values of a row that a source has in clear, then rows of several sources in one
 
 
-Keyed = tuple[str, Row]
-"""A row with its key, by which the row of another source is found. "": the row has no key."""
-
-
 def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
     """Return the positions and the schools.
 
@@ -118,7 +102,7 @@ def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
     the first positions, and masks more than the linked data does.
     """
     rows = document.sections.rows
-    positions, schools = _masked_rows(rows.get(MASKED, []), document.head.company, document.head.school)
+    positions, schools = masked_rows(rows.get(MASKED, []), document.head.company, document.head.school)
     linked = _linked_positions(person) if person and "experience" not in rows else []
     linked_schools = _linked_schools(person) if person and "education" not in rows else []
     return {
@@ -143,14 +127,6 @@ def _pairs(shown: Iterable[Keyed], linked: Iterable[Keyed]) -> Iterator[tuple[Ro
     yield from (({}, row) for _, row in rest)
 
 
-def _clear(row: Row, *, in_block: bool = False) -> Row:
-    """Return the values of a row that are in clear, and the names of the masked values as ``masked``."""
-    masked = {name for name, value in row.items() if isinstance(value, str) and is_masked(value, in_block=in_block)}
-    if "company_name" in masked:
-        masked.add("company_name_source")
-    return {name: value for name, value in row.items() if value and name not in masked} | {"masked": masked}
-
-
 def _position(shown: Row, linked: Row | None = None) -> Row:
     """Build a position from its values in clear on the page and in the linked data."""
     row = {**empty(schema.Experience), **(linked or {}), **shown}
@@ -171,7 +147,7 @@ def _school(shown: Row, linked: Row | None = None) -> Row:
 
 
 def _page_position(*, dates: Dates, **others: Any) -> Row:
-    return _clear({**others, **_period(dates), "duration": dates.duration, "company_name_source": "page"})
+    return clear({**others, **_period(dates), "duration": dates.duration, "company_name_source": "page"})
 
 
 def _period(dates: Dates) -> Row:
@@ -182,87 +158,16 @@ def _page_school(
     *, places: Sequence[str], dates: Dates, activities: Iterable[str], description: str, **others: Any
 ) -> Row:
     degree, field, grade = (*places, "", "", "")[:3]
-    return _clear(
+    return clear(
         {
             **others,
-            **_years(dates),
+            **years(dates),
             "degree": degree,
             "description": "\n".join(filter(None, [*activities, description])),
             "field_of_study": field,
             "grade": grade,
         }
     )
-
-
-def _years(dates: Dates) -> Row:
-    start, end = (*dates.times, "", "")[:2]
-    return {"date_range": dates.text, "start_date": _year(start), "end_date": _year(end)}
-
-
-def _year(text: str) -> int | None:
-    found = _YEAR.search(text)
-    return count(found[0]) if found else None
-
-
-def _masked_rows(rows: list[Row], company: Row, own_school: Row) -> tuple[list[Keyed], list[Keyed]]:
-    """Return the positions and the schools of the masked block. The block lists positions first, then schools.
-
-    Nothing separates them: the first row that is recognisable as a school, and all rows after it, count as schools.
-
-    Args:
-        rows: the cells of the rows.
-        company: the company at the top of the profile.
-        own_school: the school at the top of the profile.
-    """
-    first = next((n for n, row in enumerate(rows) if _is_school(row, company, own_school)), len(rows))
-    return [_masked_position(row, company) for row in rows[:first]], [_masked_school(row) for row in rows[first:]]
-
-
-def _is_school(row: Row, company: Row, own_school: Row) -> bool:
-    """Whether a row shows years, or the name or the logo of the school at the top of the profile.
-
-    A row with the name or the logo of the company at the top is a position.
-    """
-    if row["name"] == company["name"] or (row["image"] and _picture_id(row["image"]) == _picture_id(company["logo"])):
-        return False
-    if row["name"] == own_school["name"] or row["dates"].times:
-        return True
-    return bool(row["image"]) and _picture_id(row["image"]) == _picture_id(own_school["logo"])
-
-
-def _picture_id(url: str | None) -> str:
-    """Return the id of a picture, which all sizes share: the segment after ``/image/v2/`` or ``/image/`` in a URL."""
-    return last_segment(url or "", "v2", "image")
-
-
-def _masked_position(row: Row, company: Row) -> Keyed:
-    """Return a position of the masked block. Its key is its employer's name, masked or in clear."""
-    same = bool(row["name"]) and row["name"] == company["name"]
-    values = {
-        "job_title": row["second"],
-        "company_name": row["name"],
-        "company_url": (company["url"] if same else "") or row["url"],
-        "company_image": (company["logo"] if same else None) or row["image"],
-        "company_name_source": "top_card" if same else "page",
-    }
-    return row["name"], _clear(values, in_block=True)
-
-
-def _masked_school(row: Row) -> Keyed:
-    """Return a school of the masked block. Its key is its years."""
-    years = _years(row["dates"])
-    values = {
-        "school_name": row["name"],
-        "school_url": row["url"],
-        "school_image": row["image"],
-        "degree": row["second"],
-    }
-    return _key(years), _clear({**years, **values}, in_block=True)
-
-
-def _key(years: Row) -> str:
-    start, end = years["start_date"], years["end_date"]
-    return f"{start}-{end}" if start or end else ""
 
 
 def _linked_positions(person: Person) -> list[Keyed]:
@@ -286,7 +191,7 @@ def _linked_position(employer: Employer, title: str) -> Keyed:
         "location": plain(employer.location),
         "description": plain(employer.description),
     }
-    return values["company_name"], _clear(values)
+    return values["company_name"], clear(values)
 
 
 def _linked_schools(person: Person) -> list[Keyed]:
@@ -296,74 +201,11 @@ def _linked_schools(person: Person) -> list[Keyed]:
 def _linked_school(found: School) -> Keyed:
     """Return a school in the linked data. Its dates are years, or texts with months ("2024-11")."""
     dates = [text(found.start), text(found.end)]
-    years = {"start_date": _year(dates[0]), "end_date": _year(dates[1])}
+    stated = {"start_date": year(dates[0]), "end_date": year(dates[1])}
     values = {
         "school_name": plain(found.name),
         "school_url": clean_url(found.url),
         "date_range": " - ".join(filter(None, dates)) if any("-" in each for each in dates) else "",
         "description": plain(found.description),
     }
-    return _key(years), _clear({**years, **values})
-
-
-# The fields that the platform withheld
-
-
-def availability(found: Row, *, masked: bool, source: str, locale: str, is_unread: bool) -> Row:
-    """Build the contract's ``data_availability`` object.
-
-    Args:
-        found: the fields about, about_truncated, education, experience, headline and skills of the profile.
-        masked: whether the platform served the masked variant of the page, in which asterisks replace texts.
-        source: the part of the page that the fields were read from.
-        locale: the page's language and country, such as "en_US".
-        is_unread: whether parts of the page could not be read.
-    """
-    positions = found["experience"]
-    return {
-        "about_truncated": found["about_truncated"],
-        "authenticated": False,
-        "education_found": len(found["education"]),
-        "fields_withheld_by_linkedin": sorted([*MEMBERS_ONLY, *(_masked_fields(found) if masked else ())]),
-        "note": _note(found, masked=masked, source=source, is_unread=is_unread) + _language_note(locale),
-        "positions_found": len(positions),
-        "positions_masked_by_linkedin": sum(row["masked"] for row in positions),
-        "positions_with_job_title": sum(bool(row["job_title"]) for row in positions),
-        "source": source,
-    }
-
-
-def _masked_fields(found: Row) -> list[str]:
-    positions = found["experience"]
-    withheld = {
-        "about": not found["about"] or found["about_truncated"],
-        "education": any(row["masked"] for row in found["education"]),
-        "experience.company_name": any(not row["company_name"] for row in positions),
-        "experience.date_range": bool(positions)
-        and not any(row["date_range"] or row["start_date"] for row in positions),
-        "experience.job_title": any(not row["job_title"] for row in positions),
-        "headline": not found["headline"],
-        "skills": not found["skills"],
-    }
-    return [name for name, is_withheld in withheld.items() if is_withheld]
-
-
-def _language_note(locale: str) -> str:
-    return f" Its language is {locale}: texts are in this language." if locale and not locale.startswith("en") else ""
-
-
-def _note(found: Row, *, masked: bool, source: str, is_unread: bool) -> str:
-    positions = found["experience"]
-    if masked:
-        hidden = sum(row["masked"] for row in positions)
-        return (
-            "The platform served the masked variant of this profile: "
-            f"{hidden} of {len(positions)} positions have no readable title or company."
-        ) + (f" {_UNREAD}" if is_unread else "")
-    if is_unread:
-        return _UNREAD
-    if not positions and not found["education"] and not found["about"]:
-        return "The public page of this profile shows neither positions nor schools nor a text about the member."
-    if source == "json_ld":
-        return "Only the page's linked data was available, which has no past titles and no lists of skills or activity."
-    return "The platform served this profile in full, as far as it is shown to visitors without an account."
+    return school_key(stated), clear({**stated, **values})

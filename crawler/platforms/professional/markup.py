@@ -14,7 +14,7 @@ from web_poet import HttpResponse
 from crawler.platforms.professional import PLATFORM
 from crawler.reading.contract import invalid_error
 from crawler.reading.markup import MAX_ATTRIBUTES, has_many_attributes
-from crawler.reading.values import absolute_url, text
+from crawler.reading.values import absolute_url, count, text
 
 ORIGIN = PLATFORM.origin
 PLACEHOLDERS = ("https://static.licdn.com/", "http://static.licdn.com/")
@@ -43,12 +43,9 @@ _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LINE = "\v"
 """The character that ``remove_furniture`` inserts before each ``<br>``. It counts as white space, except in ``lines``
 and ``paragraphs``, which treat it as a line break."""
+_YEAR = re.compile(r"\b(1[89]|20)\d{2}\b")
 _DASHES = "-‐‑–—"
 """The dashes that may be between two dates, depending on the page's language."""
-STRAY_WORD = "undefined"
-"""The word that the platform shows in a masked text if a school's subject is missing."""
-_MASK = re.compile(r"\*{3,}")
-_NO_WORD = re.compile(rf"{STRAY_WORD}|\W|_")
 _BACKGROUND = re.compile(r"url\([\"']?((?:(?!url\()[^)\n])*?)[\"']?\)")
 EMPLOYER_PAGES = ("company", "school", "showcase")
 """The first path segments in the URLs of companies and schools."""
@@ -145,22 +142,6 @@ def _without_placeholder(value: str) -> str:
 
 def _trimmed(parts: object) -> str:
     return "\n".join(map(collapsed, parts)).strip("\n")  # type: ignore[call-overload]
-
-
-def is_masked(value: str, *, in_block: bool = False) -> bool:
-    """Whether a text is masked: it contains asterisks, and no words except a stray "undefined".
-
-    ``in_block``: the text is in the masked block, which replaces positions and schools. There, three asterisks in a row
-    or the word "undefined" alone suffice.
-
-    >>> is_masked("******** *** ***"), is_masked("*** ****** undefined"), is_masked("*** Founder ***")
-    (True, True, False)
-    >>> is_masked("*** Founder ***", in_block=True), is_masked("undefined", in_block=True), is_masked("undefined")
-    (True, True, False)
-    """
-    if in_block and (value == STRAY_WORD or _MASK.search(value)):
-        return True
-    return "*" in value and not _NO_WORD.sub("", value)
 
 
 def href(node: LexborNode) -> str:
@@ -261,6 +242,18 @@ class Dates(NamedTuple):
 
 
 NO_DATES = Dates("", (), "")
+
+
+def years(dates: Dates) -> dict[str, Any]:
+    """Return the fields of a school with its dates."""
+    start, end = (*dates.times, "", "")[:2]
+    return {"date_range": dates.text, "start_date": year(start), "end_date": year(end)}
+
+
+def year(date: str) -> int | None:
+    """Return the year in a date."""
+    found = _YEAR.search(date)
+    return count(found[0]) if found else None
 
 
 UNREADABLE = object()

@@ -13,7 +13,7 @@ from web_poet import field
 
 from crawler.errors import ExtractionFailed, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.professional import blocks, document, lists, posts
+from crawler.platforms.professional import blocks, document, lists, masked, posts
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
 from crawler.reading.contract import MAX_NAMES, Unread, invalid_error
@@ -177,7 +177,7 @@ class ProfilePage(PlatformPage):
     @field
     def data_availability(self) -> Row:
         about, truncated = self._about
-        return lists.availability(
+        return masked.availability(
             {**self._lists, "about": about, "about_truncated": truncated, "headline": self._head.headline},
             masked=self._masked,
             source="public_profile_page" if self._head.name else "json_ld",
@@ -340,7 +340,7 @@ class ProfilePage(PlatformPage):
     def _masked(self) -> bool:
         """Whether the platform served the masked variant of the page."""
         rows = self._lists["experience"] + self._lists["education"]
-        return lists.MASKED in self.cells or any(row["masked"] for row in rows)
+        return masked.MASKED in self.cells or any(row["masked"] for row in rows)
 
     def _meta(self, name: str) -> str:
         return self._document.meta.get(name, "")
@@ -383,7 +383,7 @@ class ProfilePage(PlatformPage):
         sections = self._document.sections
         marks = {
             name: "the page has this section, but no known row in it"
-            for name in (*lists.HISTORY, lists.MASKED)
+            for name in (*lists.HISTORY, masked.MASKED)
             if sections.lost(name)
         }
         if self._document.is_whole and not (self._head.exists and self._head.name):
