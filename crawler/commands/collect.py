@@ -87,7 +87,7 @@ class Command(CheckedCommand):
             stdin = _stdin(stack) if STDIN in args else ""
             job = run_async(self._prepare(args, stdin, options, opts, layout))
             if job.state == "open":
-                crawl_jobs(self, lambda each: each.id == job.id, drain=True, rests=())
+                crawl_jobs(self, lambda each: each.id == job.id, drain=True, restarts=())
             self.exitcode = run_async(self._finish(job.id, layout))
 
     async def _finish(self, job_id: int, layout: Layout | None) -> int:

@@ -309,7 +309,7 @@ class Lanes:
             return
         await self.refusals.forget(wall)
         seconds = math.ceil(max(lane.breakers[source].cooldown_left for lane in self.lanes))
-        logger.warning("platform_rests", source=source, reason=reason, egresses=number, seconds=seconds)
+        logger.warning("platform_suspended", source=source, reason=reason, egresses=number, seconds=seconds)
         await platform.record(UpstreamRateLimited(error.message, retry_after=seconds, reason=reason))
 
     async def has_failed(self, target: Target, error: ScrapeError) -> bool:

@@ -32,7 +32,7 @@ POLL_SECONDS = 1.0
 """Interval in seconds at which a platform without work looks for jobs in the store."""
 END_SECONDS = 0.05
 """Interval in seconds at which the targets of a job that is given up are counted, until all have their outcome."""
-RESTS = (1.0, 5.0)
+RESTART_SECONDS = (1.0, 5.0)
 """Seconds until a job is crawled again after a failed crawl, and after another one with the same error. After one more,
 its waiting targets end with this error: the job has an end, and a retry of its targets is a new start."""
 
@@ -46,7 +46,7 @@ class _Failure:
     """The sequence number of the job's last outcome before the crawl."""
     times: int
     """How many crawls in sequence ended with this reason, while no worker stored an outcome of the job."""
-    rests_until: float
+    waits_until: float
     """The event loop's time before which the job is not crawled again. ``inf``: it is given up. Then only targets that
     wait begin another crawl: retried ones, or those that another worker has released."""
 
@@ -67,8 +67,9 @@ class JobCrawls:
     drain: bool = False
     waits: bool = True
     """Whether to crawl jobs whose last targets other workers have: these may exit, or find follow-ups."""
-    rests: tuple[float, ...] = RESTS
-    """As ``RESTS``. (): a job is given up after its first failed crawl, and its targets stay for another command."""
+    restarts: tuple[float, ...] = RESTART_SECONDS
+    """As ``RESTART_SECONDS``. (): a job is given up after its first failed crawl, and its targets stay for other
+    commands."""
     given_up: list[str] = field(default_factory=list)
     """A sentence for each job that was given up, because its crawls failed repeatedly with the same error."""
     _failures: dict[tuple[str, int], _Failure] = field(default_factory=dict)
@@ -115,16 +116,16 @@ class JobCrawls:
         for job in found:
             of_owner[job.owner] += numbers.get(job.id, 0)
         now = asyncio.get_running_loop().time()
-        failed = {job: each.rests_until for (of, job), each in self._failures.items() if of == platform}
+        failed = {job: each.waits_until for (of, job), each in self._failures.items() if of == platform}
         given_up = {job for job, until in failed.items() if until == math.inf}
-        rests = {job for job, until in failed.items() if until > now and (job not in given_up or not self.rests)}
-        ready = sorted((job for job in found if job.id not in rests), key=lambda job: of_owner[job.owner])
+        waiting = {job for job, until in failed.items() if until > now and (job not in given_up or not self.restarts)}
+        ready = sorted((job for job in found if job.id not in waiting), key=lambda job: of_owner[job.owner])
         for running in (False, True) if self.waits else (False,):
             for job in ready:
                 may_crawl = job.id not in given_up if running else job.counts["waiting"]
                 if may_crawl and await self.jobs.has_left(job.id, platform, running=running):
                     return job, True
-        given_up = {job for (_, job), each in self._failures.items() if each.rests_until == math.inf}
+        given_up = {job for (_, job), each in self._failures.items() if each.waits_until == math.inf}
         return None, any(job.id not in given_up for job in found)
 
     async def _crawl(self, job: Job, platform: str) -> None:
@@ -155,16 +156,16 @@ class JobCrawls:
         self._wake()
 
     async def _failed(self, job: Job, platform: str, reason: str, times: int) -> None:
-        """Let a job rest after a failed crawl, or give it up: an error that does not pass must not repeat for ever."""
+        """Restart a failed crawl later, or give its job up: an error that does not pass must not repeat for ever."""
         logger.warning("job_crawl_ended", job=job.name, platform=platform, reason=reason, times=times)
-        rest = self.rests[times - 1] if times <= len(self.rests) else math.inf
-        if rest == math.inf:
+        seconds = self.restarts[times - 1] if times <= len(self.restarts) else math.inf
+        if seconds == math.inf:
             again = f" {times} times with the same error" if times > 1 else ""
             self.given_up.append(f"{platform}: the crawl of the job {job.name} ended{again}: {reason}")
             logger.error("job_given_up", job=job.name, platform=platform, reason=reason)
-        until = asyncio.get_running_loop().time() + rest
+        until = asyncio.get_running_loop().time() + seconds
         self._failures[platform, job.id] = _Failure(reason, job.seq, times, until)
-        if rest == math.inf and self.rests:
+        if seconds == math.inf and self.restarts:
             cause = "its operator finds the error in the log" if job.owner else reason
             await self._end(job, platform, ServiceError(f"The crawl of the job ended {times} times: {cause}."))
 

@@ -471,7 +471,7 @@ def fail(self, *args, **kwargs):
 MicroblogSpider.__init__ = fail
 import crawler.jobs.crawls as crawls
 from functools import partial
-crawls.JobCrawls = partial(crawls.JobCrawls, rests=(0.0, 0.0))
+crawls.JobCrawls = partial(crawls.JobCrawls, restarts=(0.0, 0.0))
 """
 
 

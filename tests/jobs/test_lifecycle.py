@@ -622,7 +622,7 @@ async def test_a_clients_job_that_is_given_up_ends_with_an_error_a_bill_and_an_e
     await jobs.push(job, [replace(each, work=work) for each in lines(40)])
     await jobs.open(job)
     runner: Any = Ended([*reasons])
-    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, drain=True, rests=(0.0, 0.0))
+    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, drain=True, restarts=(0.0, 0.0))
     other = Process(jobs, options={"job": job.id})
     run = JobCrawls._crawl
 
@@ -656,7 +656,7 @@ async def test_a_job_that_is_given_up_is_crawled_again_for_waiting_targets_only(
     job = await new_job(jobs, 3)
     other = Process(jobs, unanswered)
     runner: Any = Ended(["closed: a"] * 99)
-    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, rests=(0.0, 0.0))
+    loop = JobCrawls(jobs, runner, lambda _: True, account_settings, restarts=(0.0, 0.0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crawler.jobs.crawls.POLL_SECONDS", 0.01)
         async with other.worker:
