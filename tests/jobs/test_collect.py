@@ -15,10 +15,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from crawler.commands import collect
 from crawler.commands.jobs import as_dict
 from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site
@@ -80,6 +82,27 @@ def searches(n: int) -> list[dict[str, Any]]:
 def write(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     return path
+
+
+@pytest.mark.parametrize(
+    ("state", "counts", "tally", "code"),
+    [
+        ("done", {"done": 2}, "unread", 0),
+        ("done", {"done": 2}, "unread rows", 4),
+        ("done", {"done": 2}, "missing rows", 4),
+        ("done", {"done": 1, "failed": 1}, "code", 4),
+        ("done", {"done": 1, "dead": 1}, "code", 4),
+        ("done", {"done": 0}, "code", 1),
+        ("open", {"done": 2}, "code", 1),
+        ("cancelled", {"done": 2}, "code", 1),
+        ("paused", {"done": 2}, "code", 4),
+    ],
+)
+def test_the_exit_code_of_a_job_by_its_state_and_outcomes(
+    state: str, counts: dict[str, int], tally: str, code: int
+) -> None:
+    job: Any = SimpleNamespace(state=state, counts={"failed": 0, "dead": 0, **counts})
+    assert collect.exit_code(job, {(tally, "search/items"): 1}) == code
 
 
 @pytest.mark.parametrize(("username", "exit_code"), [("cut_short", 4), ("half_listed", 0)])

@@ -15,8 +15,9 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import leases, store
 from crawler.jobs import worker as worker_module
 from crawler.jobs.clock import SteadyClock
-from crawler.jobs.job import Finished
+from crawler.jobs.job import Claim, Finished, Stored
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.store import Session
 from tests.jobs.workers import Process, assert_books, done, new_job, outcomes
 
 LEASE = 60.0
@@ -116,6 +117,24 @@ async def test_a_worker_that_was_suspended_stores_nothing_for_targets_that_it_lo
             suspended.worker.finish(Finished(claim, "failed", "UPSTREAM_ERROR", {}))
     assert (len(suspended.lost), suspended.stored) == (6, [])
     await assert_books(jobs, job, done=6)
+
+
+async def test_an_outcome_of_an_earlier_try_is_lost_although_the_same_worker_has_the_target(jobs: Jobs) -> None:
+    await new_job(jobs, 1)
+    holder = leases.Holder(lease=LEASE)
+
+    def claim_released(session: Session) -> list[Claim]:
+        first = leases.claim(session, holder, "retail", 1, leases.Skipped())
+        leases.release(session, holder, first)
+        return first + leases.claim(session, holder, "retail", 1, leases.Skipped())
+
+    first, second = await jobs.writes.transact(claim_released)
+    assert (first.target, first.tries, second.tries) == (second.target, 1, 2)
+    late, current = Stored.of(done(first)), Stored.of(done(second))
+    results, _ = await jobs.writes.transact(lambda session: leases.finish(session, holder, [late]))
+    assert results == ["lost"]
+    results, _ = await jobs.writes.transact(lambda session: leases.finish(session, holder, [current]))
+    assert results == ["stored"]
 
 
 async def test_a_worker_drops_targets_that_its_renewal_does_not_find(jobs: Jobs, clock: Clock) -> None:

@@ -25,9 +25,11 @@ from crawler.service import openapi, usage
 from crawler.service.app import table
 from crawler.service.envelope import Answer, json_response
 from crawler.service.envelope import Call as Envelope
+from crawler.service.open_crawlers import OpenCrawler
 from crawler.service.parts import Parts
 from crawler.service.route import Reply as Response
 from crawler.service.route import Route
+from crawler.targets.target import Outcome, Target
 from tests.openapi import DOCUMENT, resolved
 from tests.service.client import Reply
 from tests.service.in_process import ACME, RECORDED, endpoint
@@ -371,6 +373,23 @@ async def test_seconds_leave_the_endpoint_as_milliseconds_and_as_seconds(
     logged = next(each["duration_ms"] for each in logs if each["event"] == "call")
     for found in (reply.body["meta"]["duration_ms"], logged, counted * 1_000):
         assert found == pytest.approx(1e9, rel=1e-3)
+
+
+async def test_the_timeout_of_a_call_begins_when_the_call_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here, 20 seconds before it is known."""
+    left, scrape = [], OpenCrawler.scrape
+
+    async def noted(crawler: OpenCrawler, target: Target, patience: float) -> Outcome:
+        left.append(patience)
+        return await scrape(crawler, target, patience)
+
+    monkeypatch.setattr(Envelope, "duration_ms", 20_000)
+    monkeypatch.setattr(OpenCrawler, "scrape", noted)
+    async with endpoint(tmp_path) as at:
+        await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json", "Prefer": "wait=30"})
+    assert left == [10.0]
 
 
 async def test_a_call_returns_the_selected_fields(tmp_path: Path) -> None:
