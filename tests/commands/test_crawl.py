@@ -12,6 +12,7 @@ import sys
 import tomllib
 from argparse import ArgumentParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from scrapy.settings import Settings
 
 import crawler.settings
 import social_retail_crawler
-from crawler.commands.crawl import check_arguments, with_format
+from crawler.commands.crawl import check_arguments, exit_code, with_format
 from crawler.commands.exit_codes import WRONG_USE
 from crawler.configuration.command import CheckedCommand
 from crawler.registry import spider
@@ -157,6 +158,27 @@ def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: st
 def test_us_15_a_compressed_feed_without_a_format_is_refused(uri: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         with_format(uri, project_settings().getwithbase("FEED_EXPORTERS").keys())
+
+
+@pytest.mark.parametrize(
+    ("stats", "code"),
+    [
+        ({"targets/OK": 2}, 0),
+        ({}, 0),
+        ({"log_count/ERROR": 1}, 1),
+        ({"targets/OK": 2, "log_count/ERROR": 1}, 0),
+        ({"targets/OK": 2, "finish_reason": "shutdown"}, 1),
+        ({"targets/OK": 2, "feedexport/failed_count/FileFeedStorage": 1}, 1),
+        ({"targets/OK": 2, "targets/TARGET_NOT_FOUND": 1}, 4),
+        ({"targets/OK": 2, "unread_rows/search/items": 1}, 4),
+        ({"targets/OK": 2, "coverage/missing/search/fewer": 1}, 4),
+        ({"targets/OK": 2, "targets/partial": 1}, 0),
+    ],
+)
+def test_the_exit_code_of_a_crawl_by_its_stats(stats: dict[str, Any], code: int) -> None:
+    found = {"finish_reason": "finished", **stats}
+    ended: Any = SimpleNamespace(stats=SimpleNamespace(get_stats=lambda: found))
+    assert exit_code(ended) == code
 
 
 def test_us_15_us_16_a_compressed_csv_feed_without_a_failures_feed(tmp_path: Path) -> None:

@@ -7,11 +7,18 @@ import gzip
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import openpyxl
 import pytest
+from scrapy.settings import Settings
 
+from crawler.jobs.options import JobOptions
+from crawler.jobs.outcomes import shapes_of
+from crawler.outputs.exporters import open_exporter
+from crawler.outputs.formats import SERVED
 from tests.crawls import lines
 from tests.jobs.test_collect import Commands, commands, searches, write
 
@@ -231,6 +238,21 @@ def test_scrapers_with_equal_columns_or_chosen_fields_share_one_table(commands: 
         "c": (False, True),
         "p": (True, False),
     }
+
+
+@pytest.mark.parametrize(("fields", "header"), [(None, "own"), ("name,rating", "rating.review_count")])
+def test_a_table_of_several_scrapers_has_the_keys_of_pipelines_unless_its_fields_are_chosen(
+    tmp_path: Path, fields: str | None, header: str
+) -> None:
+    job: Any = SimpleNamespace(options=JobOptions())
+    names = ["retail-search-v4", "retail-category-v4"]
+    first, _ = shapes_of(job, names, (), "products", fields, in_one_table=True).values()
+    with (tmp_path / "out.csv").open("w+b") as file:
+        exporter = open_exporter(SERVED["csv"], file, first.table, Settings())
+        exporter.export_item({"name": "Mustard", "own": 1})
+        exporter.finish_exporting()
+        file.seek(0)
+        assert file.readline().decode().rstrip().split(",")[-1] == header
 
 
 def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
