@@ -73,7 +73,7 @@ def test_api_requests(request_: Request, endpoint: str, params: dict[str, object
     assert ("$fields" in query) is (endpoint == "player")
     body = orjson.loads(request_.body)
     client = body.pop("context")["client"]
-    assert (client["hl"], client["gl"]) == ("en", "US")
+    assert (client["hl"], client["gl"], client["utcOffsetMinutes"]) == ("en", "US", 0)
     assert body == params
     assert "key=" not in request_.url
 
