@@ -114,7 +114,7 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     if is_used(token, seen):
         token = ""  # the platform repeated a token: following it would never end
     if not token:
-        tabs, seen = tabs[1:], []
+        tabs = tabs[1:]
     if not tabs or not profile["profile_id"]:
         return ""
     names = {username.removeprefix("@").lower(), profile["username"].lower(), profile["profile_id"].lower()}

@@ -298,6 +298,7 @@ def website(label: str, url: str) -> str:
             1,
             ["websites[]: missing in 1 of 2, not collected"],
         ),
+        (f"<dl>{website('Blog', '') * 2}</dl>", 0, ["websites[]: missing in 2 of 2, not collected"]),
         (f"<dl>{website('', 'https://a.example/') * 2}</dl>", 2, ["websites[].label: missing in 2 of 2"]),
     ],
 )

@@ -111,6 +111,20 @@ FIRST, CLIMB = "1 page 1", "1 0.01.. by price_low page 1"
             id="by price without sub-categories; the product without a price is on the next page of the listing",
         ),
         pytest.param(
+            SmallShop(dollars(1, 2, 3, None, *range(5, 26))),
+            [
+                FIRST,
+                *(
+                    f"1 {low}.. by price_low page {page}"
+                    for low in ("0.01", "7.00", "12.00", "17.00", "22.00")
+                    for page in (1, 2)
+                ),
+                "1 page 2",
+            ],
+            (),
+            id="a single product without a price is looked for, although totals of many products are estimates",
+        ),
+        pytest.param(
             SmallShop(dollars(*range(1, 13), None)),
             [
                 FIRST,
