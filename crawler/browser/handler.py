@@ -85,10 +85,13 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
         self.chromium = self.spider.shared.get(Chromium, "", Chromium)
         self.browser_provider_cls = partial(SharedBrowser, self.chromium, pages, options)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether pages may connect to local servers only: in the sandbox, and if the platform itself has one."""
-        return self.local_origins.is_sandbox or bool(self._local())
+    @staticmethod
+    def is_closed(request: Request, sent: Request) -> bool:
+        """Whether a page may connect to local servers only: if it is from one, as each page of the sandbox.
+
+        ``sent``: what ``LocalOrigins.request`` made of the request.
+        """
+        return sent is not request
 
     def is_unwanted(self, request: PageRequest) -> bool:
         """Whether to abort a page's request, because of its resource type or because its host is a known tracker."""
@@ -128,7 +131,7 @@ class BrowserHandler(HttpHandler, ScrapyPlaywrightDownloadHandler):  # type: ign
             self._local(),
             through(egress or DIRECT),
             self.connect_seconds,
-            is_closed=self.is_closed,
+            is_closed=self.is_closed(request, sent),
         )
         target = request.meta.get("target")
         started = asyncio.get_running_loop().time()

@@ -51,7 +51,7 @@ class OpenPages:
 
     @classmethod
     def from_crawler(cls, _crawler: Crawler) -> OpenPages:
-        BrowserHandler.is_closed = property(lambda _: False)  # type: ignore[assignment,method-assign]
+        BrowserHandler.is_closed = staticmethod(lambda *_: False)  # type: ignore[method-assign,assignment]
         return cls()
 
 

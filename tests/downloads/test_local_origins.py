@@ -11,6 +11,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
+from crawler.browser.handler import BrowserHandler
 from crawler.components import stay_local
 from crawler.downloads.local_origins import LocalOrigins, restored
 from crawler.errors import BlockedByPolicy, ScrapeError, UpstreamBlocked
@@ -46,6 +47,15 @@ def origins(**settings: Any) -> LocalOrigins:
 @pytest.mark.parametrize(("given", "url", "sent"), MAPPED)
 def test_an_origin_is_replaced(given: dict[str, str], url: str, sent: str) -> None:
     assert origins(PLATFORM_ORIGINS=given).request(Request(url)).url == Request(sent).url
+
+
+@pytest.mark.parametrize(
+    ("url", "is_closed"), [("https://www.linkedin.com/in/a", True), ("https://se.linkedin.com/in/a", False)]
+)
+def test_only_a_page_from_a_local_server_cannot_connect_to_public_ones(url: str, *, is_closed: bool) -> None:
+    request = Request(url)
+    sent = origins(PLATFORM_ORIGINS={"https://www.linkedin.com": LOCAL}).request(request)
+    assert BrowserHandler.is_closed(request, sent) is is_closed
 
 
 def test_a_local_server_gets_no_proxy_and_no_credentials_for_one() -> None:
