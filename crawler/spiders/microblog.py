@@ -173,8 +173,8 @@ class MicroblogSpider(PlatformSpider):
         """Fetch the sources, the cheapest first, and merge their items into one record.
 
         Raises:
-            ScrapeError: sources failed, and the remaining sources lack the profile or its posts; or ``Sources.add``
-                raised an error.
+            ScrapeError: sources failed, and the remaining sources lack the profile or its posts; or
+                ``Sources.collect`` raised an error.
         """
         found = Sources(target)
         parts = found.parts
