@@ -97,3 +97,14 @@ async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(
     with pytest.raises(ShuttingDown):
         await middleware.process_request(Request(URL))
     left_downloader(crawler, holding)
+
+
+async def test_a_cancelled_download_does_not_delay_the_next_one() -> None:
+    throttle = Throttle(1, delay=100.0, jitter=0.0)
+    await throttle.acquire()
+    waiting = asyncio.ensure_future(throttle.acquire())
+    await asyncio.sleep(0)
+    assert throttle.start_in() > 100.0
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert throttle.start_in() <= 100.0

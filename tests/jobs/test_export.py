@@ -55,20 +55,21 @@ def test_wrong_cursors_are_refused(text: str) -> None:
         Cursor.parse(text)
 
 
-async def test_lines_in_the_order_of_the_input(jobs: Jobs) -> None:
+async def test_lines_in_the_order_of_the_input(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The export has a line for each input line, even for repeated targets. Follow-ups come after their target."""
+    monkeypatch.setattr("crawler.jobs.outcomes.LINES_PER_PAGE", 50)
     job = await jobs.begin("job")
-    first = list(lines(700))
-    again = [InputLine(700 + each.row, f"again {each.row}", each.key, each.platform, each.work) for each in first[:3]]
+    first = list(lines(70))  # on two pages, and the follow-ups of the first page, too
+    again = [InputLine(70 + each.row, f"again {each.row}", each.key, each.platform, each.work) for each in first[:3]]
     await jobs.push(job, [*first, *again])
     await jobs.open(job)
-    await Process(jobs, lambda claim: done(claim, followups=claim.key[0] % 3)).run(job)
+    await Process(jobs, lambda claim: done(claim, followups=claim.key[0] % 4)).run(job)
     found = [line async for line in in_order(jobs, job.id)]
     expected: list[tuple[int, str | None]] = []
     for each in first:
         expected.append((each.row, each.id))
-        expected += [(each.row, None)] * (each.key[0] % 3)
-    expected += [(each.row - 700, each.id) for each in again]
+        expected += [(each.row, None)] * (each.key[0] % 4)
+    expected += [(each.row - 70, each.id) for each in again]
     assert [(line.row, line.inputs[0].id if line.inputs else None) for line in found] == expected
     assert all(line.record for line in found)
     assert len({line.key for line in found}) == len(found) - 3
