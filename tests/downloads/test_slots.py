@@ -108,3 +108,16 @@ async def test_a_cancelled_download_does_not_delay_the_next_one() -> None:
     waiting.cancel()
     await asyncio.wait([waiting])
     assert throttle.start_in() <= 100.0
+
+
+async def test_closing_the_shared_state_closes_its_facts() -> None:
+    closed = []
+
+    class Noting(Facts):
+        async def close(self) -> None:
+            closed.append(self)
+
+    shared = SharedState()
+    facts = shared.get(Facts, "", Noting)
+    await shared.close()
+    assert closed == [facts]
