@@ -22,7 +22,8 @@ What is expected is compared with all that differs from the unchanged page:
 - ``item``: ``{path: value}``; a row or key that the item lacks is ``lost``.
 - ``warns``: the warnings; of a warning that begins with ``…``, only the end.
 - ``unproven``: the params that the page does not prove.
-- ``error``: code and reason, in place of an item. ``loc`` and ``msg``: those of its first detail.
+- ``error``: code and reason, in place of an item. ``loc`` and ``msg``: those of its first detail; if ``loc`` is a list,
+  those of all details.
 """
 
 from __future__ import annotations
@@ -190,9 +191,10 @@ class Behaviour:
         reading = self.page.read(row)
         if reading.error:
             details = reading.error.details
+            places = [self.page.below(".".join(map(str, detail["loc"]))) for detail in details]
             error = {
                 "error": f"{reading.error.code} {reading.error.reason}",
-                "loc": self.page.below(".".join(map(str, details[0]["loc"]))) if details else "",
+                "loc": places if isinstance(row.get("loc"), list) else "".join(places[:1]),
                 "msg": details[0]["msg"] if details else "",
             }
             return {key: value for key, value in error.items() if key == "error" or key in row}

@@ -92,12 +92,14 @@ def gaps(shape: Lockup | Short | PlaylistVideo, item: Item) -> Iterator[tuple[st
     """Yield what a row lacks although all recorded rows of its kind have it, or states in an unknown format.
 
     Each row has a picture, a length or a word in its place, and, unless it is of a kind without one, a number of views.
-    Yields the paths, each with the texts that may be the value.
+    A row that links to its owner has the owner's name. Yields the paths, each with the texts that may be the value.
     """
     if not item["thumbnail_image"]:
         yield shape.image_path, []
     if item["video_duration_seconds"] is None and not shape.is_untimed:
         yield shape.length_path, shape.lengths
+    if isinstance(shape, Lockup) and shape.channel and not shape.channel_name:
+        yield shape.owner_path, []
     is_counted = item["view_count"] is not None or shape.hides_views
     if shape.is_only_rounded or not (is_counted or any(map(_ANNOUNCED.search, stated_texts(shape)))):
         texts = (text for text in stated_texts(shape) if re.search(r"\d", text) and not _AGE.search(text))
@@ -131,7 +133,7 @@ def _lockup(shape: Lockup, tab: str) -> Item:
         thumbnail_image=shape.image,
         video_duration_seconds=first(map(clock_seconds, badges)),
         view_count=_views(parts),
-        **_author(first(parts), shape.channel),
+        **_author(shape.channel_name, shape.channel),
     )
 
 
