@@ -123,6 +123,8 @@ class Page:
     def below(self, path: str) -> str:
         """Return a path of an error or a warning without the path at which the table's paths begin."""
         at = self.source.get("at", "")
+        if not at:
+            return path
         return path.removeprefix(f"{re.sub(r'[0-9]+', '', at)}.").removeprefix(f"{at}.")
 
     def data(self, row: dict[str, Any]) -> Any:

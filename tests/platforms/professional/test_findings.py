@@ -64,55 +64,7 @@ def html_of(slug: str = MEMBER) -> str:
     return NETWORK.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
 
 
-# PR-1: the possible positions of the second line of a school
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (
-            '<!----> <span data-section="educations">Art</span> <span data-section="educations">18</span>',
-            ("", "Art", "18"),
-        ),
-        ('<span>BA</span> <!----> <span data-section="educations">18</span>', ("BA", "", "18")),
-        ('<span>BA</span> <span data-section="educations">Art</span> <!---->', ("BA", "Art", "")),
-        ("<span>BA</span> <!----> <!---->", ("BA", "", "")),
-        ('<!----> <!----> <span data-section="educations">18</span>', ("", "", "18")),
-        ('<span data-section="educations">Art</span>', ("", "Art", "")),
-        ('<!----> <!----><span>BA</span><!----> <span data-section="educations">Art</span>', ("BA", "Art", "")),
-        ("<span>BA</span> <span>Art</span>", ("BA", "Art", "")),
-        ("-", ("", "", "")),
-        ("BA", ("BA", "", "")),
-    ],
-)
-def test_pr_1_degree_field_and_grade_keep_their_places(line: str, expected: tuple[str, str, str]) -> None:
-    row = f'<li class="education__list-item"><h3>School</h3><h4>{line}</h4></li>'
-    (school,) = read(f'{HEAD}<section data-section="educationsDetails"><ul>{row}</ul></section>')["education"]
-    assert (school["degree"], school["field_of_study"], school["grade"]) == expected
-
-
 # PR-2: another member's page
-
-
-def test_pr_2_another_members_page_is_refused() -> None:
-    with pytest.raises(ExtractionFailed) as raised:
-        read(html_of(), slug="john-roe", url=f"{SITE}/in/john-roe")
-    assert (raised.value.reason, raised.value.details[0]["loc"]) == ("wrong_echo", ['link[rel="canonical"]'])
-
-
-def test_pr_2_another_name_is_accepted_after_a_redirect() -> None:
-    found = read(html_of(), slug="mara-before", url=f"{SITE}/in/{MEMBER}?trk=x")
-    assert found["public_identifier"] == MEMBER
-
-
-@pytest.mark.parametrize("slug", [MEMBER, "Mara-Lindqvist", ""])
-def test_pr_2_the_own_name_is_compared_without_case(slug: str) -> None:
-    assert read(html_of(), slug=slug)["public_identifier"] == MEMBER
-
-
-def test_pr_2_a_redirect_to_a_third_member_is_refused() -> None:
-    with pytest.raises(ExtractionFailed):
-        read(html_of(), slug="john-roe", url=f"{SITE}/in/jane-doe")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -259,57 +211,7 @@ def test_pr_3_the_end_of_a_period_follows_any_dash(dash: str) -> None:
     assert (found.start, found.end) == ("2020-01", "Heute")
 
 
-@pytest.mark.parametrize(
-    ("shown", "followers", "connections"),
-    [
-        ("500+ 位好友", "", "500+ 位好友"),
-        ("1.2万 关注者", "1.2万 关注者", ""),
-        ("681 Follower:innen", "681 Follower:innen", ""),
-        ("41M abonnés", "41M abonnés", ""),
-    ],
-)
-def test_pr_3_a_single_count_is_known_by_its_number(shown: str, followers: str, connections: str) -> None:
-    page = page_of(HEAD + subheader(shown))
-    item = asyncio.run(page.to_item())
-    assert (item["followers"], item["connections"], page.unread) == (followers, connections, [])
-
-
-def test_pr_3_a_single_small_count_is_unread() -> None:
-    page = page_of(HEAD + subheader("37 kişi"))
-    item = asyncio.run(page.to_item())
-    assert (item["followers"], item["connections"]) == ("", "")
-    assert [str(each) for each in page.unread] == ["followers: unknown", "connections: unknown"]
-    assert "in full" not in item["data_availability"]["note"]
-
-
-def subheader(count: str) -> str:
-    group = f'<div class="profile-info-subheader"><div class="not-first-middot"><span>{count}</span></div></div>'
-    return f'<section class="top-card-layout">{group}</section>'
-
-
 # PR-4: unread rows, and a renamed top section
-
-
-def test_pr_4_an_unread_cell_costs_the_cell_and_a_warning() -> None:
-    page = page_of(html_of().replace("endorsement-card__content", "renamed-content"))
-    item = asyncio.run(page.to_item())
-    assert [row["text"] for row in item["recommendations"]] == ["", ""]
-    assert [str(each) for each in page.unread] == ["recommendations[].text: missing in 2 of 2"]
-    assert NETWORK.members[MEMBER].rows["recommendations"]
-
-
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("top-card-layout container", "section.top-card-layout"),
-        ("top-card-layout__title", ".top-card-layout__title"),
-        ("experience-item", "experience"),
-    ],
-)
-def test_pr_4_a_renamed_mandatory_part_is_an_error(name: str, path: str) -> None:
-    with pytest.raises(ExtractionFailed) as raised:
-        read(html_of().replace(name, f"renamed-{name}"))
-    assert [path] in [detail["loc"] for detail in raised.value.details]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -358,19 +260,6 @@ def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
 def test_pr_7_the_request_has_a_browsers_headers() -> None:
     headers = profile_request("x").headers.to_unicode_dict()
     assert {name: headers[name] for name in NAVIGATION_HEADERS} == NAVIGATION_HEADERS
-
-
-# PR-8: the text of data_availability.note
-
-
-def test_pr_8_the_note_does_not_call_linked_data_complete() -> None:
-    employer = {"@type": "Organization", "name": "Y"}
-    data = MEMBER_NODE | {"worksFor": [employer]}
-    availability = read(json.dumps(data))["data_availability"]
-    assert (availability["source"], availability["note"]) == (
-        "json_ld",
-        "Only the page's linked data was available, which has no past titles and no lists of skills or activity.",
-    )
 
 
 # A masked page, completed from its linked data
@@ -437,46 +326,6 @@ def test_a_masked_list_gets_what_the_linked_data_has_in_clear() -> None:
     assert (availability["positions_with_job_title"], availability["education_found"]) == (1, 3)
 
 
-def test_a_masked_name_hides_the_urls_and_the_logo_that_reveal_it() -> None:
-    row = (
-        '<li><a class="profile-section-card__image-link" href="/company/acme"><img src="https://media.licdn.com/a"></a>'
-    )
-    block = f'<section class="experience-education"><ul class="visible-list">{row}<h3>****</h3><h4>***</h4></li></ul>'
-    (position,) = read(f"{HEAD}{block}</section>")["experience"]
-    hidden = (position["company_image"], position["company_url"], position["company_slug"])
-    assert (*hidden, position["company_name_source"]) == (None, "", "", "masked")
-
-
-@pytest.mark.parametrize(
-    ("about", "description", "expected"),
-    [
-        ("<div>I build boats…<div><button>more</button></div></div>", "", ("I build boats…", True)),
-        ("<div>I build boats…<div>x</div></div>", "I build boats and sail.", ("I build boats and sail.", False)),
-        ("<b>I build boats…</b>", "I build boats and sail.", ("I build boats and sail.", False)),
-        ("", "I build boats…", ("I build boats…", True)),
-    ],
-)
-def test_the_text_of_a_masked_page_is_read_from_its_section_or_the_linked_data(
-    about: str, description: str, expected: tuple[str, bool]
-) -> None:
-    """A section that cannot be read is not reported if the linked data fills the field."""
-    section = f'<section data-section="summary"><div class="core-section-container__content">{about}</div></section>'
-    page = masked_page("Acme|***|", {"description": description} if description else {}, about=section if about else "")
-    item = asyncio.run(page.to_item())
-    assert (item["about"], item["about_truncated"], page.unread) == (*expected, [])
-    assert "could not be read" not in item["data_availability"]["note"]
-
-
-def test_a_section_that_no_other_source_fills_is_reported() -> None:
-    section = (
-        '<section data-section="summary"><div class="core-section-container__content"><b>I sail.</b></div></section>'
-    )
-    page = masked_page("Acme|***|", {}, about=section)
-    item = asyncio.run(page.to_item())
-    assert (item["about"], [str(each) for each in page.unread]) == ("", ["about[]: missing, not collected"])
-    assert "could not be read" in item["data_availability"]["note"]
-
-
 def test_broken_linked_data_of_a_masked_page_is_reported() -> None:
     """The masked list has only the first positions: the others, and all places, are in the linked data."""
     employers = [employer(f"Firm {number}", location="Delft") for number in range(10)]
@@ -490,12 +339,6 @@ def test_broken_linked_data_of_a_masked_page_is_reported() -> None:
     item = asyncio.run(page.to_item())
     assert (len(item["experience"]), [str(each) for each in page.unread]) == (1, ["linked_data[]: type, not collected"])
     assert "could not be read" in item["data_availability"]["note"]
-
-
-def test_a_description_of_none_is_no_description() -> None:
-    person = {"description": "None", "worksFor": [employer("Acme", member={"description": "None"})]}
-    found = read(json.dumps({"@type": "Person", "name": "X", "url": f"{SITE}/in/x", **person}))
-    assert (found["about"], found["experience"][0]["description"]) == ("", "")
 
 
 # In a crawl
@@ -514,30 +357,6 @@ def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
         "other-member-once": "other-member-once",
         "mara-before": MEMBER,
     }
-
-
-# Linked-data rows without a name
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "unread"),
-    [
-        (
-            "education",
-            {"alumniOf": [{"@type": "EducationalOrganization", "url": f"{SITE}/school/x"}]},
-            "alumniOf[].name",
-        ),
-        ("education", {"alumniOf": [{"@type": "School", "name": "Harbour School"}]}, "alumniOf[].…unknown"),
-        ("languages", {"knowsLanguage": [{"@type": "Language", "title": "Dutch"}]}, "knowsLanguage[].name"),
-        ("awards", {"awards": [{"title": "Prize"}]}, "awards[]"),
-    ],
-)
-def test_unreadable_rows_of_the_linked_data_are_reported(name: str, rows: dict[str, Any], unread: str) -> None:
-    person = MEMBER_NODE | rows
-    linked = json.dumps({"@context": "https://schema.org", "@graph": [person]})
-    page = page_of(f'<html><script type="application/ld+json">{linked}</script></html>')
-    assert asyncio.run(page.to_item())[name] == []
-    assert [each.path for each in page.unread] == [f"Person.{unread}"]
 
 
 # SP-3: one pass over the page

@@ -257,32 +257,6 @@ def test_removing_a_mandatory_part_fails_with_its_path(gone: str) -> None:
     assert refused.value.details[0]["loc"] == [".top-card-layout__title" if "h1" in gone else 'link[rel="canonical"]']
 
 
-# Small pages, each with one unusual part
-
-
-def small(top: str = "", body: str = "", person: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the data of a minimal profile page."""
-    linked = orjson.dumps({"@type": "Person", "name": "Jo Do", **(person or {})}).decode()
-    return read(
-        '<html><head><link rel="canonical" href="https://www.linkedin.com/in/jo-do">'
-        f'<script type="application/ld+json">{linked}</script></head><section class="top-card-layout">'
-        f'<h1 class="top-card-layout__title">Jo Do</h1>{top}</section>{body}</html>'
-    )
-
-
-@pytest.mark.parametrize(
-    ("spans", "location"),
-    [
-        ("<span>Delft</span>", "Delft"),
-        ('<span data-modal="contact">Contact Info</span>', ""),
-        ('<div class="not-first-middot"><span>681 Follower:innen</span><span>500+ Kontakte</span></div>', ""),
-        ('<div class="not-first-middot"><span>Delft</span><span data-modal="contact">Info</span></div>', "Delft"),
-    ],
-)
-def test_the_location_is_told_apart_from_other_texts(spans: str, location: str) -> None:
-    assert small(f'<h3><div class="profile-info-subheader">{spans}</div></h3>')["location"] == location
-
-
 def website(label: str, url: str) -> str:
     return f'<div><dt>{label}</dt><dd><a href="{url}">shown</a></dd></div>'
 
@@ -309,39 +283,6 @@ def test_a_website_without_its_link_or_label_is_unread(section: str, websites: i
     assert [str(each) for each in head.unread if each.path.startswith("websites")] == unread
 
 
-def test_several_statistics_and_a_country_by_name() -> None:
-    statistics = [
-        {"interactionType": "https://schema.org/LikeAction", "userInteractionCount": 7},
-        {"interactionType": "https://schema.org/FollowAction", "userInteractionCount": 5},
-    ]
-    found = small(person={"interactionStatistic": statistics, "address": {"addressCountry": "Sweden"}})
-    assert (found["followers"], found["country"]) == ("5 followers", "SE")
-
-
-def test_all_paragraphs_of_a_school() -> None:
-    text = '<div class="show-more-less-text"><p class="show-more-less-text__text--less">Thesis<br>on tides</p></div>'
-    school = f'<h3>School</h3><h4>-</h4><div class="control-transition"><p>Activities: Chess</p>{text}</div>'
-    found = small(
-        body=f'<section data-section="educationsDetails"><li class="education__list-item">{school}</li></section>'
-    )
-    assert [row["description"] for row in found["education"]] == ["Activities: Chess\nThesis\non tides"]
-
-
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        ("<meta name='pageKey' content='auth_wall_desktop_profile'>", "login_wall"),
-        ("<title>LinkedIn Login, Sign in | LinkedIn</title>", "login_wall"),
-        ("<title>LinkedIn: Log In or Sign Up</title>", "guest_home"),
-    ],
-)
-def test_blocks_are_recognised_by_head_and_title(head: str, reason: str) -> None:
-    assert ProfilePage.recognise(head)
-    with pytest.raises(ScrapeError) as refused:
-        read(f"<html><head>{head}</head></html>")
-    assert (refused.value.code, refused.value.reason) == ("UPSTREAM_BLOCKED", reason)
-
-
 # Marks of refusals
 
 
@@ -363,31 +304,6 @@ def test_a_refusal_quotes_its_mark(name: str, mark: tuple[list[str], str]) -> No
         read(body, status=status)
     (detail,) = refused.value.details
     assert (detail["loc"], detail["msg"], detail["type"]) == (*mark, "mark")
-
-
-@pytest.mark.parametrize("path", ["company/x", "jobs/view/x-1", "school/x", "pub/dir/Jo/Do"])
-def test_a_page_of_another_kind_is_known_by_its_canonical_url(path: str) -> None:
-    """Pages of companies and jobs have the heading of a profile (captures 64c005d46817, 682e9ace68dc)."""
-    body = f'<link rel="canonical" href="https://at.linkedin.com/{path}"><h1 class="top-card-layout__title">X</h1>'
-    with pytest.raises(ScrapeError) as refused:
-        read(body)
-    assert (refused.value.code, refused.value.reason) == ("TARGET_NOT_FOUND", "wrong_page_kind")
-    assert refused.value.details == [{"loc": ["canonical"], "msg": f"/{path}", "type": "mark"}]
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("<title>X | LinkedIn</title><h1 class='fn'>X</h1>", "unknown_form"),
-        ('{"id": "x", "name": "X", "position": "Cook"}', "unknown_form"),
-        ("<meta property='og:type' content='profile'><h1 class='renamed'>X</h1>", "no_profile"),
-        ("<section class='top-card-layout'><h1 class='renamed'>X</h1></section>", "no_profile"),
-    ],
-)
-def test_a_response_without_a_name_is_a_changed_profile_only_by_a_mark(body: str, reason: str) -> None:
-    with pytest.raises(ExtractionFailed) as refused:
-        read(body.replace("<h1", '<link rel="canonical" href="https://www.linkedin.com/in/x"><h1'))
-    assert (refused.value.reason, refused.value.alarm) == (reason, "" if reason == "unknown_form" else "layout")
 
 
 @pytest.mark.parametrize("text", ['"auth_wall_', "<title>", "<title> ", '"/authwall?trk="', "ccookie", "d_homepage"])

@@ -42,8 +42,6 @@ MEMBERS = (
 """"shown-by-a-browser" has a page in the layout of 2024."""
 SAMPLE = 30
 """Number of changes of each page in the fast tests, which make the same changes in every run."""
-NOTE_OF_ALL = "in full"
-
 needs_captures = pytest.mark.skipif(
     not captures.CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are not available"
 )
@@ -136,59 +134,6 @@ def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: s
     page = page_of(renamed(body_of(name), Name("class", css_class)))
     asyncio.run(page.to_item())
     assert [each.path for each in page.unread] == [path]
-
-
-# The text of the warning
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "unread"),
-    [
-        (
-            ' skills" data-section="skills"',
-            ' x" data-section="x"',
-            "sections[].…unknown: unknown in 1 of 20 (x), not collected",
-        ),
-        ('<h3 class="base-aside-card__title', '<h3 class="x', "people_also_viewed[]"),
-        (" browsemap", " x", "sections[].…unknown: unknown in 1 of 20 (x), not collected"),
-        ("top-card__links-container", "x", "top_card.company: missing"),
-        (
-            'data-section="currentPositionsDetails"><a',
-            'data-section="x"><a',
-            "top_card[].…unknown: unknown (x), not collected",
-        ),
-        ("profile-info-subheader", "x", "connections: missing"),
-        ("top-card-layout__headline", "x", "headline: unknown"),
-        ('"date-range"', '"x"', ""),
-        ("<time>", "<b>", "experience[].dates: missing"),
-        ("public_profile__posts", "x", "posts[].content_type: unknown"),
-        ("<h4", "<div", "languages[].proficiency: missing in 2 of 2"),
-    ],
-)
-def test_pr3_1_unread_parts_have_a_path_and_the_note_mentions_them(old: str, new: str, unread: str) -> None:
-    body = body_of("mara-lindqvist").decode()
-    assert old in body
-    page = page_of(body.replace(old, new), ContentPage)
-    asyncio.run(page.to_item())
-    said = [str(each) for each in page.unread]
-    assert any(each.startswith(unread) for each in said) if unread else said == [], said
-    flat = page_of(body.replace(old, new))
-    note = asyncio.run(flat.to_item())["data_availability"]["note"]
-    assert (NOTE_OF_ALL in note) == (not flat.unread)
-
-
-def test_pr3_1_a_stated_number_of_rows_is_compared() -> None:
-    body = body_of("mara-lindqvist").decode()
-    page = page_of(body.replace("Show 15 more skills", "Show 14 more skills"))
-    asyncio.run(page.to_item())
-    assert [str(each) for each in page.unread] == ["skills[]: contradiction, not collected"]
-
-
-def test_pr3_1_no_name_of_a_section_left_is_an_error() -> None:
-    body = re.sub(r'[a-z-]+" data-section="([a-zA-Z-]+)">', r'x" data-section="x">', body_of("mara-lindqvist").decode())
-    with pytest.raises(ExtractionFailed) as refused:
-        asyncio.run(page_of(body).to_item())
-    assert (refused.value.reason, refused.value.details[0]["loc"]) == ("blind", ["sections"])
 
 
 # Masked profiles
@@ -291,13 +236,6 @@ def test_counts_outside_of_their_elements_are_reported() -> None:
     assert "followers: missing" not in found.unread  # the number above the activity fills the field
 
 
-def test_a_name_is_not_split_in_silence() -> None:
-    """Each recorded page has the first name in a meta element."""
-    page = page_of(re.sub(rb'<meta property="profile:[^>]*>', b"", body_of("mara-lindqvist")))
-    item = asyncio.run(page.to_item())
-    assert (item["firstName"], [str(each) for each in page.unread]) == ("Mara", ["firstName: missing"])
-
-
 def test_a_member_may_turn_off_the_list_of_other_members() -> None:
     section = rb'<section class="aside-section-container mb-4 browsemap".*?</section>'
     page = page_of(re.sub(section, b"", body_of("mara-lindqvist"), flags=re.DOTALL))
@@ -306,32 +244,6 @@ def test_a_member_may_turn_off_the_list_of_other_members() -> None:
 
 
 # Linked data
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "unread"),
-    [
-        ('"@type":"Article"', '"@type":"Essay"', "linked_data[].…unknown: unknown in 10 of 10 (Essay), not collected"),
-        ('"@type":"Person","address"', '"kind":"Person","address"', "linked_data[].…unknown"),
-        ('"name":"Mara Lindqvist","sameAs"', '"label":"Mara Lindqvist","sameAs"', "Person.name: missing"),
-        ('"worksFor":', '"employers":', "Person.worksFor"),
-        ('"datePublished":', '"published":', "Article[].datePublished"),
-        ('"awards":', '"prizes":', "Person.awards: missing"),
-        ('"jobTitle":', '"titles":', "Person.jobTitle: missing"),
-        ('"contentUrl":', '"src":', "Person.image.contentUrl: missing"),
-        ('"addressLocality":', '"place":', "Person.address.addressLocality: missing"),
-        ('"endDate":', '"until":', "Person.alumniOf[].member.endDate: missing"),
-        ('"interactionStatistic":', '"numbers":', "Person.interactionStatistic[]: missing"),
-        ('"text":', '"body":', "DiscussionForumPosting[].text"),
-        ('"userInteractionCount":', '"count":', "Article[].interactionStatistic[].userInteractionCount"),
-    ],
-)
-def test_renamed_parts_of_the_linked_data_are_reported(old: str, new: str, unread: str) -> None:
-    body = body_of("mara-lindqvist").decode()
-    assert old in body
-    page = page_of(body.replace(old, new), ContentPage)
-    asyncio.run(page.to_item())
-    assert any(str(each).startswith(unread) for each in page.unread), page.unread
 
 
 @pytest.mark.parametrize(
