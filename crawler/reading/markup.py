@@ -33,7 +33,8 @@ class _MostAttributes:
 def has_many_attributes(document: bytes) -> bool:
     """Whether an element has more than ``MAX_ATTRIBUTES``, found in linear time: no tree is built.
 
-    ``document``: in UTF-8.
+    ``document``: in UTF-8. Texts of elements such as ``title`` are not searched, although a browser finds elements in
+    them within ``svg`` or ``math``.
     """
     parser: Any = etree.HTMLParser(target=_MostAttributes(), encoding="utf-8", huge_tree=True)
     return bool(etree.fromstring(document, parser) > MAX_ATTRIBUTES)
