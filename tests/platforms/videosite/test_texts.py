@@ -17,7 +17,7 @@ from crawler.platforms.videosite.details import AboutPage, FeedPage, VideoPage
 from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload import Short
-from crawler.platforms.videosite.record import MAX_SEEN_TOKENS, cursor_after, is_used, record
+from crawler.platforms.videosite.record import MAX_SEEN_TOKENS, cursor_after, is_used, joined_record, record
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.reading.careful import read_plain
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, call
@@ -195,3 +195,43 @@ def test_a_cursor_leads_to_the_next_page_or_to_the_next_tab(token: str, tabs: li
     assert (found.tabs, found.token) == (tabs, token if token == "new" else "")
     assert len(found.seen) == (2 if token == "new" else 0)
     assert cursor_after(OWN, username="@harborlights", kind="all", tabs=["shorts"], token="", seen=seen) == ""
+
+
+@pytest.mark.parametrize(
+    ("tab", "kinds", "token", "params", "expected"),
+    [
+        ("videos", ["video"], "T", {}, ("video", ["videos"], "T")),
+        ("videos", ["video"], "", {}, None),
+        ("streams", ["video"], "T", {}, ("live", ["streams"], "T")),
+        ("", ["short"], "T", {}, ("short", ["shorts"], "T")),  # the items state the tab
+        ("", ["short", "video"], "T", {}, ("video", ["videos"], "T")),
+        ("videos", ["video"], "T", {"tab": "shorts"}, ("short", ["shorts"], "T")),
+        ("featured", ["video"], "T", {}, None),
+        ("shorts", ["short"], "T", {"type": "all"}, ("all", ["shorts", "streams"], "T")),
+        ("videos", ["video"], "", {"type": "all"}, ("all", ["streams"], "")),  # the channel has no tab with shorts
+        ("streams", ["live"], "", {"type": "all"}, None),
+    ],
+)
+def test_the_cursor_of_saved_responses(
+    tab: str, kinds: list[str], token: str, params: dict[str, Any], expected: tuple[str, list[str], str] | None
+) -> None:
+    posts = [post(f"{number:011}", kind=kind) for number, kind in enumerate(kinds)]
+    page = {
+        "profile": OWN | {"external_links": []},
+        "posts": posts,
+        "continuation": token,
+        "more": bool(token),
+        "tab": tab,
+    }
+    found = joined_record({"channel": page | {"channel": ID, "tabs": ["videos", "streams"]}}, params)
+    cursor = found["pagination"]["cursor"]
+    continued = continuation_of(cursor) if cursor else None
+    assert (continued and (continued.type, continued.tabs, continued.token)) == expected
+    assert {each["content_type"] for each in found["posts"]} == ({"live"} if tab == "streams" else set(kinds))
+
+
+def test_saved_responses_about_one_video_are_one_item() -> None:
+    own = {"profile": OWN | {"external_links": []}, "channel": ID}
+    video, fed = post("aaaaaaaaaaa", kind="video", caption="One"), post("aaaaaaaaaaa", kind="video", like_count=7)
+    found = joined_record({"video": own | {"posts": [video]}, "feed": own | {"posts": [fed]}}, {})
+    assert [(each["caption"], each["like_count"], each["author_id"]) for each in found["posts"]] == [("One", 7, ID)]
