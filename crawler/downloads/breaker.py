@@ -108,10 +108,6 @@ class BreakerPolicy:
         """The longest possible cooldown, in seconds."""
         return max(self.max_retry_after, MAX_COOLDOWN_SECONDS)
 
-    def retry_after(self, error: ScrapeError) -> float:
-        """Return the seconds of the error's ``Retry-After``, at most ``max_retry_after``; 0 without the header."""
-        return min(error.retry_after or 0, self.max_retry_after)
-
 
 def is_block(error: ScrapeError | None) -> bool:
     """Whether an error is a block, a rate limit or a failure of the egress, which count towards the threshold."""
@@ -305,7 +301,7 @@ class CircuitBreaker:
             return is_careful
         if error is not None and is_block(error):
             self._blocked_at = time.monotonic()
-            retry_after, reason = self.policy.retry_after(error), refusal_reason(error)
+            retry_after, reason = error.retry_after or 0, refusal_reason(error)
             block = partial(Blocks.block, policy=self.policy, retry_after=retry_after, reason=reason)
             if await self.facts.change(Blocks, self.name, block):
                 seconds = math.ceil(self.cooldown_left)
