@@ -91,7 +91,10 @@ async def test_targets_of_an_exited_worker_are_claimed_by_another_when_their_lea
     assert await exits(jobs) == [0] * 6 + [1] * 4
 
 
-async def test_leases_of_a_running_worker_are_renewed(jobs: Jobs, clock: Clock) -> None:
+async def test_leases_of_a_running_worker_are_renewed(
+    jobs: Jobs, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEWED_PER_STATEMENT", 3)
     job = await new_job(jobs, 4)
     slow, waiting = holding(jobs), holding(jobs)
     async with slow.worker, waiting.worker:

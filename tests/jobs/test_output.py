@@ -168,6 +168,7 @@ def test_a_workbook_has_a_sheet_for_each_scraper_and_one_of_failures(mixed: Comm
     book = openpyxl.load_workbook(mixed.folder / "out.xlsx")
     expected = of_scrapers(records(mixed))
     assert set(book.sheetnames) == {*expected, "failures"}
+    assert book.active.title in expected, "the sheet that is shown first"
     for scraper, its in expected.items():
         header, *rows = ([cell.value for cell in row] for row in book[scraper].rows)
         assert len(rows) == len(its)
@@ -240,13 +241,13 @@ def test_scrapers_with_equal_columns_or_chosen_fields_share_one_table(commands: 
     }
 
 
+@pytest.mark.parametrize("names", [["retail-search-v4"], ["retail-search-v4", "retail-category-v4"]])
 @pytest.mark.parametrize(("fields", "header"), [(None, "own"), ("name,rating", "rating.review_count")])
-def test_a_table_of_several_scrapers_has_the_keys_of_pipelines_unless_its_fields_are_chosen(
-    tmp_path: Path, fields: str | None, header: str
+def test_a_table_has_the_keys_of_pipelines_unless_its_fields_are_chosen(
+    tmp_path: Path, names: list[str], fields: str | None, header: str
 ) -> None:
     job: Any = SimpleNamespace(options=JobOptions())
-    names = ["retail-search-v4", "retail-category-v4"]
-    first, _ = shapes_of(job, names, (), "products", fields, in_one_table=True).values()
+    first, *_ = shapes_of(job, names, (), "products", fields, in_one_table=True).values()
     with (tmp_path / "out.csv").open("w+b") as file:
         exporter = open_exporter(SERVED["csv"], file, first.table, Settings())
         exporter.export_item({"name": "Mustard", "own": 1})
