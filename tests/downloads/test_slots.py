@@ -121,3 +121,10 @@ async def test_closing_the_shared_state_closes_its_facts() -> None:
     facts = shared.get(Facts, "", Noting)
     await shared.close()
     assert closed == [facts]
+
+
+async def test_each_download_ahead_adds_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Facts, "now", lambda _: 1_000.0)
+    throttle = Throttle(5, delay=1.0, jitter=0.0, burst=5, gap=10.0)
+    await throttle.acquire()
+    assert [throttle.start_in(ahead) for ahead in range(3)] == [10.0, 20.0, 30.0]
