@@ -184,6 +184,15 @@ async def test_targets_that_are_released_have_no_exits(jobs: Jobs) -> None:
     assert {each.claim.tries for each in last.stored} == {8}
 
 
+async def test_a_target_of_a_cancelled_job_is_cancelled_when_it_is_released(jobs: Jobs) -> None:
+    job = await new_job(jobs, 2)
+    process = holding(jobs)
+    async with process.worker:
+        await process.claim(2)
+        await jobs.cancel(job)
+    await assert_books(jobs, job, cancelled=2)
+
+
 async def test_closing_stores_what_is_finished_and_releases_the_rest(jobs: Jobs) -> None:
     job = await new_job(jobs, 10)
     process = Process(jobs, lambda claim: done(claim) if claim.key[0] % 2 else None)
