@@ -64,7 +64,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_re3_2_pa_4_the_last_page_says_what_is_missing(case: Case, tmp_path: Path) -> None:
+def test_the_last_page_says_what_is_missing(case: Case, tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"id": "a", **case.params}))
     details = ("-a", "details=none") if case.platform == "videosite" else ()
@@ -86,22 +86,22 @@ def test_a_run_that_stops_early_reports_nothing(tmp_path: Path) -> None:
     assert [line["warnings"] for line in out] == [[], [], []]
 
 
-# PA-12: the totals that the sandbox states match its lists
+# The totals that the sandbox states match its lists
 
 
-def test_pa_12_the_shop_states_its_products() -> None:
+def test_the_shop_states_its_products() -> None:
     shop = Retail()
     for cat_id in ("976759", "4044", "976759_6837314", "880001", world_id("4044", "none", 1)):
         priced, unpriced = shop.products_of(cat_id)
         assert shop.view({"cat_id": cat_id}).total == len(priced | unpriced)
 
 
-def test_pa_12_channels_state_their_items() -> None:
+def test_channels_state_their_items() -> None:
     for channel in VideoSite().channels:
         assert channel.total == sum(map(len, channel.items.values()))
 
 
-def test_pa_12_accounts_state_their_posts() -> None:
+def test_accounts_state_their_posts() -> None:
     site = Microblog()
     accounts = [site.account(handle) for handle in PLANS]
     stated = {account.user.handle.lower(): account.user.posts - len(account.posts) for account in accounts}

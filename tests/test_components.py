@@ -114,7 +114,7 @@ def applied(**values: Any) -> Settings:
 @pytest.mark.parametrize(
     "way", ["command line", "settings module", pytest.param("environment", marks=pytest.mark.soak)]
 )
-def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -> None:
+def test_users_settings_only_add(project: Project, way: str) -> None:
     """With all settings of ``ADDED`` and an add-on, the user's components run. Records and feeds stay the same."""
     settings: dict[str, Any] = {"SANDBOX": "1", "FAILURES_FEED": "failures.jsonl"}
     given = ADDED | {"ADDONS": WITH_OURS}
@@ -137,14 +137,14 @@ def test_ct_13_ct_14_ct_15_users_settings_only_add(project: Project, way: str) -
     assert {path.name for path in project.folder.glob("out.*")} == {"out.jsonl", "out.own", "out.csv"}
 
 
-def test_ct_13_the_guard_finds_requests_that_leave_loopback(project: Project) -> None:
+def test_the_guard_finds_requests_that_leave_loopback(project: Project) -> None:
     settings = {"PLATFORM_ORIGINS": '{"retail": "http://outside.test"}', "RETRY_TIMES": "0"}
     run = project.run("crawl", "retail", *ARGUMENTS, settings=settings)
     assert run.returncode == 4, run.stderr
     assert "outside.test" in project.refused.read_text()
 
 
-def test_ct_14_records_are_validated_with_a_users_pipeline(project: Project) -> None:
+def test_records_are_validated_with_a_users_pipeline(project: Project) -> None:
     settings = {"SANDBOX": "1", "ITEM_PIPELINES": {f"{OWN}.WrongTitle": 200}, "FAILURES_FEED": "failures.jsonl"}
     (project.folder / "targets.jsonl").write_text('{"id": "a", "cat_id": "976759"}\n')
     run = project.run("crawl", "retail", "-a", "targets=targets.jsonl", "-O", "out.jsonl", settings=settings)
@@ -155,7 +155,7 @@ def test_ct_14_records_are_validated_with_a_users_pipeline(project: Project) -> 
     assert lines(project.folder / "out.jsonl") == []
 
 
-def test_ct_15_the_budget_applies_with_a_users_middleware(project: Project) -> None:
+def test_the_budget_applies_with_a_users_middleware(project: Project) -> None:
     at_once: list[int] = []
     open_requests, lock = 0, threading.Lock()
 
@@ -180,7 +180,7 @@ def test_ct_15_the_budget_applies_with_a_users_middleware(project: Project) -> N
 
 
 @pytest.mark.parametrize("name", sorted(COMPONENTS))
-def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: str) -> None:
+def test_an_added_component_leaves_the_others_enabled(name: str) -> None:
     if name in {"DOWNLOAD_HANDLERS", "FEED_EXPORTERS", "FEED_STORAGES"}:
         merged = applied(**{name: ADDED[name]}).getwithbase(name)
         assert {**merged, **COMPONENTS[name], **ADDED[name]} == dict(merged)
@@ -193,7 +193,7 @@ def test_ct_13_ct_14_ct_15_an_added_component_leaves_the_others_enabled(name: st
     assert {load_object(path) for path, order in COMPONENTS[name].items() if order is not None} <= set(ours)
 
 
-def test_ct_13_a_users_value_replaces_the_one_of_the_project() -> None:
+def test_a_users_value_replaces_the_one_of_the_project() -> None:
     """The user's value wins even in a settings module, which has a lower priority than the command line."""
     given = {"FEED_EXPORTERS": {"csv": "own.Csv"}, "DOWNLOAD_HANDLERS": {"https": "own.Handler", "ftp": "own.Ftp"}}
     in_module = settings_with()
@@ -205,7 +205,7 @@ def test_ct_13_a_users_value_replaces_the_one_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("handlers", [{}, {"ftp": None}, {"file": "own.File"}], ids=str)
-def test_ct_13_a_spider_that_needs_the_browser_has_its_handler(handlers: dict[str, Any]) -> None:
+def test_a_spider_that_needs_the_browser_has_its_handler(handlers: dict[str, Any]) -> None:
     crawler_ = Crawler(spider("shortvideo"), settings_with(DOWNLOAD_HANDLERS=handlers))
     crawler_.addons.load_settings(crawler_.settings)
     merged = dict(crawler_.settings.getwithbase("DOWNLOAD_HANDLERS"))
@@ -219,7 +219,7 @@ ESSENTIAL_CASES = [(name, path) for name, paths in ESSENTIAL.items() for path in
 
 @pytest.mark.parametrize("form", ["path", "class", "text"])
 @pytest.mark.parametrize(("name", "path"), ESSENTIAL_CASES)
-def test_ct_13_ct_14_ct_15_essential_components_cannot_be_disabled(name: str, path: str, form: str) -> None:
+def test_essential_components_cannot_be_disabled(name: str, path: str, form: str) -> None:
     value: Any = {"path": {path: None}, "class": {load_object(path): None}, "text": json.dumps({path: None})}[form]
     with pytest.raises(UsageError, match=f"^{name} disables {path}: [^.]+. Remove the entry, or ") as raised:
         check_arguments(spider("retail"), {"cat_id": "976759"}, settings_with(SANDBOX=True, **{name: value}))
@@ -241,7 +241,7 @@ def test_an_essential_component_can_be_replaced_by_a_subclass(name: str, path: s
     assert load_object(path) not in classes
 
 
-def test_ct_14_a_spiders_own_settings_cannot_disable_an_essential_component() -> None:
+def test_a_spiders_own_settings_cannot_disable_an_essential_component() -> None:
     class OwnSpider(RetailSpider):
         name = "own"
         custom_settings = {"ITEM_PIPELINES": {"crawler.pipelines.ValidationPipeline": None}}  # noqa: RUF012  # Scrapy's
@@ -262,12 +262,12 @@ def test_ct_14_a_spiders_own_settings_cannot_disable_an_essential_component() ->
     ],
     ids=str,
 )
-def test_ct_14_no_add_on_of_a_user_disables_essential_components(addons: dict[str, int | None]) -> None:
+def test_no_add_on_of_a_user_disables_essential_components(addons: dict[str, int | None]) -> None:
     with pytest.raises(UsageError, match=r"^(ADDONS lacks crawler\.Addon, which |ITEM_PIPELINES disables crawler\.)"):
         applied(ADDONS=addons)
 
 
-def test_ct_14_an_add_on_that_disables_validation_ends_a_crawl_before_its_first_request(project: Project) -> None:
+def test_an_add_on_that_disables_validation_ends_a_crawl_before_its_first_request(project: Project) -> None:
     addons = {"crawler.Addon": 500, f"{OWN}.Disabling": 600}
     run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings={"SANDBOX": "1", "ADDONS": addons})
     assert run.returncode == 1
@@ -316,9 +316,7 @@ REFUSED = {
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
-def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
-    project: Project, command: tuple[str, ...], name: str
-) -> None:
+def test_a_refused_start_is_one_sentence(project: Project, command: tuple[str, ...], name: str) -> None:
     value, reason = REFUSED[name]
     before = sorted(project.folder.rglob("*"))
     run = project.run(*command, settings={"SANDBOX": "1", "LOG_FILE": "log", name: value})
@@ -330,7 +328,7 @@ def test_ct_13_ct_14_ct_15_a_refused_start_is_one_sentence(
     assert sorted(path for path in project.folder.rglob("*") if path.name != "log") == before
 
 
-def test_ct_13_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
+def test_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
     """The setting is ``SANDBOX``. Without the option ``--sandbox``, the API keys come from ``KEYS_FILE``."""
     headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
     own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"STORE={tmp_path / 'service.sqlite3'}")

@@ -39,7 +39,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_us_8_the_demo_shows_every_scraper(called: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_shows_every_scraper(called: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.show_calls("")
     assert sorted(called) == sorted(OWN)
     printed = capsys.readouterr().out
@@ -48,7 +48,7 @@ def test_us_8_the_demo_shows_every_scraper(called: list[str], capsys: pytest.Cap
     assert demo.SHOWN_BY.keys() <= OWN.keys()
 
 
-def test_us_8_the_demo_shows_scrapers_of_new_platforms(
+def test_the_demo_shows_scrapers_of_new_platforms(
     called: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "SHOWN_BY", {})

@@ -202,7 +202,7 @@ def test_blocks_are_marked(page: str) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page != IN_A_COPY and any(b.language == "bash" for b in blocks(page))]
 )
-def test_us3_14_commands_run_as_pasted(page: str, shell: Shell) -> None:
+def test_commands_run_as_pasted(page: str, shell: Shell) -> None:
     follow(page, shell)
 
 
@@ -222,7 +222,7 @@ def follow(page: str, shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_COMMANDS if any(b.mark in PARSED for b in blocks(page))])
-def test_us3_14_commands_that_cannot_run_here_have_valid_options(
+def test_commands_that_cannot_run_here_have_valid_options(
     page: str, record_property: Callable[[str, object], None]
 ) -> None:
     """At the end of the test output, ``tests/conftest.py`` lists the commands that were only parsed, not run."""
@@ -246,12 +246,12 @@ def test_us3_14_commands_that_cannot_run_here_have_valid_options(
         "frobnicate",
     ],
 )
-def test_us3_14_wrong_commands_are_found(wrong: str) -> None:
+def test_wrong_commands_are_found(wrong: str) -> None:
     with pytest.raises((AssertionError, KeyError, OSError)):
         check_block(wrong)
 
 
-def test_us_21_the_sql_examples_show_prices_first() -> None:
+def test_the_sql_examples_show_prices_first() -> None:
     """SQLite sorts nulls first, so the examples must exclude them."""
     examples = [block for page in PAGES for block in blocks(page) if block.language == "sql"]
     ordered = [

@@ -124,7 +124,7 @@ def test_the_targets_of_faults_are_valid(platform: str) -> None:
         assert isinstance(parser.parse(each["params"], text=True), Target), each
 
 
-def test_fi3_6_the_decisions_name_errors_settings_and_params_that_exist() -> None:
+def test_the_decisions_name_errors_settings_and_params_that_exist() -> None:
     page = (ROOT / "docs/decisions.md").read_text()
     codes = {kind.code for kind in documented()} | {"OK"}
     statuses = {"IN_STOCK", "OUT_OF_STOCK"}

@@ -22,7 +22,7 @@ __all__ = ["at", "shared_stage"]
 CALLS, AT_ONCE = 200, 8
 
 
-def test_at_3_at_4_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Stage, tmp_path: Path) -> None:
+def test_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Stage, tmp_path: Path) -> None:
     """Each bad egress gets at most two requests, its budget. The good egress serves the other calls in time."""
     faults: dict[str, Fault] = {"egress-1": "hang", "egress-2": "endless"}
     for name, fault in faults.items():

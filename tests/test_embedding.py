@@ -158,7 +158,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scraper", scraper_cases())
-def test_us3_7_ct_8_our_spiders_run_in_a_plain_project(project: Path, scraper: str) -> None:
+def test_our_spiders_run_in_a_plain_project(project: Path, scraper: str) -> None:
     platform = find_scraper(scraper).platform
     if platform == "shortvideo":
         require_chromium()
@@ -169,7 +169,7 @@ def test_us3_7_ct_8_our_spiders_run_in_a_plain_project(project: Path, scraper: s
     assert comparable(lines(project / "out.jsonl")) == expected(scraper)
 
 
-def test_us3_7_the_settings_of_the_plain_project_apply(project: Path) -> None:
+def test_the_settings_of_the_plain_project_apply(project: Path) -> None:
     """``scrapy startproject`` enables ``ROBOTSTXT_OBEY``, and the sandbox's robots.txt disallows searches."""
     change(project, ADDON, SPIDERS, 'FEEDS = {"rows.xlsx": {"format": "xlsx"}}\n')
     (project / "targets.jsonl").write_text('{"id": "a", "cat_id": "976759"}\n{"id": "b", "query": "mustard"}\n')
@@ -184,7 +184,7 @@ def test_us3_7_the_settings_of_the_plain_project_apply(project: Path) -> None:
 
 @pytest.mark.soak  # test_scrapyd.py runs a subclass of a second project in the fast tier
 @pytest.mark.parametrize("platform", ["retail", "microblog", "videosite"])
-def test_ct_9_a_subclass_with_its_own_name_runs(project: Path, platform: str) -> None:
+def test_a_subclass_with_its_own_name_runs(project: Path, platform: str) -> None:
     spider = SUBCLASS.format(platform=platform, parent=f"{platform.capitalize()}Spider")
     change(project, ADDON, own=spider)
     scraper = platforms()[platform].scrapers[0]
@@ -194,7 +194,7 @@ def test_ct_9_a_subclass_with_its_own_name_runs(project: Path, platform: str) ->
     assert comparable(lines(project / "out.jsonl")) == expected(scraper)
 
 
-def test_ct_9_a_subclass_runs_under_our_settings(project: Path) -> None:
+def test_a_subclass_runs_under_our_settings(project: Path) -> None:
     change(project, own=SUBCLASS.format(platform="retail", parent="RetailSpider"))
     (project / "shop/settings.py").write_text(f"from crawler.settings import *\n{SPIDERS}")
     run = scrapy(project, "crawl", "own-retail", "-a", "cat_id=976759", "-s", "SANDBOX=1", "-O", "out.jsonl")
@@ -205,7 +205,7 @@ def test_ct_9_a_subclass_runs_under_our_settings(project: Path) -> None:
     assert scrapy(project, "list").stdout.splitlines() == [*sorted(["own-retail", *platforms()])]
 
 
-def test_us3_7_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
+def test_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
     change(project, SPIDERS)
     run = scrapy(project, "crawl", "retail", "-a", "cat_id=976759", "-O", "out.jsonl")
     assert run.returncode == 2
@@ -215,7 +215,7 @@ def test_us3_7_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
 
 
 @pytest.mark.parametrize("process", ["CrawlerProcess", pytest.param("AsyncCrawlerProcess", marks=pytest.mark.soak)])
-def test_us3_7_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None:
+def test_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None:
     """The script is the one in Scrapy's documentation, without a project."""
     settings = {"ADDONS": {"crawler.Addon": 500}, "SANDBOX": True, "FEEDS": {"out.jsonl": {"format": "jsonlines"}}}
     program = (
@@ -227,7 +227,7 @@ def test_us3_7_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None
     assert comparable(lines(tmp_path / "out.jsonl")) == expected("retail-category-v4")
 
 
-def test_ct_8_a_crawler_without_a_runner_has_the_defaults_of_our_settings() -> None:
+def test_a_crawler_without_a_runner_has_the_defaults_of_our_settings() -> None:
     crawler = Crawler(RetailSpider, Settings({"ADDONS": {"crawler.Addon": 500}, "TARGETS_IN_FLIGHT": 3}))
     spider = RetailSpider.from_crawler(crawler, cat_id="976759")
     assert spider.lanes.concurrency == platforms()["retail"].concurrency
@@ -235,7 +235,7 @@ def test_ct_8_a_crawler_without_a_runner_has_the_defaults_of_our_settings() -> N
     assert crawler.settings.getint("BREAKER_THRESHOLD") == vars(project_settings)["BREAKER_THRESHOLD"]
 
 
-def test_us3_7_our_commands_run_in_a_plain_project(project: Path) -> None:
+def test_our_commands_run_in_a_plain_project(project: Path) -> None:
     change(project, ADDON, SPIDERS, 'COMMANDS_MODULE = "crawler.commands"\n')
     options = ("-s", "SANDBOX=1", "-O", "out.xlsx", "-O", "out.jsonl", "-s", "FAILURES_FEED=f.jsonl")
     failed = scrapy(project, "crawl", "retail", "-a", "query=mustard", *options)
@@ -250,7 +250,7 @@ def test_us3_7_our_commands_run_in_a_plain_project(project: Path) -> None:
 # Spiders of other projects with this project's settings
 
 
-def test_us3_8_ct_10_a_plain_spider_has_the_same_outputs_as_in_its_own_project(project: Path) -> None:
+def test_a_plain_spider_has_the_same_outputs_as_in_its_own_project(project: Path) -> None:
     change(project, plain=PLAIN)
     outputs = [part for name in ("out.jsonl", "out.csv", "out.json") for part in ("-O", name)]
     file = project / "shop/settings.py"
@@ -274,13 +274,13 @@ def test_us3_8_ct_10_a_plain_spider_has_the_same_outputs_as_in_its_own_project(p
 # Page objects without spiders
 
 
-def test_us3_7_a_page_object_reads_a_response_alone() -> None:
+def test_a_page_object_reads_a_response_alone() -> None:
     response = HttpResponse("https://example.com/browse/976759", Site().page(FakeRequest("/browse/976759"))[2])
     page = ListingPage(response=response, page_params=PageParams({"cat_id": "976759"}))
     assert comparable([asyncio.run(page.to_item())]) == expected("retail-category-v4")
 
 
-def test_us3_7_a_plain_spider_gets_a_page_object(project: Path) -> None:
+def test_a_plain_spider_gets_a_page_object(project: Path) -> None:
     change(project, 'ADDONS = {"scrapy_poet.Addon": 300}\n', listing=PAGE_OBJECT)
     with server() as url:
         run = scrapy(project, "crawl", "listing", "-a", f"url={url}/browse/976759", "-O", "out.jsonl")
@@ -309,7 +309,7 @@ INSTALLED = (
 
 
 @pytest.mark.parametrize("command", [["crawl", "plain"], ["version"]], ids=str)
-def test_ct_11_a_hidden_project_is_named_in_one_sentence(namesake: Path, command: list[str]) -> None:
+def test_a_hidden_project_is_named_in_one_sentence(namesake: Path, command: list[str]) -> None:
     run = scrapy(namesake, *command, program=INSTALLED)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
@@ -318,7 +318,7 @@ def test_ct_11_a_hidden_project_is_named_in_one_sentence(namesake: Path, command
     )
 
 
-def test_ct_11_a_project_with_our_name_runs_where_its_package_is_found_first(namesake: Path) -> None:
+def test_a_project_with_our_name_runs_where_its_package_is_found_first(namesake: Path) -> None:
     """The entry points of the installed package do not break the other project's commands."""
     listed = scrapy(namesake, "list")
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "plain\n", "")
@@ -334,7 +334,7 @@ def test_ct_11_a_project_with_our_name_runs_where_its_package_is_found_first(nam
     )
 
 
-def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path: Path) -> None:
+def test_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path: Path) -> None:
     """An example is the use of the installed package in a clone of the repository."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
     shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
@@ -354,7 +354,7 @@ def test_ct_11_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path:
     ids=str,
 )
 @pytest.mark.parametrize("place", ["project", "egg"])
-def test_ct_11_only_packages_of_others_are_hidden(
+def test_only_packages_of_others_are_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, files: list[str], *, is_hidden: bool
 ) -> None:
     """A folder named ``crawler`` may contain only data. ``egg``: Scrapyd runs projects from eggs."""

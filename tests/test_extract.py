@@ -244,7 +244,7 @@ class OwnPage(ListingPage):
 @pytest.mark.parametrize(
     ("pattern", "prefix"), [("www.walmart.com", "own: "), ("elsewhere.example", ""), ("", "own: ")]
 )
-def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pattern: str, prefix: str) -> None:
+def test_extract_uses_page_objects_that_override_others(tmp_path: Path, pattern: str, prefix: str) -> None:
     """Both a crawl and ``scrapy extract`` find the overriding page object through ``SCRAPY_POET_DISCOVER``."""
     (tmp_path / "own_pages.py").write_text(OVERRIDE.format(pattern=pattern))
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = crawler.settings\n")
@@ -265,7 +265,7 @@ def test_ct_7_extract_uses_page_objects_that_override_others(tmp_path: Path, pat
         assert orjson.loads((tmp_path / "out.jsonl").read_bytes())["heading"] == "own: Food"
 
 
-def test_ct_7_extract_uses_the_rules_of_the_settings(extract: Extract) -> None:
+def test_extract_uses_the_rules_of_the_settings(extract: Extract) -> None:
     class OwnPage(ListingPage):
         @field
         def heading(self) -> str:

@@ -54,7 +54,7 @@ execute()
         pytest.param(("crawl", "retail", "-a", "cat_id=976759", "-s", "SANDBOX=1"), id="a crawl of one target"),
     ],
 )
-def test_sp_4_a_command_starts_without_what_only_others_need(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_starts_without_what_only_others_need(command: tuple[str, ...], tmp_path: Path) -> None:
     folder = ("-s", f"STORE={tmp_path / 'store.sqlite3'}") if command[1:] else ()
     run = subprocess.run(
         [sys.executable, "-c", AT_EXIT, *command, *folder], check=True, capture_output=True, text=True, cwd=ROOT

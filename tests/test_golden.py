@@ -67,7 +67,7 @@ def row(data: Any = DATA, *warnings: str) -> dict[str, Any]:
         pytest.param({**DATA, "rows": None}, {"rows", "rows[]", "rows[].id", "rows[].name"}, id="a list to null"),
     ],
 )
-def test_ho_3_6_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expected: set[str]) -> None:
+def test_6_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expected: set[str]) -> None:
     assert {each.place for each in row_differences(row(), row(after))} == expected
 
 
@@ -208,7 +208,7 @@ def test_the_record_is_reproducible() -> None:
     assert "2 rows compared" in log
 
 
-def test_ct_4_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_otherwise() -> None:
+def test_a_target_of_the_list_exists_in_the_sandbox_unless_the_list_says_otherwise() -> None:
     """Sixty members were once renamed in the sandbox, so their rows compared one "not found" error with another."""
     missing = {key for key, row in read(RECORD, Selection()).items() if row["code"] == "TARGET_NOT_FOUND"}
     for target in listed():

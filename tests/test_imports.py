@@ -182,7 +182,7 @@ def test_imports_point_to_lower_layers_and_the_sandbox_imports_only_itself() -> 
     ] == []
 
 
-def test_ho3_13_machinery_is_in_the_packages_and_not_among_the_spiders() -> None:
+def test_machinery_is_in_the_packages_and_not_among_the_spiders() -> None:
     root = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
     assert root == {
         *("settings", "items", "pipelines", "middlewares", "errors", "registry", "logs"),

@@ -30,7 +30,7 @@ CODES = {"none": "INTERNAL_ERROR", "no item": "INTERNAL_ERROR", "drop": "ITEM_DR
 NOTES = {"dict": "a dict", "object": "another class", "field": "FIELD"}
 
 
-def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
+def test_each_target_of_a_crawl_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text("".join(json.dumps({"id": query, "query": query}) + "\n" for query in QUERIES))
     status, lines, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-s", PIPELINE)
@@ -46,7 +46,7 @@ def test_rb_4_rb_13_each_target_of_a_crawl_has_one_outcome_with_any_pipeline(tmp
     assert not any("secret" in message for message in messages.values())
 
 
-def test_rb_4_rb_13_each_call_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
+def test_each_call_has_one_outcome_with_any_pipeline(tmp_path: Path) -> None:
     with running(tmp_path / "log", PIPELINE) as service, ThreadPoolExecutor(len(QUERIES)) as threads:
         replies = dict(
             zip(QUERIES, threads.map(lambda query: call(service.url, SEARCH, {"query": query}), QUERIES), strict=True)
@@ -58,12 +58,12 @@ def test_rb_4_rb_13_each_call_has_one_outcome_with_any_pipeline(tmp_path: Path) 
     assert replies["drop"].body["status"]["retryable"] is False
 
 
-def test_rb_4_a_crawl_of_one_target_ends(tmp_path: Path) -> None:
+def test_a_crawl_of_one_target_ends(tmp_path: Path) -> None:
     status, lines, failures, log = crawl(tmp_path, "-a", "query=none", "-s", PIPELINE)
     assert (status, lines, [line["code"] for line in failures]) == (4, [], [CODES["none"]]), log
 
 
-def test_co_2_scrapys_own_formats_have_the_same_data(tmp_path: Path) -> None:
+def test_scrapys_own_formats_have_the_same_data(tmp_path: Path) -> None:
     argument = ("-a", "cat_id=976759")
     formats = ("out.json", "out.csv", "out.xml")
     outputs = [part for name in formats for part in ("-O", str(tmp_path / name))]
@@ -87,7 +87,7 @@ def test_co_2_scrapys_own_formats_have_the_same_data(tmp_path: Path) -> None:
     assert len(item.findall("products/value")) == len(line["products"])
 
 
-def test_co_2_csv_with_one_row_per_product(tmp_path: Path) -> None:
+def test_csv_with_one_row_per_product(tmp_path: Path) -> None:
     exploded = ("-a", "cat_id=976759", "-a", "explode=products")
     status, lines, _, log = crawl(tmp_path, *exploded, "-O", str(tmp_path / "out.csv"))
     assert status == 0, log
@@ -131,7 +131,7 @@ def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))
-def test_co_8_items_gives_each_scrapers_item_and_data_model(name: str) -> None:
+def test_items_gives_each_scrapers_item_and_data_model(name: str) -> None:
     scraper = scrapers()[name]
     words = "".join(word.capitalize() for word in name.split("-"))
     assert getattr(crawler.items, f"{words}Data") is scraper.data
@@ -141,12 +141,12 @@ def test_co_8_items_gives_each_scrapers_item_and_data_model(name: str) -> None:
     assert visible in Path(crawler.items.__file__).read_text(), "editors and type checkers see the data model"
 
 
-def test_co_8_unknown_names_are_refused() -> None:
+def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="NoSuchItem"):
         _ = crawler.items.NoSuchItem
 
 
-def test_rb_13_a_record_is_a_mapping_of_its_scrapers_class() -> None:
+def test_a_record_is_a_mapping_of_its_scrapers_class() -> None:
     scraper = scrapers()["retail-search-v4"]
     target = Target("1", scraper, scraper.params.model_validate({"query": "x"}), batch=True)
     record: Record = scraper.item({"page": 1}, target, datetime(2026, 1, 2, tzinfo=UTC))

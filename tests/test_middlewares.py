@@ -69,7 +69,7 @@ def process_exception(middleware: Retry, sent: Request, exception: Exception) ->
     return asyncio.run(middleware.process_exception(sent, exception))
 
 
-def test_rb_14_a_request_may_forbid_its_retries(waits: list[float]) -> None:
+def test_a_request_may_forbid_its_retries(waits: list[float]) -> None:
     middleware, response = retry(), unavailable()
     assert process_response(middleware, request(dont_retry=True), response) is response
     assert process_exception(middleware, request(dont_retry=True), DownloadConnectionRefusedError()) is None
@@ -77,7 +77,7 @@ def test_rb_14_a_request_may_forbid_its_retries(waits: list[float]) -> None:
 
 
 @pytest.mark.usefixtures("waits")
-def test_rb_14_a_request_may_have_its_own_number_of_retries() -> None:
+def test_a_request_may_have_its_own_number_of_retries() -> None:
     middleware, response = retry(RETRY_TIMES=2), unavailable()
     assert process_response(middleware, request(max_retry_times=0), response) is response
     assert stats(middleware) == {"retry/max_reached": 1}
@@ -86,7 +86,7 @@ def test_rb_14_a_request_may_have_its_own_number_of_retries() -> None:
     assert again.meta["retry_times"] == 7
 
 
-def test_rb_14_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> None:
+def test_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> None:
     middleware, sent = retry(RETRY_TIMES=2), request()
     sent = process_response(middleware, sent, unavailable())  # type: ignore[assignment]
     sent = process_exception(middleware, sent, DownloadConnectionRefusedError())  # type: ignore[assignment]
@@ -100,7 +100,7 @@ def test_rb_14_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> 
     assert len(waits) == 2
 
 
-def test_rb_14_retries_may_be_switched_off() -> None:
+def test_retries_may_be_switched_off() -> None:
     with pytest.raises(NotConfigured):
         retry(RETRY_ENABLED=False)
 

@@ -23,7 +23,7 @@ LISTING = "crawler.platforms.retail.pages.ListingPage"
 Patch = pytest.MonkeyPatch
 
 
-def test_ct_4_ct_5_ct_12_no_part_is_missing() -> None:
+def test_no_part_is_missing() -> None:
     assert [str(each) for each in missing_parts.missing()] == [], "python -m scripts.missing_parts"
 
 
@@ -116,7 +116,7 @@ def test_a_missing_part_of_a_scraper_is_named(monkeypatch: Patch, remove: Callab
     assert found(missing_parts.of_scraper(SCRAPER)) == [(SCRAPER.name, part)]
 
 
-def test_ct_12_a_scraper_that_extract_cannot_read_is_named() -> None:
+def test_a_scraper_that_extract_cannot_read_is_named() -> None:
     """Cases: no pages, pages of another record, and a first page class that also accepts the pages of the second."""
     part = (SCRAPER.name, "no support in scrapy extract")
     assert found(missing_parts.of_scraper(replace(SCRAPER, pages=()))) == [part]
@@ -145,7 +145,7 @@ def test_a_platform_without_a_page_is_named() -> None:
         ("| fault | target |\n|---|---|\n| `gone` | |\n", []),
     ],
 )
-def test_ct_5_a_page_that_names_what_does_not_exist_is_named(
+def test_a_page_that_names_what_does_not_exist_is_named(
     tmp_path: Path, monkeypatch: Patch, table: str, names: list[str]
 ) -> None:
     page = tmp_path / "docs" / "platforms" / "retail.md"

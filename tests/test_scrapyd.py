@@ -290,7 +290,7 @@ def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) 
         assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == sorted(spiders())
 
 
-def test_ct_9_us3_7_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_path: Path) -> None:
+def test_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_path: Path) -> None:
     deploy_other_project(installed, tmp_path)
     assert installed.call("listspiders.json", project="shop")["spiders"] == ["groceries", "plain"]
     job = installed.run("groceries", {"SANDBOX": "1"}, "shop", cat_id="976759")

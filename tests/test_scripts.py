@@ -100,7 +100,7 @@ def run(
 
 
 @pytest.mark.parametrize("name", ["golden", "nulls"])
-def test_ct_2_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: str) -> None:
+def test_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"scripts.{name}", "--help"],
         cwd=tmp_path,
@@ -184,14 +184,14 @@ def test_a_failed_installation_prints_the_end_of_its_output(machine: Path) -> No
 
 @pytest.mark.parametrize("script", [script for script in SCRIPTS if script != "common.sh"])
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_ct_2_help_does_nothing_else(machine: Path, script: str, option: str) -> None:
+def test_help_does_nothing_else(machine: Path, script: str, option: str) -> None:
     code, lines, calls = run(machine, option, script=script)
     assert (code, calls) == (0, [])
     assert any(f"scripts/{script}" in line for line in lines), lines
     assert not (machine / ".venv").exists()
 
 
-def test_ct_2_the_shared_part_of_the_scripts_explains_itself(machine: Path) -> None:
+def test_the_shared_part_of_the_scripts_explains_itself(machine: Path) -> None:
     code, lines, calls = run(machine, "--help", script="common.sh")
     assert (code, lines[0][:27], calls) == (0, "Sourced by the other script", [])
     code, lines, calls = run(machine, script="common.sh")
@@ -210,7 +210,7 @@ def test_the_long_tests_need_more_programs(machine: Path) -> None:
     ]
 
 
-def test_us3_5_machines_without_npm_skip_the_tests_of_typescript(machine: Path) -> None:
+def test_machines_without_npm_skip_the_tests_of_typescript(machine: Path) -> None:
     program(machine, "apt-get", APT)
     (machine / "bin/npm").unlink()
     _, lines, calls = run(machine, MISSING="npm")

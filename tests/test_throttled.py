@@ -112,7 +112,7 @@ SITE = "https://www.linkedin.com/in/"
         pytest.param("shortvideo", {"keywords": "rate-limited"}, 1, 0, marks=pytest.mark.soak),
     ],
 )
-def test_ph_2_throttled_targets_stop_a_crawl(
+def test_throttled_targets_stop_a_crawl(
     tmp_path: Path, spider: str, params: dict[str, str], sources: int, redirects: int
 ) -> None:
     """Each source gets at most as many requests as the breaker's threshold plus the targets in flight."""
@@ -139,7 +139,7 @@ def test_pages_without_data_open_the_breaker_and_are_not_requested_twice(tmp_pat
     assert responses(log) == len(limited)
 
 
-def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> None:
+def test_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> None:
     params = {"query": "challenge"}
     code, _, first, log = crawl_throttled(tmp_path, "retail", params, job=True)
     assert code == 1, log
@@ -159,10 +159,10 @@ def test_ph_2_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -
                 ("videosite", {"username": "@no-page"}, "source_fallback .*source=browse "),
             ]
         ),
-        ("photoapp", photoapp("page-walled"), "source_fallback .*source=embed "),  # PH-3
+        ("photoapp", photoapp("page-walled"), "source_fallback .*source=embed "),
     ],
 )
-def test_ph_2_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
+def test_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(
     tmp_path: Path, spider: str, params: dict[str, str], skipped: str
 ) -> None:
     """Each target gets a record. After the threshold is reached, the throttled source is no longer requested."""
@@ -178,7 +178,7 @@ CHALLENGE = {"source": "search", "code": "UPSTREAM_BLOCKED", "reason": "challeng
 
 
 @pytest.mark.parametrize("fault", ["captcha-later", pytest.param("results-empty-later", marks=pytest.mark.soak)])
-def test_sv3_1_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path, fault: str) -> None:
+def test_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path, fault: str) -> None:
     """Only the first page of each search has rows. Then a CAPTCHA appears in the page or replaces the next response."""
     code, out, failures, log = crawl_throttled(tmp_path, "shortvideo", {"keywords": fault}, job=True)
     assert (code, failures) == (1, []), log
@@ -264,7 +264,7 @@ def throttled(
 
 
 @pytest.mark.parametrize("platform", sorted(CALLS["block"]))
-def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], platform: str) -> None:
+def test_throttled_calls_are_refused(throttled: tuple[str, Service, Path], platform: str) -> None:
     """Each source gets at most as many requests as the breaker's threshold plus the calls in flight."""
     kind, service, downloads = throttled
     params, sources, redirects = CALLS[kind][platform]
@@ -281,7 +281,7 @@ def test_ph_2_throttled_calls_are_refused(throttled: tuple[str, Service, Path], 
 
 
 @pytest.mark.parametrize("fault", ["results-empty-later", pytest.param("captcha-later", marks=pytest.mark.soak)])
-def test_sv3_1_calls_after_interrupted_searches_are_refused(tmp_path: Path, fault: str) -> None:
+def test_calls_after_interrupted_searches_are_refused(tmp_path: Path, fault: str) -> None:
     require_chromium()
     with endpoint(tmp_path) as (service, _):
         replies = call_in_a_row(service, (PATHS["shortvideo"], {"keywords": fault}))
@@ -311,9 +311,7 @@ def test_sv3_1_calls_after_interrupted_searches_are_refused(tmp_path: Path, faul
     ],
     ids=" ".join,
 )
-def test_ph_2_calls_do_without_a_throttled_source(
-    tmp_path: Path, sources: dict[str, tuple[dict[str, str], str]]
-) -> None:
+def test_calls_do_without_a_throttled_source(tmp_path: Path, sources: dict[str, tuple[dict[str, str], str]]) -> None:
     """Successful requests to other sources do not reset the breaker of the throttled source.
 
     ``sources``: platform -> params of a target, and the source that the warning names ("": no warning).
@@ -339,7 +337,7 @@ def timeline_of(fault: str) -> dict[str, str]:
     return {"username": handle, "cursor": cursors.encode(CURSOR, payload)}
 
 
-def test_ph_2_good_calls_between_throttled_ones_do_not_reset_the_breaker(tmp_path: Path) -> None:
+def test_good_calls_between_throttled_ones_do_not_reset_the_breaker(tmp_path: Path) -> None:
     post = {"url": "https://www.instagram.com/p/DaSandbox01/"}
     calls = [
         ((CATEGORY, {"cat_id": "976759"}), (SEARCH, {"query": "challenge"})),

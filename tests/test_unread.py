@@ -75,7 +75,7 @@ def crawl(folder: Path, queries: list[str], *options: str) -> tuple[int, list[An
 # A crawl
 
 
-def test_re3_7_us3_6_a_crawl_warns_of_a_renamed_key_in_all_outputs(tmp_path: Path) -> None:
+def test_a_crawl_warns_of_a_renamed_key_in_all_outputs(tmp_path: Path) -> None:
     database = tmp_path / "out.db"
     code, out, log = crawl(tmp_path, [RENAMED, "mustard", RENAMED], "-O", f"sqlite:///{database}")
     assert code == 0, "an unread value leaves the exit code 0"
@@ -92,7 +92,7 @@ def test_re3_7_us3_6_a_crawl_warns_of_a_renamed_key_in_all_outputs(tmp_path: Pat
     assert "sources/failed" not in log
 
 
-def test_re3_7_rows_that_are_not_collected_make_the_exit_code_4(tmp_path: Path) -> None:
+def test_rows_that_are_not_collected_make_the_exit_code_4(tmp_path: Path) -> None:
     code, out, log = crawl(tmp_path, [TILES, TILES])
     assert code == 4
     assert [line["warnings"] for line in out] == [[UNKNOWN_LINE]] * 2
@@ -101,7 +101,7 @@ def test_re3_7_rows_that_are_not_collected_make_the_exit_code_4(tmp_path: Path) 
     assert "\x1b" not in log
 
 
-def test_us3_6_the_summary_has_the_paths(tmp_path: Path) -> None:
+def test_the_summary_has_the_paths(tmp_path: Path) -> None:
     command = [*forks.SCRAPY, "crawl", "retail", "-a", f"query={CHANGED}", "-s", "SANDBOX=1", *QUICK]
     shown = on_terminal([*command, "-O", str(tmp_path / "out.jsonl")], before=BEFORE).replace("\r\n", "\n")
     *_, summary = shown.partition("retail: ")
@@ -117,7 +117,7 @@ def test_us3_6_the_summary_has_the_paths(tmp_path: Path) -> None:
 # A probe and saved responses
 
 
-def test_us3_6_a_probe_prints_the_paths(tmp_path: Path) -> None:
+def test_a_probe_prints_the_paths(tmp_path: Path) -> None:
     code, out, log = scrapy("probe", SCRAPER, "-a", f"query={CHANGED}", "-s", "SANDBOX=1")
     assert code == 0, log
     assert [line for line in out.splitlines() if line.startswith("WARNING")] == [
@@ -132,7 +132,7 @@ def test_us3_6_a_probe_prints_the_paths(tmp_path: Path) -> None:
     assert f"  WARNING  unread in search: {RATING_TEXT}" in out.splitlines()
 
 
-def test_us3_6_extract_prints_the_paths(tmp_path: Path) -> None:
+def test_extract_prints_the_paths(tmp_path: Path) -> None:
     saved = tmp_path / "saved.html"
     saved.write_bytes(changed(Site(light=True).page(FakeRequest("/search", {"q": "mustard"}))[2], RENAMED))
     code, out, log = scrapy("extract", SCRAPER, str(saved), "-a", "query=mustard")
@@ -165,7 +165,7 @@ HEADER = [
 ]
 
 
-def test_re3_7_a_response_names_the_paths(service: Service) -> None:
+def test_a_response_names_the_paths(service: Service) -> None:
     paths = {path: value(service.url, "crawler_unread_total", **labels(path)) for path in (RATING, UNKNOWN)}
     for reply in (ask(service), ask(service)):
         message = f"Could not be read: {UNKNOWN_TEXT}; {RATING_TEXT}."
@@ -190,7 +190,7 @@ def unread(number: int, *, loses_rows: bool = False) -> OutcomeWarning:
 
 
 @pytest.mark.parametrize("number", [1, MAX_UNREAD, MAX_UNREAD + 1, 500])
-def test_re3_7_header_and_message_are_bounded_and_name_the_number_of_other_paths(number: int) -> None:
+def test_header_and_message_are_bounded_and_name_the_number_of_other_paths(number: int) -> None:
     failed = OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed")
     warnings = (*(unread(n) for n in range(number)), failed, unread(999, loses_rows=True))
     answer = success(Call(), {}, warnings)
@@ -209,7 +209,7 @@ def test_re3_7_header_and_message_are_bounded_and_name_the_number_of_other_paths
 
 
 @pytest.mark.parametrize("path", ["a[].b", "user.name", 'li[data-x="y"] a', "rows[].…unknown", "ä\r\nX: y", ""])
-def test_re3_7_the_header_is_a_valid_list_for_any_path(path: str) -> None:
+def test_the_header_is_a_valid_list_for_any_path(path: str) -> None:
     warning = OutcomeWarning.of_unread("web results", Unread(path, "unknown", names=("\r\nX: y",)))
     header = partial_header([warning])
     ((source, parameters),) = parse_list(header)

@@ -138,7 +138,7 @@ def optional_sources() -> set[tuple[str, str]]:
     return found
 
 
-def test_co_6_each_optional_source_has_a_case() -> None:
+def test_each_optional_source_has_a_case() -> None:
     assert optional_sources() == {(case.platform, source) for case in CASES for source, *_ in case.warnings}
 
 
@@ -146,7 +146,7 @@ def test_co_6_each_optional_source_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("platform", ["microblog", "videosite"])
-def test_co_6_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platform: str) -> None:
+def test_a_crawl_writes_the_warnings_to_all_outputs(tmp_path: Path, platform: str) -> None:
     cases = of(platform)
     targets, database = tmp_path / "targets.jsonl", tmp_path / "out.db"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
@@ -175,7 +175,7 @@ def stored_warnings(database: Path) -> list[Any]:
     return [json.loads(text) for query in queries for (text,) in connection.execute(query)]
 
 
-def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
+def test_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
     case = of("photoapp")["embed-forbidden"]
     code, out, _, log = crawl(tmp_path, "-a", f"url={case.params['url']}", *settings(), spider="photoapp")
     assert code == 0, log
@@ -184,7 +184,7 @@ def test_co_6_a_single_targets_line_has_the_data_only(tmp_path: Path) -> None:
     assert re.search(r"event=targets_done .*partial=1 ", log)
 
 
-def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path) -> None:
+def test_rows_of_a_list_have_the_warnings(tmp_path: Path) -> None:
     cases, rows = of("photoapp"), "data.xdt_shortcode_media.edge_media_to_caption.edges"
     targets, table = tmp_path / "targets.jsonl", tmp_path / "out.csv"
     targets.write_text("".join(json.dumps({"id": name, **case.params}) + "\n" for name, case in cases.items()))
@@ -198,7 +198,7 @@ def test_co_6_rows_of_a_list_have_the_warnings(tmp_path: Path) -> None:
         assert all(row["warnings"] == cases[row["target_id"]].objects for row in found)
 
 
-def test_co_6_probe_prints_the_warnings() -> None:
+def test_probe_prints_the_warnings() -> None:
     case = next(case for case in PARTIAL if len(case.warnings) > 1)
     params = [part for name, value in case.params.items() for part in ("-a", f"{name}={value}")]
     name = SCRAPERS[case.platform].name
@@ -232,7 +232,7 @@ def usage(service: Service, platform: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_co_6_a_response_names_the_missing_sources(service: Service, case: Case) -> None:
+def test_a_response_names_the_missing_sources(service: Service, case: Case) -> None:
     before = usage(service, case.platform)
     reply = ask(service, case)
     assert reply.code == "OK", reply.body
@@ -271,7 +271,7 @@ MAX_PAGES = 30
 
 
 @pytest.mark.parametrize("case", [case for case in PARTIAL if case.platform != "photoapp"], ids=str)
-def test_mb_1_a_loop_over_the_pages_ends(service: Service, case: Case) -> None:
+def test_a_loop_over_the_pages_ends(service: Service, case: Case) -> None:
     pages: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -289,7 +289,7 @@ def test_mb_1_a_loop_over_the_pages_ends(service: Service, case: Case) -> None:
 @pytest.mark.parametrize(
     "text", ["timeline", "web results", "", "9lives", 'a"b\\c', "a,b;c=d", "line\r\nX-Other: 1", "é"]
 )
-def test_co_6_the_header_is_a_valid_list_for_any_text(text: str) -> None:
+def test_the_header_is_a_valid_list_for_any_text(text: str) -> None:
     warnings = [OutcomeWarning(text, "UPSTREAM_BLOCKED", text), OutcomeWarning("feed", "UPSTREAM_ERROR", "no_feed")]
     found = re.sub(r"[^ -~]", "?", text)
     assert parse_list(partial_header(warnings)) == [

@@ -100,7 +100,7 @@ async def tend(jobs: Jobs, keep_days: float) -> None:
 
 
 async def _tend(jobs: Jobs, keep_days: float, job: Job) -> None:
-    """Do the upkeep of a job. Jobs do not expire just after a jump of the clock (AT-10)."""
+    """Do the upkeep of a job. Jobs do not expire just after a jump of the clock."""
     is_over = job.owner and STORE_TIME.is_steady and _is_over(job, store_time(), keep_days)
     if is_over and await jobs.get(job.id) != job:
         return  # it was loaded or retried since it was listed: the removal of other jobs may take minutes

@@ -67,7 +67,7 @@ def page_processes(service: Service) -> list[int]:
     return [pid for pid, line in descendants(service.pid).items() if "--type=renderer" in line]
 
 
-def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None:
+def test_calls_survive_a_browser_that_is_killed(browsing: Service) -> None:
     calls = Searches(browsing, [f"word {number}" for number in range(8)])
     calls.start()
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_rb_12_calls_survive_a_browser_that_is_killed(browsing: Service) -> None
     assert "reason=BrowserFailed" in browsing.logged()
 
 
-def test_rb_12_call_survives_a_crashed_page(browsing: Service) -> None:
+def test_call_survives_a_crashed_page(browsing: Service) -> None:
     """The process of a page exits and the browser continues, as when memory is short."""
     before = browsing.logged().count("event=browser_started")
     calls = Searches(browsing, ["results-slow"])
@@ -206,9 +206,7 @@ class Host:
         pytest.param(Host(0, {"chromium_sandbox": True}, "", [True], None), id="required"),
     ],
 )
-async def test_rb_11_browser_uses_its_sandbox_where_the_host_allows_it(
-    monkeypatch: pytest.MonkeyPatch, host: Host
-) -> None:
+async def test_browser_uses_its_sandbox_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: host.user)
     launches = Launches(host.failure)
     with capture_logs() as logs:
@@ -226,7 +224,7 @@ async def test_rb_11_browser_uses_its_sandbox_where_the_host_allows_it(
         ({}, "<process did exit: exitCode=137, signal=null>"),
     ],
 )
-async def test_rb_11_browser_is_not_started_without_its_sandbox_for_another_reason(
+async def test_browser_is_not_started_without_its_sandbox_for_another_reason(
     monkeypatch: pytest.MonkeyPatch, set_by_operator: dict[str, bool], failure: str
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -262,7 +260,7 @@ async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser
     await chromium.leave()
 
 
-async def test_rb_11_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:
+async def test_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:
     require_chromium()
     chromium = Chromium()
     chromium.join(Throttle(1), {})

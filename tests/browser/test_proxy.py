@@ -51,12 +51,12 @@ def _no_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
         *("ff02::fb", "2002:7f00:1::", "2001:0:4136:e378:8000:63bf:80ff:fffe", "2001:db8::1", "fec0::1"),
     ],
 )
-def test_rb_10_address_is_not_public(address: str) -> None:
+def test_address_is_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", PUBLIC, "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"])
-def test_rb_10_address_is_public(address: str) -> None:
+def test_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
@@ -115,7 +115,7 @@ class Resolver:
         return self.answers.pop(0)
 
 
-async def test_rb_10_connection_to_a_configured_origin_carries_data() -> None:
+async def test_connection_to_a_configured_origin_carries_data() -> None:
     async with serving() as port, FilteringProxy({f"http://127.0.0.1:{port}"}) as running:
         for host in ("127.0.0.1", "localhost"):
             async with connected(running, host, port) as (code, connection):
@@ -124,7 +124,7 @@ async def test_rb_10_connection_to_a_configured_origin_carries_data() -> None:
     assert not running.refused
 
 
-async def test_rb_10_connection_to_another_port_of_an_origin_is_refused() -> None:
+async def test_connection_to_another_port_of_an_origin_is_refused() -> None:
     async with serving() as port, FilteringProxy({"http://127.0.0.1:1", "https://platform.example"}) as running:
         for host in ("127.0.0.1", "127.0.0.2", "localhost", "::1"):
             async with connected(running, host, port) as (code, (reader, _)):
@@ -133,7 +133,7 @@ async def test_rb_10_connection_to_another_port_of_an_origin_is_refused() -> Non
     assert running.refused.total() == 4
 
 
-async def test_rb_10_connection_is_made_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_is_made_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The name server's second answer contains a loopback address, which must not be used."""
     Resolver(monkeypatch, [PUBLIC, "127.0.0.1"], ["127.0.0.1", "10.0.0.1"])
     addresses: list[str] = []
@@ -223,7 +223,7 @@ async def test_another_proxy_gets_the_checked_address(
         pytest.param(canary.HOSTS, id="all", marks=pytest.mark.soak),
     ],
 )
-def test_rb_10_page_reaches_no_private_address(hosts: tuple[str, ...]) -> None:
+def test_page_reaches_no_private_address(hosts: tuple[str, ...]) -> None:
     """A page in a real browser tries all ways to connect to private addresses. None may reach them."""
     results = reached("open", *hosts)
     hits = {tuple(hit.split(" ", 1)) for hit in results["hits"]}

@@ -31,7 +31,7 @@ CRAWL = "crawl retail -a cat_id=976759 -a max_pages=2 -s SANDBOX=1 -o -:jsonl"
         ),
     ],
 )
-def test_us3_20_a_closed_output_ends_a_command_without_a_traceback(arguments: str, unbuffered: str) -> None:
+def test_a_closed_output_ends_a_command_without_a_traceback(arguments: str, unbuffered: str) -> None:
     """Each command runs in its own interpreter, because its last output is flushed when Python exits."""
     reader, writer = os.pipe()
     os.close(reader)

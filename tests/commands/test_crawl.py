@@ -95,9 +95,7 @@ def project_settings(**values: object) -> Settings:
     ],
     ids=lambda value: " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else None,
 )
-def test_us_7_wrong_arguments_are_explained_in_one_sentence(
-    platform: str, arguments: dict[str, str], problem: str
-) -> None:
+def test_wrong_arguments_are_explained_in_one_sentence(platform: str, arguments: dict[str, str], problem: str) -> None:
     with pytest.raises((ValueError, WrongTargetsError)) as raised:
         check_arguments(spider(platform), arguments, project_settings())
     assert str(raised.value).startswith(problem)
@@ -119,7 +117,7 @@ def test_right_arguments_are_accepted(arguments: dict[str, str]) -> None:
     check_arguments(spider("retail"), arguments, project_settings())
 
 
-def test_us_17_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
+def test_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
     message = "an exhaustive crawl reads all pages: leave out max_pages"
     for pages in ("1", "2"):
         arguments = {"cat_id": "976759", "exhaustive": "true", "max_pages": pages}
@@ -143,7 +141,7 @@ def test_us_17_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
         ("out.csv", "out.csv"),
     ],
 )
-def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: str) -> None:
+def test_a_compressed_feed_has_the_format_of_its_name(uri: str, result: str) -> None:
     assert with_format(uri, project_settings().getwithbase("FEED_EXPORTERS").keys()) == result
 
 
@@ -155,7 +153,7 @@ def test_us_15_a_compressed_feed_has_the_format_of_its_name(uri: str, result: st
         ("a.b/out.d.gz", r"no feed format is called d"),
     ],
 )
-def test_us_15_a_compressed_feed_without_a_format_is_refused(uri: str, problem: str) -> None:
+def test_a_compressed_feed_without_a_format_is_refused(uri: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         with_format(uri, project_settings().getwithbase("FEED_EXPORTERS").keys())
 
@@ -181,7 +179,7 @@ def test_the_exit_code_of_a_crawl_by_its_stats(stats: dict[str, Any], code: int)
     assert exit_code(ended) == code
 
 
-def test_us_15_us_16_a_compressed_csv_feed_without_a_failures_feed(tmp_path: Path) -> None:
+def test_a_compressed_csv_feed_without_a_failures_feed(tmp_path: Path) -> None:
     path = tmp_path / "out.csv.gz"
     code, out, _, log = crawl(
         tmp_path, "-a", "cat_id=976759", "-a", "explode=products", "-O", str(path), "-s", "FAILURES_FEED=None"
@@ -208,7 +206,7 @@ def command_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "settings"])
-def test_us_11_every_command_checks_the_settings(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_checks_the_settings(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = command_of(name)
     assert isinstance(command, CheckedCommand)
     assert command.settings is not None
@@ -226,7 +224,7 @@ def test_us_11_every_command_checks_the_settings(name: str, tmp_path: Path, caps
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_us_25_no_help_text_becomes_a_heading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_help_text_becomes_a_heading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = command_of(name)
     parser = ScrapyArgumentParser(formatter_class=ScrapyHelpFormatter, conflict_handler="resolve")
     command.add_options(parser)
@@ -265,7 +263,7 @@ def entry_points() -> dict[str, str]:
     return found
 
 
-def test_us_18_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: Path) -> None:
+def test_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: Path) -> None:
     """The package is installed with the entry points of pyproject.toml."""
     installed = tmp_path / "installed" / "x-1.dist-info"
     installed.mkdir(parents=True)
@@ -281,7 +279,7 @@ def test_us_18_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: P
     )
 
 
-def test_us_18_every_command_has_an_entry_point() -> None:
+def test_every_command_has_an_entry_point() -> None:
     assert social_retail_crawler.WRONG_USE == WRONG_USE
     own = set(COMMANDS) - {"crawl", "settings"}  # Scrapy has commands with these names, and documents crawl
     assert entry_points() == dict.fromkeys(sorted(own), f"{OutsideProject.__module__}:{OutsideProject.__name__}")
@@ -296,7 +294,7 @@ def test_us_18_every_command_has_an_entry_point() -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_us_18_without_a_project_folder_a_command_names_the_setting(
+def test_without_a_project_folder_a_command_names_the_setting(
     tmp_path: Path, arguments: list[str], instead: str
 ) -> None:
     run = scrapy(tmp_path, *arguments, PYTHONPATH=str(ROOT), SCRAPY_SETTINGS_MODULE="crawler.settings")
@@ -306,7 +304,7 @@ def test_us_18_without_a_project_folder_a_command_names_the_setting(
     )
 
 
-def test_us_18_the_keys_file_is_used_without_a_project_folder(tmp_path: Path) -> None:
+def test_the_keys_file_is_used_without_a_project_folder(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(ROOT), "SCRAPY_SETTINGS_MODULE": "crawler.settings"}
     run = scrapy(tmp_path, "keys", "create", "acme", CRAWLER_KEYS_FILE=str(tmp_path / "keys.sqlite"), **environment)
     assert run.returncode == 0, run.stderr
@@ -317,6 +315,6 @@ def test_us_18_the_keys_file_is_used_without_a_project_folder(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "deploy/kubernetes").glob("*.yaml")), ids=lambda path: path.name)
-def test_us_12_pods_get_no_variables_of_services(path: Path) -> None:
+def test_pods_get_no_variables_of_services(path: Path) -> None:
     text = path.read_text()
     assert text.count("containers:") == text.count("enableServiceLinks: false") == 1

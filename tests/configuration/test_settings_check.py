@@ -129,7 +129,7 @@ def test_each_declared_setting_has_wrong_types_and_values_out_of_range() -> None
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_us_11_a_wrong_value_is_explained_in_one_sentence(name: str) -> None:
+def test_a_wrong_value_is_explained_in_one_sentence(name: str) -> None:
     for value in [*wrong_types(name), *out_of_range(name)]:
         problem = problem_of(**{name: value})
         assert re.match(rf"{name}[.: ]", problem), value
@@ -198,7 +198,7 @@ def test_a_right_value_is_converted_to_the_type(name: str, value: object, conver
 
 
 @pytest.mark.parametrize("value", ["None", "", "null", None])
-def test_us_16_none_switches_the_failures_feed_off(value: object) -> None:
+def test_none_switches_the_failures_feed_off(value: object) -> None:
     settings = settings_with(FAILURES_FEED=value)
     check_settings(settings, {})
     assert settings["FAILURES_FEED"] is None
@@ -228,7 +228,7 @@ def test_the_defaults_are_right_and_stay_as_they_are() -> None:
         ("CRAWLER_MAIL_PROT", "no setting is called MAIL_PROT; did you mean CRAWLER_MAIL_PORT?"),
     ],
 )
-def test_us_12_a_misspelled_variable_is_refused_with_the_nearest_name(variable: str, problem: str) -> None:
+def test_a_misspelled_variable_is_refused_with_the_nearest_name(variable: str, problem: str) -> None:
     assert misspelled_name(settings_with(), {"PATH": "/bin", variable: "1"}) == f"{variable}: {problem}"
 
 
@@ -251,7 +251,7 @@ def test_us_12_a_misspelled_variable_is_refused_with_the_nearest_name(variable: 
         "CRAWLER_",
     ],
 )
-def test_us_12_variables_of_kubernetes_and_of_others_are_ignored(variable: str) -> None:
+def test_variables_of_kubernetes_and_of_others_are_ignored(variable: str) -> None:
     assert misspelled_name(settings_with(), {variable: "tcp://10.0.0.1:80"}) is None
 
 
@@ -270,7 +270,7 @@ def test_us_12_variables_of_kubernetes_and_of_others_are_ignored(variable: str) 
         "DELTAFETCH_ENABLED",  # a package that is not installed here
     ],
 )
-def test_us_12_names_of_scrapy_and_of_packages_are_accepted(name: str) -> None:
+def test_names_of_scrapy_and_of_packages_are_accepted(name: str) -> None:
     assert misspelled_name(settings_with(**{name: "1"}), {f"CRAWLER_{name}": "1"}) is None
 
 
@@ -286,14 +286,14 @@ def misspellings(name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(PROPERTIES))
-def test_us_12_a_setting_one_letter_off_is_refused(name: str) -> None:
+def test_a_setting_one_letter_off_is_refused(name: str) -> None:
     for wrong in misspellings(name):
         problem = misspelled_name(settings_with(**{wrong: "1"}), {})
         assert problem is not None, wrong
         assert problem.startswith(f"{wrong}: no setting is called {wrong}; did you mean ")
 
 
-def test_us_12_other_names_are_the_users_own() -> None:
+def test_other_names_are_the_users_own() -> None:
     own = {"MY_PIPELINE_URL": "x", "SANDBOX_OF_MINE": 1, "MONITOR_DIRS": "x"}
     assert misspelled_name(settings_with(**own), {}) is None
 
@@ -307,7 +307,7 @@ def test_every_setting_of_the_project_has_a_type_and_a_meaning() -> None:
     assert [name for name, schema in PROPERTIES.items() if not schema.get("description")] == []
 
 
-def test_ho3_12_the_page_of_settings_is_written_from_the_fields() -> None:
+def test_the_page_of_settings_is_written_from_the_fields() -> None:
     page = settings_page.PAGE.read_text()
     assert settings_page.written(page) == page, "run python -m tests.settings_page"
 
@@ -343,7 +343,7 @@ def test_the_check_imports_no_platform() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list | dict) else None,
 )
-def test_us_11_commands_refuse_wrong_settings(
+def test_commands_refuse_wrong_settings(
     tmp_path: Path, command: list[str], environment: dict[str, str], problem: str
 ) -> None:
     keep, log = tmp_path / "keep.jsonl", tmp_path / "log"

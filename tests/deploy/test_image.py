@@ -85,14 +85,14 @@ def test_the_default_command_lists_the_spiders(image: Image) -> None:
     assert str(ROOT) not in found.stdout
 
 
-def test_us_31_the_image_with_a_browser_scrapes_pages_that_need_it(image: Image) -> None:
+def test_the_image_with_a_browser_scrapes_pages_that_need_it(image: Image) -> None:
     assert "apt-get install --yes --no-install-recommends chromium-headless-shell" in image.recorded
     done = image.run("crawl", "shortvideo", "-a", "keywords=whales", "-s", "SANDBOX=1", "-O", "/data/photos.jsonl")
     assert done.returncode == 0, done.stderr
     assert len(lines(image.root / "data/photos.jsonl")) == 1
 
 
-def test_us_31_the_healthcheck_follows_the_endpoint(image: Image) -> None:
+def test_the_healthcheck_follows_the_endpoint(image: Image) -> None:
     def healthy(port: str) -> bool:
         return image.execute([part.replace(image.port, port) for part in image.healthcheck]).returncode == 0
 
@@ -104,7 +104,7 @@ def test_us_31_the_healthcheck_follows_the_endpoint(image: Image) -> None:
     assert not healthy(port)
 
 
-def test_us_4_the_manifest_serves_with_keys_from_a_secret(image: Image, postgresql: str) -> None:
+def test_the_manifest_serves_with_keys_from_a_secret(image: Image, postgresql: str) -> None:
     key, keys = new_key(image)
     secrets = {"api-keys/keys": keys, "database/url": postgresql}
     given = container("endpoint.yaml", secrets, CRAWLER_PLATFORM_ORIGINS=NO_PLATFORM)

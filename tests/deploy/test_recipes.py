@@ -105,11 +105,11 @@ def test_the_configuration_of_prometheus_is_valid() -> None:
 
 
 @pytest.mark.soak  # as above
-def test_us3_22_the_alerts_fire_in_the_situations_that_they_describe() -> None:
+def test_the_alerts_fire_in_the_situations_that_they_describe() -> None:
     check("promtool", "Debian: apt-get install prometheus", "test", "rules", str(ALERTS_FIRE))
 
 
-def test_us3_22_each_alert_is_tested_and_documented() -> None:
+def test_each_alert_is_tested_and_documented() -> None:
     rules = yaml.safe_load((COMPOSE.parent / "alerts.yml").read_text())
     names = {rule["alert"] for group in rules["groups"] for rule in group["rules"]}
     cases = yaml.safe_load(ALERTS_FIRE.read_text())["tests"]
@@ -118,7 +118,7 @@ def test_us3_22_each_alert_is_tested_and_documented() -> None:
     assert sorted(names) == sorted(fired) == sorted(documented)
 
 
-def test_us_31_the_build_context_is_what_the_dockerfile_copies() -> None:
+def test_the_build_context_is_what_the_dockerfile_copies() -> None:
     copied = {
         source for name, rest in instructions(DOCKERFILE.read_text()) if name == "COPY" for source in rest.split()[:-1]
     }
@@ -126,7 +126,7 @@ def test_us_31_the_build_context_is_what_the_dockerfile_copies() -> None:
     assert all((ROOT / source).exists() for source in copied)
 
 
-def test_us_31_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() -> None:
+def test_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() -> None:
     text = DOCKERFILE.read_text()
     assert text.index("AS endpoint") < text.index("HEALTHCHECK")
     built = services()["endpoint"]
@@ -136,7 +136,7 @@ def test_us_31_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() ->
     assert "-t crawler-endpoint --build-arg BROWSER=1" in text
 
 
-def test_us_3_all_persistent_files_of_the_image_are_in_its_volume() -> None:
+def test_all_persistent_files_of_the_image_are_in_its_volume() -> None:
     defaults = {"KEYS_FILE", "STORE"}
     environment = dict(
         part.split("=", 1)
@@ -147,7 +147,7 @@ def test_us_3_all_persistent_files_of_the_image_are_in_its_volume() -> None:
     assert all(environment[f"CRAWLER_{name}"].startswith("/data/") for name in defaults)
 
 
-def test_us_4_the_pods_of_the_endpoint_share_no_file() -> None:
+def test_the_pods_of_the_endpoint_share_no_file() -> None:
     pod = pods()["crawler-endpoint"]
     assert all(volume.keys() == {"name", "emptyDir"} for volume in pod["volumes"])
     sources = {entry["name"]: entry.get("valueFrom") for entry in pod["containers"][0]["env"]}
@@ -237,5 +237,5 @@ def test_grafana_has_the_dashboard_and_its_data_source() -> None:
     assert files[f"{provider['options']['path']}/crawler.json"].resolve() == ROOT / "docs/grafana-dashboard.json"
 
 
-def test_us_20_no_file_names_a_stack_that_was_not_tried() -> None:
+def test_no_file_names_a_stack_that_was_not_tried() -> None:
     assert not (ROOT / "scrapinghub.yml").exists()

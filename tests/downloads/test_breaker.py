@@ -75,7 +75,7 @@ async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool
         ([BLOCK, BLOCK, Overloaded("no request was sent"), BLOCK], True),
     ],
 )
-async def test_ph_2_consecutive_blocks_and_rate_limits_open_the_breaker(
+async def test_consecutive_blocks_and_rate_limits_open_the_breaker(
     store: str | None,
     results: list[ScrapeError | None],
     opens: bool,  # noqa: FBT001  # a table
@@ -85,7 +85,7 @@ async def test_ph_2_consecutive_blocks_and_rate_limits_open_the_breaker(
 
 
 @pytest.mark.parametrize("kind", [UpstreamBlocked, UpstreamRateLimited])
-async def test_ph_2_a_retry_after_opens_the_breaker_at_once_for_that_time(
+async def test_a_retry_after_opens_the_breaker_at_once_for_that_time(
     store: str | None, kind: Callable[..., ScrapeError]
 ) -> None:
     async with breakers(store, BreakerPolicy(threshold=3, cooldown=60)) as (breaker, other):
@@ -108,7 +108,7 @@ async def test_the_log_names_a_breaker_once_when_it_opens(store: str | None) -> 
     assert line["seconds"] in {59, 60}
 
 
-async def test_ph_2_a_retry_after_is_obeyed_up_to_the_maximum(store: str | None) -> None:
+async def test_a_retry_after_is_obeyed_up_to_the_maximum(store: str | None) -> None:
     seconds = retry_after_seconds("Fri, 13 Nov 2099 00:00:00 GMT")
     assert seconds is not None
     assert seconds > 86_400 * 365
@@ -170,7 +170,7 @@ async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> Non
     assert breaker.open_seconds == sum(cooldowns)
 
 
-async def test_ph_2_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
+async def test_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
     """The results of these requests arrive after the breaker has opened. Only a longer Retry-After has an effect."""
     breaker = local(BreakerPolicy(threshold=2, cooldown=60))
     assert await recorded(breaker, BLOCK, BLOCK, BLOCK, BLOCK, None)
@@ -203,7 +203,7 @@ async def test_only_an_answer_to_a_request_that_was_sent_after_the_last_block_en
     assert breaker.cooldown_left == 60
 
 
-async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
+async def test_a_killed_trial_is_replaced(clock: list[float]) -> None:
     breaker = local(BreakerPolicy(threshold=1, cooldown=60))
     await breaker.record(BLOCK)
     clock[0] += 60
@@ -213,7 +213,7 @@ async def test_ph_2_a_killed_trial_is_replaced(clock: list[float]) -> None:
     assert await breaker.enter() == 0
 
 
-async def test_ph_2_shared_breakers_count_the_blocks_of_all_processes(
+async def test_shared_breakers_count_the_blocks_of_all_processes(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawler.jobs.shared_facts.VIEW_SECONDS", 0.0)
@@ -228,7 +228,7 @@ async def test_ph_2_shared_breakers_count_the_blocks_of_all_processes(
         assert await recorded(other)
 
 
-async def test_ph_2_without_the_store_each_process_has_its_own_breaker() -> None:
+async def test_without_the_store_each_process_has_its_own_breaker() -> None:
     async with breakers(UNREACHABLE, BreakerPolicy(threshold=2, cooldown=60)) as (one, other):
         assert await recorded(one, BLOCK, BLOCK)
         assert one.cooldown_left > 0
@@ -237,7 +237,7 @@ async def test_ph_2_without_the_store_each_process_has_its_own_breaker() -> None
         assert other.cooldown_left == 0
 
 
-async def test_ph_2_a_process_keeps_its_breaker_when_the_store_fails(location: str) -> None:
+async def test_a_process_keeps_its_breaker_when_the_store_fails(location: str) -> None:
     async with processes(location) as (facts, _):
         one = CircuitBreaker(BreakerPolicy(threshold=2, cooldown=60), KEY, facts)
         assert await recorded(one, BLOCK, BLOCK)
@@ -249,7 +249,7 @@ def of_platform(policy: BreakerPolicy) -> Breakers:
     return Breakers("shop", policy, Facts())
 
 
-async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
+async def test_an_answer_of_one_source_does_not_reset_another() -> None:
     found = of_platform(BreakerPolicy(threshold=2, cooldown=60))
     for _ in range(2):
         await found["timeline"].record(LIMIT)
@@ -259,7 +259,7 @@ async def test_ph_2_an_answer_of_one_source_does_not_reset_another() -> None:
     assert found.any_open
 
 
-async def test_ph_2_a_throttling_status_counts_even_if_the_page_is_not_recognised() -> None:
+async def test_a_throttling_status_counts_even_if_the_page_is_not_recognised() -> None:
     found = of_platform(BreakerPolicy(threshold=1, cooldown=60))
     await found["page"].record(ExtractionFailed("unknown page"), 500)
     assert not found.any_open
@@ -276,7 +276,7 @@ async def test_a_request_that_was_not_sent_does_not_count() -> None:
     assert await found["page"].enter() > 0
 
 
-async def test_ph_2_the_outcome_names_the_retry_after_that_is_obeyed() -> None:
+async def test_the_outcome_names_the_retry_after_that_is_obeyed() -> None:
     found = of_platform(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=100))
     error = UpstreamRateLimited("later", retry_after=2**31)
     await found["page"].record(error)
@@ -292,7 +292,7 @@ def state(platform: str, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize(("source", "throttled"), [("timeline", {"own", "all"}), ("page", {"all"}), (None, {"all"})])
-async def test_ph_2_the_timeline_has_a_budget_of_its_own(source: str | None, throttled: set[str]) -> None:
+async def test_the_timeline_has_a_budget_of_its_own(source: str | None, throttled: set[str]) -> None:
     """The platform allows 50 calls for timelines in 15 minutes. Burst and delay of the budget keep below this limit."""
     found = state("microblog")
     own = found.sources["timeline"]
@@ -311,7 +311,7 @@ async def test_ph_2_the_timeline_has_a_budget_of_its_own(source: str | None, thr
         ({"sources": {"user": {"concurrency": 1, "delay": 9}}}, {"user": 9}),
     ],
 )
-def test_ph_2_settings_override_the_budgets_of_sources(budget: dict[str, Any], delays: dict[str, float]) -> None:
+def test_settings_override_the_budgets_of_sources(budget: dict[str, Any], delays: dict[str, float]) -> None:
     found = state("microblog", PLATFORM_BUDGETS={"microblog": budget})
     assert {source: throttle.limit.delay for source, throttle in found.sources.items()} == delays
     assert found.budget.limit.delay == budget.get("delay", platforms.platforms()["microblog"].delay)
@@ -321,7 +321,7 @@ def test_the_sandbox_needs_no_delays() -> None:
     assert state("microblog", SANDBOX=True).sources == {}
 
 
-async def test_ph_2_a_source_s_budget_is_shared_by_processes(location: str) -> None:
+async def test_a_source_s_budget_is_shared_by_processes(location: str) -> None:
     settings = Settings({"SHARED_LIMITS": 1, "STORE": location, "PROCESSES": 1, "DOWNLOAD_TIMEOUT": 1})
     states = SharedState(), SharedState()
     one, other = (next(iter(platform_lanes(each, "microblog", settings))).sources["timeline"] for each in states)

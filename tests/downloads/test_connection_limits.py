@@ -24,7 +24,7 @@ def received(*pieces: bytes) -> tuple[list[bytes], list[str]]:
 
 
 @given(st.lists(st.integers(1, len(HEAD) - 1), max_size=len(HEAD)))
-def test_at_2_a_head_in_pieces_is_passed_on_once_and_whole(cuts: list[int]) -> None:
+def test_a_head_in_pieces_is_passed_on_once_and_whole(cuts: list[int]) -> None:
     ends = sorted({*cuts, len(HEAD)})
     pieces = [HEAD[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     assert received(*pieces) == ([HEAD], [])
@@ -38,7 +38,7 @@ def test_at_2_a_head_in_pieces_is_passed_on_once_and_whole(cuts: list[int]) -> N
         pytest.param([b"\r" * (MAX_CONNECT_BYTES + 1)], id="one piece without an end"),
     ],
 )
-def test_at_2_a_head_is_at_most_64_kb(pieces: list[bytes]) -> None:
+def test_a_head_is_at_most_64_kb(pieces: list[bytes]) -> None:
     passed, (failure,) = received(*pieces)
     assert passed == []
     assert "larger than 65536 bytes" in failure

@@ -168,7 +168,7 @@ async def test_parallel_requests_of_an_abandoned_release_count_nowhere(monkeypat
     assert [lane.egress.name for lane in sending.lanes if lane.usable_in] == [again.release.lane.egress.name]  # type: ignore[union-attr]
 
 
-async def test_at_3_a_failure_counts_for_the_egress_of_its_request_after_the_outcome_of_its_target(
+async def test_a_failure_counts_for_the_egress_of_its_request_after_the_outcome_of_its_target(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A call's deadline can pass while its stalled proxy is being checked. The failure still counts for the proxy."""

@@ -22,13 +22,13 @@ def crawler() -> Crawler:
     return crawler
 
 
-def test_sp_2_spiders_of_platforms_have_a_small_scheduler() -> None:
+def test_spiders_of_platforms_have_a_small_scheduler() -> None:
     settings = Settings({"ADDONS": {"crawler.Addon": 500}})
     RetailSpider.update_settings(settings)
     assert settings["SCHEDULER"] == "crawler.downloads.scheduler.TargetScheduler"
 
 
-def test_sp_2_another_scheduler_can_be_chosen_on_the_command_line() -> None:
+def test_another_scheduler_can_be_chosen_on_the_command_line() -> None:
     settings = Settings({"ADDONS": {"crawler.Addon": 500}})
     settings.set("SCHEDULER", "scrapy.core.scheduler.Scheduler", priority="cmdline")
     RetailSpider.update_settings(settings)

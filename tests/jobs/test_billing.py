@@ -78,7 +78,7 @@ async def test_a_target_whose_workers_exited_is_counted_as_a_failed_call(jobs: J
     assert (used["billable"], used["usage"][0]["outcomes"]) == (0, {"INTERNAL_ERROR": 1})
 
 
-async def test_at_10_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumped(
+async def test_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumped(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended, own = await owned_job(jobs, "acme", 3), await owned_job(jobs, "", 2, start=50)

@@ -418,7 +418,7 @@ async def test_claims_are_of_one_platform(jobs: Jobs) -> None:
     await assert_books(jobs, job, done=7, waiting=5)
 
 
-async def test_at_12_owners_have_fair_shares(jobs: Jobs) -> None:
+async def test_owners_have_fair_shares(jobs: Jobs) -> None:
     """A client with thousands of targets does not delay another one."""
     for owner, names in {"busy": ("a", "b"), "new": ("c",), "late": ("d", "e", "f")}.items():
         for name in names:
@@ -433,7 +433,7 @@ async def test_at_12_owners_have_fair_shares(jobs: Jobs) -> None:
     assert Counter(owners[claim.job] for claim in await process.claim(8)) == dict.fromkeys((*taken, "newest"), 2)
 
 
-async def test_at_12_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targets(jobs: Jobs) -> None:
+async def test_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targets(jobs: Jobs) -> None:
     runner: Any = None  # nothing is crawled
     crawls = JobCrawls(jobs, runner, lambda _: True, lambda _: {})
     for owner, name in (("busy", "a"), ("busy", "b"), ("new", "c")):
@@ -453,7 +453,7 @@ SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo"
 
 
 @FAST_ON_SQLITE
-async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
+async def test_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
     """In 30 rounds, two processes claim a target for each free slot. Only one of the two clients has retail targets."""
     for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
         job = await jobs.begin("job", owner)
@@ -484,7 +484,7 @@ async def test_at_12_owners_get_equal_turns_on_each_platform_for_which_both_wait
 
 
 @pytest.mark.parametrize("numbers", [(2, 0, 50), (50, 0, 2)])
-async def test_at_12_an_owner_gets_what_others_do_not_need(jobs: Jobs, numbers: tuple[int, ...]) -> None:
+async def test_an_owner_gets_what_others_do_not_need(jobs: Jobs, numbers: tuple[int, ...]) -> None:
     made = {(await new_job(jobs, n, f"job {n}", f"owner {n}")).id: n for n in numbers}
     taken = Counter(made[claim.job] for claim in await Process(jobs, unanswered).claim(20))
     assert taken == {2: 2, 50: 18}

@@ -54,7 +54,7 @@ def assert_all_products(out: Path) -> None:
 
 @FAST_ON_POSTGRESQL
 @pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)], ids=["short", "long"])
-def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
+def test_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
     tmp_path: Path, location: str, shop: HangingPlatform, kills: int
 ) -> None:
     commands = in_shop(tmp_path, location, shop)
@@ -72,7 +72,7 @@ def test_re_7_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
 
 
 @FAST_ON_SQLITE
-def test_re_7_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
+def test_a_limit_pauses_an_exhaustive_job_and_a_higher_one_continues_it(
     tmp_path: Path, location: str, shop: HangingPlatform
 ) -> None:
     commands = in_shop(tmp_path, location, shop)

@@ -111,7 +111,7 @@ def unusable(settings: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
     return {**settings, "EGRESSES": json.dumps(proxies), "FAILURES_FEED": tmp_path / "failures.jsonl", **waits}
 
 
-def test_us3_10_the_progress_line_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
+def test_the_progress_line_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
     run = forks.run(
         command("retail", {"targets": targets}, unusable), check=False, cwd=ROOT, capture_output=True, text=True
     )
@@ -122,7 +122,7 @@ def test_us3_10_the_progress_line_says_that_the_run_waits_and_for_whom(unusable:
     assert all(re.search(r"waiting=\d+ ", line) for line in waiting)
 
 
-def test_us3_10_the_bar_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
+def test_the_bar_says_that_the_run_waits_and_for_whom(unusable: dict[str, Any], targets: Path) -> None:
     shown = on_terminal(command("retail", {"targets": targets}, unusable))
     assert re.search(r"waiting \d+ s for egress (berlin|paris) \(egress_failed, \d+ s\), egress ", shown), shown
 

@@ -96,7 +96,7 @@ def test_notes_are_counted_and_logged_once() -> None:
     assert logs == [{"event": "note", "id": "a", "note": sentence, "log_level": "info"}]
 
 
-def test_us3_6_unread_paths_are_sorted_by_targets_and_bounded() -> None:
+def test_unread_paths_are_sorted_by_targets_and_bounded() -> None:
     stats = {f"unread/listing/rows[].key{number}": number for number in range(1, 12)}
     made = summary({**OK_STATS, **stats, "unread/page/a/b": 1_200, "unread_rows/page/a/b": 3_400})
     _, *shown, last, _, advice = made.lines()
@@ -144,7 +144,7 @@ def test_batches_are_one_line() -> None:
 
 
 @pytest.mark.parametrize(("batch", "level"), [(True, "info"), (False, "error")])
-def test_us_24_log_lines_of_failed_targets_name_the_target(*, batch: bool, level: str) -> None:
+def test_log_lines_of_failed_targets_name_the_target(*, batch: bool, level: str) -> None:
     made = summary(OK_STATS, batch=batch)
     malformed = InvalidTarget("f.csv:3", InvalidRequest("Line 3 is broken."), raw="1;2;" + "x" * 900, line=3)
     with structlog.testing.capture_logs() as logged:
@@ -163,7 +163,7 @@ def test_us_24_log_lines_of_failed_targets_name_the_target(*, batch: bool, level
     assert (logged[1]["id"], logged[1]["line"], logged[1]["params"]) == ("f.csv:3", 3, ("1;2;" + "x" * 900)[:200])
 
 
-def test_us_23_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, settings: dict[str, Any]) -> None:
     targets, out = tmp_path / "targets.csv", tmp_path / "out.csv"
     targets.write_text("id,cat_id\na,976759\nb,1_2_3\n")
     own = {**settings, "FAILURES_FEED": tmp_path / "failed.jsonl"}
@@ -183,7 +183,7 @@ def test_us_23_a_terminal_shows_a_summary_instead_of_the_log(tmp_path: Path, set
     assert "with data, in" not in details
 
 
-def test_us_23_us_30_elsewhere_the_log_is_complete(settings: dict[str, Any]) -> None:
+def test_elsewhere_the_log_is_complete(settings: dict[str, Any]) -> None:
     """The last log lines do not contain the last target's id, and a single target has no failures file."""
     start = command("retail", {"cat_id": "1_2_3"}, settings)
     before = {*(ROOT / "failures").glob("*")}
@@ -198,7 +198,7 @@ def test_us_23_us_30_elsewhere_the_log_is_complete(settings: dict[str, Any]) -> 
     assert "with data, in" not in run.stderr
 
 
-def test_us_30_the_failures_of_a_batch_are_in_a_folder(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_the_failures_of_a_batch_are_in_a_folder(tmp_path: Path, settings: dict[str, Any]) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"id": "a", "cat_id": "1_2_3"}) + "\n")
     before = {*(ROOT / "failures").glob("*")}

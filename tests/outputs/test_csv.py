@@ -243,7 +243,7 @@ def test_an_unknown_field_is_refused_with_the_nearest(fields: str, row_path: Rec
     assert message in str(error.value)
 
 
-def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop: Shop, tmp_path: Path) -> None:
+def test_a_file_with_other_columns_is_refused_before_the_first_request(shop: Shop, tmp_path: Path) -> None:
     table, second = tmp_path / "rows.csv", tmp_path / "second.jsonl"
     feeds = {str(table): {"format": "csv"}, str(second): {"format": "jsonlines", "overwrite": True}}
     first = shop.crawl("-a", "cat_id=976759", "-a", "explode=products", "-o", str(table))
@@ -285,7 +285,7 @@ def test_ct_1_a_file_with_other_columns_is_refused_before_the_first_request(shop
         ("stdout:", {"format": "csv"}, False),
     ],
 )
-def test_ct_1_only_files_to_which_records_are_appended_are_checked(
+def test_only_files_to_which_records_are_appended_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, options: dict[str, Any], *, is_refused: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -308,7 +308,7 @@ def test_columns_of_targets_differ_from_keys_of_data(platform: str) -> None:
         assert not provenance_columns(its, row_path, sliced=True).of.keys() & keys.keys()
 
 
-def test_us_22_only_lists_are_offered_to_explode() -> None:
+def test_only_lists_are_offered_to_explode() -> None:
     fields = column_type_of_models([scraper.data for scraper in spiders()["retail"].scrapers])
     with pytest.raises(ValueError, match=r"its lists are: breadcrumbs, products$"):
         find_row_path(fields, "product")

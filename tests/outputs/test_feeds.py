@@ -175,7 +175,7 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
     ],
     ids=str,
 )
-def test_us_2_a_refused_run_does_not_change_the_last_output(
+def test_a_refused_run_does_not_change_the_last_output(
     shop: Shop, tmp_path: Path, arguments: list[str], code: int
 ) -> None:
     keep = tmp_path / "keep.jsonl"
@@ -193,7 +193,7 @@ def test_us_2_a_refused_run_does_not_change_the_last_output(
     [(b'{"a": 2}', b'{"a": 1}\n{"a": 2}\n'), (b'{"a": 2, "b', b'{"a": 1}\n'), (b"\0" * 9, b'{"a": 1}\n')],
     ids=["whole", "torn", "zeros"],
 )
-def test_rb_16_appended_lines_start_on_a_new_line(
+def test_appended_lines_start_on_a_new_line(
     shop: Shop, pages: list[dict[str, Any]], tmp_path: Path, tail: bytes, repaired: bytes
 ) -> None:
     out = tmp_path / "out.jsonl"

@@ -1,4 +1,4 @@
-"""US3-17: Excel feeds. Values have types, no text becomes a formula or a link, and cut cells end with a note."""
+"""Excel feeds. Values have types, no text becomes a formula or a link, and cut cells end with a note."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ URLS = {
 
 @pytest.mark.parametrize("scheme", ["", "//", "https://", "http://", "HTTPS://"])
 @pytest.mark.parametrize("scraper", URLS)
-def test_co_13_the_scheme_is_optional_in_every_url(scraper: str, scheme: str) -> None:
+def test_the_scheme_is_optional_in_every_url(scraper: str, scheme: str) -> None:
     check_params(find_scraper(scraper), {"url": f"{scheme}{URLS[scraper]}"})
 
 
 @pytest.mark.parametrize("prefix", ["ftp://", "https:", "https:/", "https://https://", "://"])
 @pytest.mark.parametrize("scraper", URLS)
-def test_co_13_other_prefixes_are_refused(scraper: str, prefix: str) -> None:
+def test_other_prefixes_are_refused(scraper: str, prefix: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         find_scraper(scraper).params.model_validate({"url": f"{prefix}{URLS[scraper]}"})

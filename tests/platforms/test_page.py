@@ -59,13 +59,13 @@ def page_classes() -> list[type[PlatformPage]]:
     return found
 
 
-def test_co_16_page_classes_add_fields_only() -> None:
+def test_page_classes_add_fields_only() -> None:
     classes = page_classes()
     assert len(classes) > 20
     assert {kind for kind in classes if vars(kind).keys() & {"to_item", "_validate_input"}} == set()
 
 
-def test_co_16_an_item_is_read_once() -> None:
+def test_an_item_is_read_once() -> None:
     page = page_of()
     assert asyncio.run(page.to_item()) is asyncio.run(page.to_item())
     assert asyncio.run(page.to_item()) == {"word": "word"}
@@ -127,7 +127,7 @@ def test_a_page_is_freed_without_the_garbage_collector() -> None:
         gc.enable()
 
 
-def test_co_10_every_extraction_failure_names_its_paths() -> None:
+def test_every_extraction_failure_names_its_paths() -> None:
     """``docs/errors.md`` promises these paths. The error tables of ``blocks.py`` and ``api.py`` are included."""
     package = Path(crawler.platforms.__path__[0]).parent
     created = [

@@ -75,7 +75,7 @@ def test_every_scraper_has_a_known_target() -> None:
         check_params(find_scraper(name), params)
 
 
-def test_us3_16_every_scraper_of_the_sandbox_is_probed_once() -> None:
+def test_every_scraper_of_the_sandbox_is_probed_once() -> None:
     """``probe --all`` used to print a scraper with an alias twice."""
     targets = load_targets(None, sandbox=True)
     assert sorted(targets) == sorted({scraper.name for scraper in scrapers().values()})

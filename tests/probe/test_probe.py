@@ -133,7 +133,7 @@ def test_empty_fields_are_documented_in_the_page_or_in_the_schema() -> None:
         ("professional-profile-v4", ["posts"], "hashtags"),
     ],
 )
-def test_us3_15_a_list_without_entries_is_not_unexpected(scraper: str, rows: list[str], key: str) -> None:
+def test_a_list_without_entries_is_not_unexpected(scraper: str, rows: list[str], key: str) -> None:
     """An example of such a list is the hashtags of a post without hashtags."""
     found = scrapers()[scraper]
     record = import_module(f"crawler.sandbox.{found.platform}.site").Site(light=True).expected_record(found.example)

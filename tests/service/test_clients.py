@@ -87,7 +87,7 @@ def call_with_client(service: Service, name: str, params: dict[str, Any], key: s
 
 
 @pytest.mark.parametrize("name", sorted(scrapers()))
-def test_co_4_us_5_every_endpoint_of_the_client_has_its_own_types(name: str) -> None:
+def test_every_endpoint_of_the_client_has_its_own_types(name: str) -> None:
     scraper = find_scraper(name)
     types = get_type_hints(endpoint(name).sync)
     assert types["body"] is model(schema_name(scraper.params))
@@ -100,7 +100,7 @@ def test_co_4_us_5_every_endpoint_of_the_client_has_its_own_types(name: str) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_co_4_the_objects_of_the_client_equal_the_responses(service: Service, name: str) -> None:
+def test_the_objects_of_the_client_equal_the_responses(service: Service, name: str) -> None:
     scraper = find_scraper(name)
     response = call_with_client(service, name, scraper.example)
     assert isinstance(response.parsed, model(f"{schema_name(scraper.data)}Success")), response.content
@@ -109,7 +109,7 @@ def test_co_4_the_objects_of_the_client_equal_the_responses(service: Service, na
     assert isinstance(response.parsed.data, model(schema_name(scraper.data)))
 
 
-def test_co_1_absent_keys_are_absent_in_the_client(service: Service) -> None:
+def test_absent_keys_are_absent_in_the_client(service: Service) -> None:
     response = call_with_client(service, "retail-category-v4", {"cat_id": "976759"})
     wire = json.loads(response.content)["data"]["products"]
     unset = import_module(f"{PACKAGE}.types").Unset
@@ -129,7 +129,7 @@ def test_co_1_absent_keys_are_absent_in_the_client(service: Service) -> None:
         ("retail-search-v4", {"query": "rate-limited"}, "sandbox", "UPSTREAM_RATE_LIMITED"),
     ],
 )
-def test_co_4_the_errors_of_the_client_are_typed(
+def test_the_errors_of_the_client_are_typed(
     service: Service, name: str, params: dict[str, Any], key: str, code: str
 ) -> None:
     response = call_with_client(service, name, params, key)
@@ -140,7 +140,7 @@ def test_co_4_the_errors_of_the_client_are_typed(
 
 
 @pytest.mark.parametrize("code", json.loads(FILE.read_text())["failures"])
-def test_co_4_every_recorded_error_is_an_object_of_the_client(code: str) -> None:
+def test_every_recorded_error_is_an_object_of_the_client(code: str) -> None:
     example = json.loads(FILE.read_text())["failures"][code]
     failure = model("Failure").from_dict(example)
     assert failure.error.code is model("ErrorCode")[code]

@@ -144,7 +144,7 @@ def test_hostile_urls_are_refused_without_a_request(service: Service, foreign: S
 # Redirects and downloads of a hostile platform
 
 
-def test_rb_7_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, foreign: Served) -> None:
+def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, foreign: Served) -> None:
     redirects = [
         f"http://127.0.0.1:{foreign.port}/",
         f"//127.0.0.1:{foreign.port}/",
@@ -357,7 +357,7 @@ def test_malformed_http_is_refused_with_the_envelope(service: Service, name: str
 
 
 @pytest.mark.parametrize("name", RB_18)
-def test_rb_18_http_is_read_as_the_standard_requires(service: Service, name: str) -> None:
+def test_http_is_read_as_the_standard_requires(service: Service, name: str) -> None:
     sent, expected = RB_18[name]
     parts = urlsplit(service.url)
     received = b""

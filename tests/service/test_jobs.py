@@ -1,4 +1,4 @@
-"""Jobs over HTTP: uploads, their lines, the routes of a job, records and failures. Findings FI3-3, FI3-4, US3-19."""
+"""Jobs over HTTP: uploads, their lines, the routes of a job, records and failures."""
 
 from __future__ import annotations
 

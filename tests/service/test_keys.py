@@ -25,7 +25,7 @@ def keys_of(**settings: Any) -> Keys:
     return valid_keys(Settings(settings))
 
 
-def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
+def test_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     key, revoked = store.create("acme", "60/minute", 4), store.create("former")
     store.revoke(revoked.split("_")[1])
@@ -57,7 +57,7 @@ def test_us_4_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None
         ({"a1": VALID["a1"] | {"key": "x"}}, "a1.key: Extra inputs are not permitted"),
     ],
 )
-def test_us_4_wrong_keys_are_refused(value: Any, message: str) -> None:
+def test_wrong_keys_are_refused(value: Any, message: str) -> None:
     text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else value
     with pytest.raises(UsageError) as raised:
         keys_of(API_KEYS=text)
@@ -65,7 +65,7 @@ def test_us_4_wrong_keys_are_refused(value: Any, message: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_us_4_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
+def test_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No API key is valid"):
         keys_of(API_KEYS="{}", KEYS_FILE=str(tmp_path / "missing.sqlite"))
 

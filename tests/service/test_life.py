@@ -117,14 +117,14 @@ def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
     return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
 
 
-def test_rb_20_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "folder" / "keys.sqlite")
     store.create("acme")
     assert store.path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("client", ["Acme", "O'Brien & Co. (EU), #7", "team@example.com", "Zoë 1", "x" * 100])
-def test_rb_20_names_of_clients_are_accepted(tmp_path: Path, client: str) -> None:
+def test_names_of_clients_are_accepted(tmp_path: Path, client: str) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     store.create(client)
     assert [key.holder.client for key in store.all()] == [client]
@@ -133,14 +133,14 @@ def test_rb_20_names_of_clients_are_accepted(tmp_path: Path, client: str) -> Non
 @pytest.mark.parametrize(
     "client", ["", " ", "a\nb", "a\u202eb", "x" * 101, "=1+1", "+1", "-1", "@SUM(A1)", "a\tb", "a\x1b[1m"]
 )
-def test_rb_20_unsafe_names_of_clients_are_refused(tmp_path: Path, client: str) -> None:
+def test_unsafe_names_of_clients_are_refused(tmp_path: Path, client: str) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     with pytest.raises(ValueError, match="invalid client name"):
         store.create(client)
     assert not store.path.exists()
 
 
-def test_rb_20_names_of_earlier_versions_are_printed_without_control_characters() -> None:
+def test_names_of_earlier_versions_are_printed_without_control_characters() -> None:
     assert printable("acme") == "acme"
     assert printable("a\n\u202eb") == r"'a\n\u202eb'"
 
@@ -150,7 +150,7 @@ def get(url: str, path: str) -> int:
         return int(response.status)
 
 
-def test_rb_24_routes_can_be_moved_to_a_second_port(tmp_path: Path) -> None:
+def test_routes_can_be_moved_to_a_second_port(tmp_path: Path) -> None:
     hidden = "SERVICE_HIDDEN_ROUTES=/docs,/llms.txt,/metrics,/openapi.json"
     settings = (hidden, "CONSOLE=0", "SERVICE_INTERNAL_ADDRESS=127.0.0.1:0")
     with running(tmp_path / "log", *settings, workers=2) as service:

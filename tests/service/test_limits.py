@@ -145,7 +145,7 @@ def test_a_clock_that_was_set_back_blocks_no_key() -> None:
     assert [rate.count(at, 1, calls=3, period=60).allowed for at in (100.0, 120.0)] == [False, True]
 
 
-def test_us_14_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -> None:
+def test_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
         call(service.url, SEARCH, {"query": "mustard =\n\x1b[2J", "page": 2})
         call(service.url, SEARCH, {"query": 7})
@@ -168,7 +168,7 @@ def test_us_14_log_lines_of_calls_have_method_path_target_and_client(tmp_path: P
     assert "not-a-key" not in "".join(logged)
 
 
-async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
+async def test_clients_are_told_the_limit_that_the_operator_set() -> None:
     async with limits(KEY_RATE="3/minute", KEY_CONCURRENCY=3, PROCESSES=2) as limit:
         status = await limit.count(HOLDER)
         assert status is not None
@@ -187,6 +187,6 @@ async def test_us_13_clients_are_told_the_limit_that_the_operator_set() -> None:
         assert full.value.message == f"Concurrency limit reached: this key may have 3 calls in flight{share}"
 
 
-async def test_us_13_an_earlier_rate_of_zero_allows_no_call() -> None:
+async def test_an_earlier_rate_of_zero_allows_no_call() -> None:
     async with limits(KEY_RATE="0/minute", PROCESSES=2) as limit:
         assert await count_allowed(limit, HOLDER, 2) == 0

@@ -12,7 +12,7 @@ WITHOUT_NPM = 77
 
 
 @pytest.mark.soak
-def test_co_5_us_28_linters_and_openapi_typescript_find_no_problem() -> None:
+def test_linters_and_openapi_typescript_find_no_problem() -> None:
     run = subprocess.run([ROOT / "scripts" / "lint-openapi"], check=False, capture_output=True, text=True)
     if run.returncode == WITHOUT_NPM:
         pytest.skip(run.stderr.splitlines()[-1])

@@ -31,7 +31,7 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
     return Counter(reply.code for reply in asyncio.run(many(service.url, calls)))
 
 
-def test_ph_2_workers_share_circuit_breakers(tmp_path: Path) -> None:
+def test_workers_share_circuit_breakers(tmp_path: Path) -> None:
     with running(tmp_path / "log", "BREAKER_THRESHOLD=4", workers=2) as service:
         found = Counter(search(service, "challenge").code for _ in range(20))
     assert found == {"UPSTREAM_BLOCKED": 4, "CIRCUIT_OPEN": 16}

@@ -42,7 +42,7 @@ def open_crawler() -> OpenCrawler:
     return OpenCrawler(spiders()["retail"], settings_of_crawlers(Settings(values)), SharedState())
 
 
-async def test_sp_2_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:
+async def test_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:
     settings = open_crawler().settings
     assert not settings.getbool("DOWNLOADER_STATS")
     assert not set(UNREAD_STATS) & set(build_component_list(settings.getwithbase("EXTENSIONS")))

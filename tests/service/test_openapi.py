@@ -100,7 +100,7 @@ def is_described(part: dict[str, Any]) -> bool:
     return "description" in part or "description" in resolved(part)
 
 
-def test_co_1_only_params_have_defaults() -> None:
+def test_only_params_have_defaults() -> None:
     params = {schema_name(scraper.params) for scraper in scrapers().values()}
     with_defaults = {
         name
@@ -113,13 +113,13 @@ def test_co_1_only_params_have_defaults() -> None:
     assert "max_price" not in price["required"]
 
 
-def test_co_4_the_names_of_schemas_are_unique_and_own() -> None:
+def test_the_names_of_schemas_are_unique_and_own() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     assert all(re.fullmatch(r"[A-Z][A-Za-z0-9]+", name) for name in schemas)
     assert {"VideositeProfile", "PhotoappPost", "RetailProduct", "RetailListingSuccess", "Failure"} <= schemas.keys()
 
 
-def test_co_5_operations_and_tags_are_described() -> None:
+def test_operations_and_tags_are_described() -> None:
     for each in [*OPERATIONS, *DOCUMENT["tags"]]:
         assert each["description"], each
     assert {tag for operation in OPERATIONS for tag in operation["tags"]} == {tag["name"] for tag in DOCUMENT["tags"]}

@@ -73,7 +73,7 @@ def change(path: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["corrupt", "truncated", "emptied", "deleted"])
-async def test_rb_8_the_last_keys_stay_valid_if_the_file_is_damaged(tmp_path: Path, fault: str) -> None:
+async def test_the_last_keys_stay_valid_if_the_file_is_damaged(tmp_path: Path, fault: str) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     key = store.create("acme")
     ring = KeyRing(store)
@@ -91,7 +91,7 @@ async def test_rb_8_the_last_keys_stay_valid_if_the_file_is_damaged(tmp_path: Pa
     assert not await valid(ring, key)
 
 
-async def test_rb_8_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_locked_file_is_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     key, new = store.create("acme"), store.create("acme")
     ring = KeyRing(store)
@@ -132,7 +132,7 @@ async def test_a_new_key_is_not_refused_while_the_file_is_read(tmp_path: Path, m
     assert (await looked_up).client == "new"
 
 
-async def test_rb_8_keys_that_were_never_read_are_unavailable(tmp_path: Path) -> None:
+async def test_keys_that_were_never_read_are_unavailable(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "keys.sqlite")
     key = store.create("acme")
     ring = KeyRing(store)
@@ -157,7 +157,7 @@ async def count(counts: Usage, calls: int) -> None:
     await counts.flush()
 
 
-async def test_rb_9_usage_is_exact_after_a_lock_and_reports_what_is_pending(tmp_path: Path) -> None:
+async def test_usage_is_exact_after_a_lock_and_reports_what_is_pending(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "service.sqlite3"))
     counts = Usage(store)
     await count(counts, 3)
@@ -196,9 +196,7 @@ def replace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [remove, empty, damage, replace])
-async def test_rb_9_usage_is_exact_from_then_on_if_the_store_is_lost(
-    tmp_path: Path, fault: Callable[[Path], None]
-) -> None:
+async def test_usage_is_exact_from_then_on_if_the_store_is_lost(tmp_path: Path, fault: Callable[[Path], None]) -> None:
     path = tmp_path / "service.sqlite3"
     workers = [Usage(Store(str(path))) for _ in range(3)]
     for worker in workers:
@@ -218,7 +216,7 @@ async def test_rb_9_usage_is_exact_from_then_on_if_the_store_is_lost(
     assert counted(workers[0].store) == 12
 
 
-async def test_rb_9_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but important" * 1_000)
     before = path.read_bytes()
@@ -409,7 +407,7 @@ async def test_a_locked_table_of_postgresql_is_a_typed_error(postgresql: str, mo
     await other.close()
 
 
-def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
+def test_processes_on_hosts_with_different_clocks_have_the_time_of_the_database(
     postgresql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the fix, processes used their own clocks. If these differed by 20 s, each took over the other's calls."""
@@ -426,7 +424,7 @@ def test_at_9_processes_on_hosts_with_different_clocks_have_the_time_of_the_data
 
 
 @pytest.mark.parametrize("hours", [26, -26])
-def test_at_10_the_time_of_the_store_has_no_jumps(hours: int) -> None:
+def test_the_time_of_the_store_has_no_jumps(hours: int) -> None:
     passed = 0.0
     clock = StoreTime(needed=10, monotonic=lambda: passed)
     steady = []
@@ -438,7 +436,7 @@ def test_at_10_the_time_of_the_store_has_no_jumps(hours: int) -> None:
     assert steady == [False] * 10 + [True] * 10 + [False] * 14 + [True] * 6
 
 
-def test_at_10_a_clock_that_was_set_is_followed() -> None:
+def test_a_clock_that_was_set_is_followed() -> None:
     passed = 0.0
     clock = StoreTime(needed=10, monotonic=lambda: passed)
     for second in range(40):

@@ -82,7 +82,7 @@ def compiled(folder: Path, service: Service) -> str:
     return run(folder, command_of("tsc").replace("example.ts", "rows.ts misspelt.ts")).stdout
 
 
-def test_us3_5_the_typescript_example_compiles(compiled: str) -> None:
+def test_the_typescript_example_compiles(compiled: str) -> None:
     assert re.findall(r"^(\S+)\(\d+,\d+\)", compiled, re.MULTILINE) == ["misspelt.ts"], compiled
     assert "Property 'nam' does not exist on type" in compiled, "the compiler checks the types, and knows no null data"
 

@@ -205,7 +205,7 @@ def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("own", ["", "own.sqlite3"])
-def test_us_6_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+def test_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
     origins = dict.fromkeys(platforms(), "http://127.0.0.1:9")
     monkeypatch.setattr("crawler.sandbox.server.Sandbox", lambda **_: SimpleNamespace(start=lambda: origins))
     real, sandbox = Settings({"STORE": own}), Settings({"STORE": own})

@@ -228,7 +228,7 @@ print(
 """
 
 
-def test_sp3_6_the_workers_fork_after_the_imports_and_before_a_reactor_or_a_thread_exists() -> None:
+def test_the_workers_fork_after_the_imports_and_before_a_reactor_or_a_thread_exists() -> None:
     loaded = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == ["True", "True", "False", "1"]
 

@@ -176,7 +176,7 @@ def watched(victim: Victim, *, source: str = "127.0.0.3") -> Iterator[Report]:
 def pipelined_unread(
     victim: Victim, *, connections: int = 100, requests: int = 300, seconds: float = 10.0, path: str = LARGEST_FILE
 ) -> Report:
-    """RB-5: many pipelined requests for the largest file, on connections that never read a response.
+    """Many pipelined requests for the largest file, on connections that never read a response.
 
     After the first such attack, malloc keeps about 11 MB of free memory, which later attacks reuse.
     """
@@ -200,7 +200,7 @@ def pipelined_unread(
 
 
 def idle_connections(victim: Victim, *, connections: int = 3_000, seconds: float = 10.0) -> Report:
-    """RB-21: fewer idle connections than the service allows, while another client makes calls."""
+    """Fewer idle connections than the service allows, while another client makes calls."""
     with watched(victim) as report:
         idle = []
         for _ in range(connections):
@@ -218,7 +218,7 @@ def idle_connections(victim: Victim, *, connections: int = 3_000, seconds: float
 
 
 def wrong_keys(victim: Victim, *, calls: int = 2_000) -> Report:
-    """RB-19: invalid keys on one connection, then a valid key from the same address."""
+    """Invalid keys on one connection, then a valid key from the same address."""
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nContent-Length: 0\r\n\r\n".encode()
     statuses: list[bytes] = []
     with (
@@ -370,7 +370,7 @@ def calls_counted(victim: Victim, code: str) -> float:
 def under_fault(
     victim: Victim, begin: Callable[[], Callable[[], None]], *, seconds: float = 30.0, per_second: float = 50.0
 ) -> tuple[Report, Load]:
-    """RB-8, RB-9: make calls while a store has a fault. ``begin`` starts it and returns a function that ends it."""
+    """Make calls while a store has a fault. ``begin`` starts it and returns a function that ends it."""
     load = Load(victim, per_second)
     with watched(victim) as report:
         load.run(2)

@@ -61,7 +61,7 @@ def test_the_service_withstands(tmp_path: Path, attack: Callable[[Victim], attac
 
 @pytest.mark.parametrize("fault", faults.FAULTS)
 @pytest.mark.parametrize("store", ["keys", "service"])
-def test_rb_8_rb_9_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -> None:
+def test_a_store_has_a_fault(tmp_path: Path, store: str, fault: str) -> None:
     if fault in faults.NEED_MOUNT and not faults.can_mount():
         pytest.skip("needs the right to mount a file system")
     with ExitStack() as stack:

@@ -60,7 +60,7 @@ def crawled(tmp_path: Path, changes: str, *options: str, handle: str = HANDLE) -
         for key in sorted(KEYS)
     ],
 )
-def test_pa_3_to_5_a_renamed_key_is_a_warning_or_the_values_are_right(tmp_path: Path, key: str) -> None:
+def test_to_5_a_renamed_key_is_a_warning_or_the_values_are_right(tmp_path: Path, key: str) -> None:
     out, failures, log = crawled(tmp_path, RENAME.format(old=key, new=f"{key}2"), "-a", "max_pages=1")
     assert (len(out), failures) == (1, []), log
     data, warnings = out[0]["data"], out[0]["warnings"]
@@ -71,7 +71,7 @@ def test_pa_3_to_5_a_renamed_key_is_a_warning_or_the_values_are_right(tmp_path: 
     assert any(KEYS[key] in json.dumps(warning) or warning["source"] == "timeline" for warning in warnings), warnings
 
 
-def test_pa_5_a_long_text_without_its_note_comes_from_another_source(tmp_path: Path) -> None:
+def test_a_long_text_without_its_note_comes_from_another_source(tmp_path: Path) -> None:
     out, _, log = crawled(tmp_path, RENAME.format(old="note_tweet", new="note"), "-a", "max_pages=1", handle=LONG_TEXTS)
     expected = {post.id: post_record(post)["caption"] for post in SITE.account(LONG_TEXTS).posts}
     captions = {post["post_id"]: post["caption"] for post in out[0]["data"]["data"]["main"]}
@@ -79,7 +79,7 @@ def test_pa_5_a_long_text_without_its_note_comes_from_another_source(tmp_path: P
     assert captions == {post_id: expected[post_id] for post_id in captions}
 
 
-def test_pa_4_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path) -> None:
+def test_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path) -> None:
     out, failures, log = crawled(tmp_path, RENAME.format(old="value", new="value2"), "-a", "max_pages=9")
     assert [each["data"]["hasMore"] for each in out] == [True], log
     assert [failure["code"] for failure in failures] == ["EXTRACTION_FAILED"]
@@ -89,7 +89,7 @@ def test_pa_4_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path
     ("concurrency", "order"),
     [(1, ["page", "embed", "", "timeline"]), (4, ["page", {"embed", ""}, "timeline"])],
 )
-def test_sp3_7_sources_are_requested_together_where_the_budget_has_a_free_slot(
+def test_sources_are_requested_together_where_the_budget_has_a_free_slot(
     tmp_path: Path, concurrency: int, order: list[Any]
 ) -> None:
     """``order``: the sources in the order of their requests. "" stands for the request for the guest token."""

@@ -73,10 +73,10 @@ def cursor_of(handle: str, page: int) -> str:
     return cursors.encode(PURPOSE, payload)
 
 
-# MB-2: ids from the page
+# Ids from the page
 
 
-def test_mb_2_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> None:
+def test_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> None:
     options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", "max_pages=5")
     code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
     assert (code, failures) == (0, []), log
@@ -87,7 +87,7 @@ def test_mb_2_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) 
     assert "event=stale_id" in log
 
 
-def test_mb_2_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> None:
+def test_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> None:
     """A new process or another worker has not loaded the profile's page before."""
     options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", f"cursor={cursor_of(HANDLE_OF_FAULT, 2)}")
     code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
@@ -97,7 +97,7 @@ def test_mb_2_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> N
     assert ids[-len(expected) :] == [post["post_id"] for post in expected]
 
 
-def test_mb_2_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
+def test_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
     cursors_of_pages = [cursor_of("quiet_harbor", page) for page in (2, 3, 4)]
     targets = tmp_path / "targets.jsonl"
     rows = [{"username": "quiet_harbor", "cursor": cursor} for cursor in cursors_of_pages]
@@ -109,7 +109,7 @@ def test_mb_2_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
     assert "'poet/injector/crawler.platforms.microblog.pages.ProfilePage': 1," in log
 
 
-def test_mb_2_probe_names_the_ids_that_are_out_of_date() -> None:
+def test_probe_names_the_ids_that_are_out_of_date() -> None:
     options = ["-a", f"username={HANDLE_OF_FAULT}", "-s", "SANDBOX=1"]
     command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", *options]
     run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
@@ -121,7 +121,7 @@ def test_mb_2_probe_names_the_ids_that_are_out_of_date() -> None:
     ]
 
 
-def test_mb_2_probe_names_the_ids_that_the_platform_did_not_find() -> None:
+def test_probe_names_the_ids_that_the_platform_did_not_find() -> None:
     handle = next(handle for handle, name in SITE.faults.items() if name == "stale-ids")
     command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", "-a", f"username={handle}"]
     run = forks.run([*command, "-s", "SANDBOX=1"], check=False, capture_output=True, text=True, cwd=ROOT)
@@ -129,10 +129,10 @@ def test_mb_2_probe_names_the_ids_that_the_platform_did_not_find() -> None:
     assert stale == [f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids]
 
 
-# MB-2: ids from a file
+# Ids from a file
 
 
-def test_mb_2_a_file_replaces_the_ids(tmp_path: Path) -> None:
+def test_a_file_replaces_the_ids(tmp_path: Path) -> None:
     with sandbox(NEW_IDS_ONLY) as options:
         options += ["-a", "username=quiet_harbor", "-a", "max_pages=3"]
         _, partial, _, log = crawl(tmp_path, *options, spider="microblog")
@@ -168,7 +168,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name: str) -> None:
+def test_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name: str) -> None:
     changes, message = WRONG[name]
     path = tmp_path / "ids.json"
     if isinstance(changes, bytes):
@@ -204,7 +204,7 @@ def test_mb_2_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name
     ],
     ids=["no ids", "no platform", "no path", "no object"],
 )
-def test_mb_2_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
+def test_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
     arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
     run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
@@ -219,7 +219,7 @@ def test_the_setting_accepts_a_file_of_each_platform_with_ids() -> None:
 # The ids in a page
 
 
-def test_mb_2_the_page_object_reads_ids_and_variables_from_streams() -> None:
+def test_the_page_object_reads_ids_and_variables_from_streams() -> None:
     _, _, body = answer(SITE, "page", HANDLE_OF_FAULT)
     named = page_of("page", body, username=HANDLE_OF_FAULT).queries  # type: ignore[attr-defined]
     assert {each.name: each.query_id for each in named} == NEW_IDS
@@ -232,7 +232,7 @@ def test_mb_2_the_page_object_reads_ids_and_variables_from_streams() -> None:
     ["short{}", "x" * 41 + "{}", 'has space-12345{"a":1}', "NoVariablesAtAll", '../../1.1/account?x={"a":1}', "", None],
     ids=["short", "long", "space", "no variables", "path", "empty", "missing"],
 )
-def test_mb_2_an_id_with_other_characters_is_ignored(key: str | None) -> None:
+def test_an_id_with_other_characters_is_ignored(key: str | None) -> None:
     stream = {"kind": "GraphQLRequestStream.Completed", "key": key, "name": "UserByScreenName"}
     head = b'<script class="$tsr">($R=>$R[0]=' + orjson.dumps(stream) + b")()</script>"
     _, _, body = answer(SITE, "page", "quiet_harbor")
@@ -253,7 +253,7 @@ USUAL = {key: value for key, value in IDS.timeline.variables.items() if value !=
     ],
     ids=["usual", "a cursor", "others", "of nobody"],
 )
-def test_mb_2_the_id_on_a_page_is_sent_with_the_variables_that_it_needs(
+def test_the_id_on_a_page_is_sent_with_the_variables_that_it_needs(
     variables: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     queries = CurrentQueries(IDS)
@@ -266,7 +266,7 @@ def test_mb_2_the_id_on_a_page_is_sent_with_the_variables_that_it_needs(
     assert queries.forms_of(IDS.user) == [(IDS.user, each) for each in IDS.user.ids]
 
 
-def test_mb_2_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
+def test_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
     queries = CurrentQueries(IDS)
     assert queries.page_is_useful
     queries.learn([NamedQuery("UserTweets", "NewId_12345", USUAL)])

@@ -180,7 +180,7 @@ def recovered(chains: dict[str, Chain], tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"hang"}))
-def test_mb_1_the_loop_ends_for_every_fault(chains: dict[str, Chain], name: str) -> None:
+def test_the_loop_ends_for_every_fault(chains: dict[str, Chain], name: str) -> None:
     chain, code = chains[HANDLES[name]], FAULTS[name].code
     assert len(chain.pages) < MAX_CALLS, ENDLESS
     assert len(chain.ids) == len(set(chain.ids)), "each post once"
@@ -194,20 +194,18 @@ def test_mb_1_the_loop_ends_for_every_fault(chains: dict[str, Chain], name: str)
         check_posts(chain, HANDLES[name], embedded=1)
 
 
-def test_mb_1_the_loop_ends_without_a_response(tmp_path: Path) -> None:
+def test_the_loop_ends_without_a_response(tmp_path: Path) -> None:
     chain, log = crawl_one(tmp_path, HANDLES["hang"], "SOURCE_TIMEOUT=0.2", "RETRY_TIMES=0")
     assert (chain.pages, chain.errors) == ([], ["UPSTREAM_TIMEOUT"]), log
 
 
-def test_mb_1_the_table_has_every_fault_without_a_timeline() -> None:
+def test_the_table_has_every_fault_without_a_timeline() -> None:
     failing = {name for name, fault in FAULTS.items() if fault.code == "OK" and "timeline" in failing_sources(name)}
     assert failing - {"only-cursors"} == WITHOUT_TIMELINE.keys(), "a timeline without posts did respond"
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_TIMELINE))
-def test_mb_1_a_later_page_has_the_missing_posts(
-    chains: dict[str, Chain], recovered: dict[str, Chain], name: str
-) -> None:
+def test_a_later_page_has_the_missing_posts(chains: dict[str, Chain], recovered: dict[str, Chain], name: str) -> None:
     first, rest = chains[HANDLES[name]].pages[0], recovered[HANDLES[name]]
     same(first, SITE.expected_record({"username": HANDLES[name]}))
     assert rest.errors == []
@@ -257,13 +255,13 @@ def client_on(folder: Path, origins: dict[str, str]) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("name", ["calls-limited", "only-cursors", "only-page", "same-cursor", "stale-ids", "user-off"])
-def test_mb_1_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], name: str) -> None:
+def test_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], name: str) -> None:
     found, expected = client.loop(HANDLES[name]), chains[HANDLES[name]]
     assert (found.ids, found.errors) == (expected.ids, expected.errors)
 
 
 @pytest.mark.parametrize("handle", ["quiet_harbor", "popular_tide", "relay_station"])
-def test_mb_1_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
+def test_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
     """The platform issues no guest token for the first page, but one for the following pages."""
     with sandbox(UNLISTED) as origins:
         refuse = f"{origins['microblog']}/1.1/guest/activate.json?refuse="
@@ -287,7 +285,7 @@ def cursor_of(handle: str, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize(("returned", "first_pages"), [(65, [15, 20]), (85, [0, 15, 20])])
-def test_mb_1_three_returned_pages_are_skipped(tmp_path: Path, returned: int, first_pages: list[int]) -> None:
+def test_three_returned_pages_are_skipped(tmp_path: Path, returned: int, first_pages: list[int]) -> None:
     posts = [post.id for post in SITE.account("old_lantern").timeline]
     pinned = SITE.account("old_lantern").pinned
     assert pinned
@@ -299,14 +297,14 @@ def test_mb_1_three_returned_pages_are_skipped(tmp_path: Path, returned: int, fi
     assert [page["hasMore"] for page in chain.pages] == [True] * (len(chain.pages) - 1) + [False]
 
 
-def test_mb_1_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_path: Path) -> None:
+def test_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_path: Path) -> None:
     with sandbox(REJECTED) as origins:
         chain, _ = crawl_one(tmp_path, "iron_meadow", *on(origins), cursor=cursor_of("iron_meadow"))
     assert (chain.pages, chain.errors) == ([], ["EXTRACTION_FAILED"])
 
 
 @pytest.mark.parametrize("handle", ["iron_meadow", "relay_station", "lone_wolf", "empty_shelf", "closed_garden"])
-def test_mb_1_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> None:
+def test_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> None:
     chain, log = crawl_one(tmp_path, handle, cursor=cursor_of(handle, user_id=""))
     assert chain.errors == [], log
     assert chain.pages[-1]["hasMore"] is False
@@ -322,14 +320,12 @@ def test_mb_1_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> N
         (HANDLES["timeline-off"], "UPSTREAM_BLOCKED"),
     ],
 )
-def test_mb_1_a_cursor_without_a_user_id_fails_with_the_error_of_the_query(
-    client: Client, handle: str, code: str
-) -> None:
+def test_a_cursor_without_a_user_id_fails_with_the_error_of_the_query(client: Client, handle: str, code: str) -> None:
     cursor = cursors.encode(CURSOR, {"handle": handle, "user_id": "", "cursor": "", "seen": []})
     assert client.loop(handle, cursor=cursor).errors == [code]
 
 
-def test_mb_1_a_lost_user_id_is_looked_up(tmp_path: Path) -> None:
+def test_a_lost_user_id_is_looked_up(tmp_path: Path) -> None:
     """Neither page nor embed contains the user id, and the platform at first rejects the user query."""
     hide = """
 from crawler.sandbox.microblog.site import Site

@@ -40,7 +40,7 @@ def test_an_invalid_url_is_refused(tmp_path: Path, url: str, problem: str) -> No
     [("url", "professional-profile"), ("username", "professional-profile-v4")],
     ids=["flat", "content"],
 )
-def test_co_3_every_member_and_every_fault_has_its_outcome(tmp_path: Path, key: str, scraper: str) -> None:
+def test_every_member_and_every_fault_has_its_outcome(tmp_path: Path, key: str, scraper: str) -> None:
     site = Site()
     targets = {slug: {key: SITE + quote(slug) if key == "url" else slug} for slug in (*site.members, *FAULTS)}
     codes, out = crawl_each(tmp_path, "professional", targets, *NO_BREAKER)
@@ -56,7 +56,7 @@ def test_status_999_is_never_retried(tmp_path: Path) -> None:
     assert "retry/count" not in log
 
 
-def test_co_3_content_takes_one_request(tmp_path: Path) -> None:
+def test_content_takes_one_request(tmp_path: Path) -> None:
     for username in ("mara-lindqvist", "https://uk.linkedin.com/in/mara-lindqvist/de?trk=x"):
         code, out, failures, log = crawl(tmp_path, "-a", f"username={username}", spider="professional")
         assert (code, failures) == (0, []), log

@@ -99,7 +99,7 @@ def products_of(lines: list[Any]) -> list[str]:
     return ids
 
 
-def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
+def test_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     targets.write_text('{"id": "big", "cat_id": "4044_28309"}\n{"id": "small", "cat_id": "976759_6837314_30279539"}\n')
     status, out, failures, log = crawl(tmp_path, "-a", f"targets={targets}", "-a", "exhaustive=true")
@@ -112,7 +112,7 @@ def test_re_7_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("explode", [[], ["-a", "explode=products"]], ids=["pages", "products"])
-def test_re_7_rows_of_a_table_name_their_target(tmp_path: Path, explode: list[str]) -> None:
+def test_rows_of_a_table_name_their_target(tmp_path: Path, explode: list[str]) -> None:
     arguments = ("-a", "cat_id=976759_6837314_30279539", "-a", "exhaustive=true", *explode)
     status, out, _, log = crawl(tmp_path, *arguments, "-O", str(tmp_path / "out.csv"))
     assert status == 0, log

@@ -95,7 +95,7 @@ def test_quiet_page_ends(tmp_path: Path) -> None:
     }, log
 
 
-def test_sv_1_rows_in_flight_at_a_login_wall_are_delivered(tmp_path: Path) -> None:
+def test_rows_in_flight_at_a_login_wall_are_delivered(tmp_path: Path) -> None:
     delays = ("login-wall-100ms", "login-wall-1s", "login-wall-3s")
     data, failed, log = crawl(tmp_path, "shortvideo", [{"id": name, "keywords": name} for name in delays])
     assert failed == {}, log
@@ -103,7 +103,7 @@ def test_sv_1_rows_in_flight_at_a_login_wall_are_delivered(tmp_path: Path) -> No
     assert all(record["search_item_list"] for record in data.values())
 
 
-def test_sv_1_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> None:
+def test_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> None:
     closed = {"login-prompt", "login-prompt-returns", "other-dialogs"}
     walls = {"captcha", "captcha-later", "captcha-over-login", "login-wall", "login-wall-at-once"}
     targets = [{"id": name, "keywords": name} for name in sorted(closed | walls | {"captcha-mount"})]
@@ -122,7 +122,7 @@ def test_sv_1_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> Non
     }
 
 
-def test_sv_3_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(tmp_path: Path) -> None:
+def test_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(tmp_path: Path) -> None:
     walls = ("login-wall", "login-prompt-returns", "silent-wall")
     targets = [{"id": name, "keywords": name} for name in walls]
     targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in walls]
@@ -135,7 +135,7 @@ def test_sv_3_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(t
     assert reports == [reports[0]] * 3
 
 
-def test_sv_4_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: Path) -> None:
     data, failed, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "missing-author"}])
     assert failed == {}, log
     assert data["1"] == Site().expected_record({"keywords": "missing-author"})

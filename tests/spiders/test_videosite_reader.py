@@ -77,7 +77,7 @@ def test_records_equal_the_expected_ones(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(1, 5), *(pytest.param(n, marks=pytest.mark.soak) for n in range(21, 221))])
-def test_co_3_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> None:
+def test_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> None:
     of = Site(seed, light=True)
     for number, name in enumerate(names(of)):
         params = {**PAGE_ALONE, "username": name, "type": KINDS[(number + seed) % 4]}
@@ -91,7 +91,7 @@ def test_co_3_records_of_the_page_alone_equal_the_expected_ones(seed: int) -> No
             assert comparable(second) == of.expected_record({**params, "page": 2}), params
 
 
-def test_co_3_the_page_alone_takes_one_request() -> None:
+def test_the_page_alone_takes_one_request() -> None:
     stub = Stub(site())
     found = scrape(stub, **PAGE_ALONE, username="harborlights")
     assert stub.kinds() == ["page"]
@@ -99,7 +99,7 @@ def test_co_3_the_page_alone_takes_one_request() -> None:
 
 
 @pytest.mark.parametrize("name", ["no-playlist", "no-page", "moved", "no-about"])
-def test_co_3_the_page_alone_has_the_same_fallbacks(name: str) -> None:
+def test_the_page_alone_has_the_same_fallbacks(name: str) -> None:
     params = {**PAGE_ALONE, "username": name}
     assert comparable(scrape(Stub(site()), **params)) == site().expected_record(params)
 
@@ -282,7 +282,7 @@ def players(stub: Stub) -> int:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_fi3_1_pa_6_every_item_of_every_page_has_its_date(number: int) -> None:
+def test_every_item_of_every_page_has_its_date(number: int) -> None:
     stub, page = Stub(site()), {"username": "harborlights"}
     for _ in range(number - 1):
         page["cursor"] = scrape(Stub(site()), **page)["pagination"]["cursor"]
@@ -306,7 +306,7 @@ def test_fi3_1_pa_6_every_item_of_every_page_has_its_date(number: int) -> None:
         ("none", 0, 0, []),
     ],
 )
-def test_fi3_1_what_a_number_leaves_out_is_said(
+def test_what_a_number_leaves_out_is_said(
     details: str | int, bound: int, asked: int, left_out: list[tuple[str, int, int]]
 ) -> None:
     stub = Stub(site(), VIDEOSITE_ENRICH_MAX=bound)
@@ -395,7 +395,7 @@ class Slow(Stub):
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(2.4, 60.0), (2.4, 0.1), (0.5, 0.1)])
-def test_fi3_1_what_the_deadline_leaves_out_is_said(wait: float, seconds: float) -> None:
+def test_what_the_deadline_leaves_out_is_said(wait: float, seconds: float) -> None:
     async def run() -> tuple[dict[str, Any], float, Slow]:
         loop = asyncio.get_running_loop()
         params = check_params(SCRAPER, {"username": "harborlights"})
@@ -429,7 +429,7 @@ class Crowded(Stub):
         return await super().fetch(request, target)
 
 
-def test_fi3_1_what_lacks_a_download_slot_is_left_out_by_the_deadline() -> None:
+def test_what_lacks_a_download_slot_is_left_out_by_the_deadline() -> None:
     stub = Crowded(site())
     record = scrape(stub, username="harborlights")
     missing = 30 - dated(record)
@@ -439,7 +439,7 @@ def test_fi3_1_what_lacks_a_download_slot_is_left_out_by_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_sp3_7_as_many_details_are_in_flight_as_the_budget_allows(concurrency: int) -> None:
+def test_as_many_details_are_in_flight_as_the_budget_allows(concurrency: int) -> None:
     stub = Slow(site(), PLATFORM_BUDGETS={"videosite": {"concurrency": concurrency}})
     stub.seconds = 0.001
     assert dated(scrape(stub, username="harborlights")) == 30
@@ -460,7 +460,7 @@ class Together(Stub):
         return await super().fetch(request, target)
 
 
-def test_sp3_7_the_about_panel_is_requested_beside_the_details() -> None:
+def test_the_about_panel_is_requested_beside_the_details() -> None:
     stub, params = Together(site()), {"username": "harborlights", "include_about": True}
     stub.asked = asyncio.Event()
     assert comparable(scrape(stub, **params)) == comparable(scrape(Stub(site()), **params))

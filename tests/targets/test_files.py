@@ -362,7 +362,7 @@ def test_every_file_is_read_right_or_refused_with_its_line(tmp_path: Path, case:
     assert isinstance(raised.value, WrongTargetsError) == isinstance(case.expected, Refused)
 
 
-def test_us_1_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_path: Path) -> None:
     (tmp_path / "latin1.csv").write_bytes(b"id,query\nl1,M\xfcsli\n")
     (tmp_path / "keep.jsonl").write_text("yesterday's output\n")
     options = ["-O", str(tmp_path / "keep.jsonl"), "-s", "FAILURES_FEED="]
@@ -373,7 +373,7 @@ def test_us_1_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_
     assert (tmp_path / "keep.jsonl").read_text() == "yesterday's output\n"
 
 
-def test_us_1_the_encoding_can_be_named() -> None:
+def test_the_encoding_can_be_named() -> None:
     arguments = spiders()["retail"](targets="t.csv", encoding="windows-1252")
     assert isinstance(arguments.source, FileSource)
     assert arguments.source.encoding == "cp1252"
@@ -384,7 +384,7 @@ def test_us_1_the_encoding_can_be_named() -> None:
     ["b4,976759", "b4,976759,price_low,1,extra", "b4,M\\xfcsli,price_low,1,extra", 'b4,"two words"x,price_low,1'],
     ids=["a cell too few", "a cell too many", "a byte of another encoding", "a quotation mark"],
 )
-def test_us_9_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> None:
+def test_the_failures_feed_has_the_raw_line(tmp_path: Path, line: str) -> None:
     filler = "b3,976759,price_low,1\n" * 5_000  # beyond the part that is checked before the run
     start = f"id,cat_id,sort,page\n{filler}".encode()
     raw = line.replace("\\xfc", "\udcfc").encode(errors="surrogateescape") + b"\r\n"

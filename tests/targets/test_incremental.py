@@ -153,7 +153,7 @@ def test_since_is_last_or_a_day(since: str, *, valid: bool) -> None:
     assert bool(argument_problems(RetailSpider, {"since": since})) != valid
 
 
-def test_us_6_the_sandbox_has_its_own_seen_entries(tmp_path: Path) -> None:
+def test_the_sandbox_has_its_own_seen_entries(tmp_path: Path) -> None:
     scraper = scrapers()["microblog-profile"]
     target = Target("t", scraper, check_params(scraper, scraper.example))
     data = {"data": {"main": [{"post_id": "2", "upload_timestamp": 1}]}}

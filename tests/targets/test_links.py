@@ -61,7 +61,7 @@ def test_the_table_has_352_lines_of_every_scraper() -> None:
 
 
 @pytest.mark.parametrize("row", READ, ids=line_of)
-def test_us3_2_a_pasted_link_is_read_as_expected(row: Row) -> None:
+def test_a_pasted_link_is_read_as_expected(row: Row) -> None:
     scraper, params = row.target
     link = read_link(row.line)
     assert (link.scrapers[0], link.params) == (scraper, params), row.why
@@ -69,19 +69,19 @@ def test_us3_2_a_pasted_link_is_read_as_expected(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=line_of)
-def test_us3_2_other_links_are_refused_with_a_sentence(row: Row) -> None:
+def test_other_links_are_refused_with_a_sentence(row: Row) -> None:
     assert is_link(row.line), row.why
     with pytest.raises(LinkError, match=r"^(this |'|[\w.]+ has short links)"):
         read_link(row.line)
 
 
 @pytest.mark.parametrize("row", WORDS, ids=line_of)
-def test_us3_1_words_are_not_links(row: Row) -> None:
+def test_words_are_not_links(row: Row) -> None:
     assert not is_link(row.line), row.why
     assert not is_host(row.line)
 
 
-def test_us3_1_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: Path) -> None:
+def test_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: Path) -> None:
     """Each spider reads the list, even the spiders whose only param accepts any text."""
     path = tmp_path / "links.txt"
     path.write_text("\n".join(row.line for row in ROWS))
@@ -105,7 +105,7 @@ def test_us3_1_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_p
 
 
 @pytest.mark.parametrize("row", READ, ids=line_of)
-def test_us3_2_every_scraper_takes_the_link_as_url(row: Row) -> None:
+def test_every_scraper_takes_the_link_as_url(row: Row) -> None:
     """The param ``url`` gives the same target as the params in the table, even without naming the scraper."""
     scraper, params = row.target
     named = find_scraper(scraper)
@@ -139,7 +139,7 @@ def test_every_platform_names_scrapers_that_exist() -> None:
         ("retail-category-v4", {"cat_id": "https://www.walmart.com/browse/food/976759"}),
     ],
 )
-def test_us3_1_a_link_given_as_another_param_is_refused(scraper: str, params: dict[str, str]) -> None:
+def test_a_link_given_as_another_param_is_refused(scraper: str, params: dict[str, str]) -> None:
     for text in (False, True):
         with pytest.raises(InvalidRequest, match="this is a link: give it as url"):
             check_params(find_scraper(scraper), params, text=text)
@@ -214,7 +214,7 @@ def test_any_text_is_read_or_raises_the_typed_error(text: str) -> None:
             assert not is_link(text) or found.keys() - {"scraper"} <= read_link(text).params.keys()
 
 
-def test_us3_1_a_crawl_of_links_of_another_platform_fails_each_line(tmp_path: Path) -> None:
+def test_a_crawl_of_links_of_another_platform_fails_each_line(tmp_path: Path) -> None:
     path = tmp_path / "links.txt"
     path.write_text(
         "https://www.tiktok.com/@nasa\nhttps://www.walmart.com/browse/food/976759\nhttps://x.com/quiet_harbor\n"
@@ -244,7 +244,7 @@ def test_us3_1_a_crawl_of_links_of_another_platform_fails_each_line(tmp_path: Pa
         ("professional-profile-v4", [{"url": "de.linkedin.com/in/a"}, {"url": "https://www.linkedin.com/in/a?trk=b"}]),
     ],
 )
-def test_us3_4_all_links_to_a_target_have_one_identity(scraper: str, params: list[dict[str, object]]) -> None:
+def test_all_links_to_a_target_have_one_identity(scraper: str, params: list[dict[str, object]]) -> None:
     found = find_scraper(scraper)
     first, second = (Target("1", found, check_params(found, each)) for each in params)
     assert first.identity == second.identity

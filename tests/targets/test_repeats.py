@@ -1,4 +1,4 @@
-"""US3-4: a target in several rows is fetched once, but each row gets its own output line, id and columns."""
+"""A target in several rows is fetched once, but each row gets its own output line, id and columns."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_a_broken_file_ends_the_run_after_its_readable_targets(
 
 
 @pytest.mark.parametrize("content", [b"no archive", b"PK\x03\x04", b""], ids=["text", "cut", "empty"])
-def test_rb_23_a_url_into_a_file_that_is_not_an_archive_ends_the_run(tmp_path: Path, content: bytes) -> None:
+def test_a_url_into_a_file_that_is_not_an_archive_ends_the_run(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "t.zip").write_bytes(content)
     location = f"zip://*::file://{tmp_path}/t.zip"
     with pytest.raises(TargetsUnavailableError, match="cannot read the targets zip://"):
@@ -289,15 +289,13 @@ def test_the_queue_forwards_outcomes() -> None:
         ("professional", {"username": "jane-doe"}, "professional-profile-v4"),
     ],
 )
-def test_co_3_the_default_scraper_takes_params_that_fit_several(
-    platform: str, params: dict[str, Any], scraper: str
-) -> None:
+def test_the_default_scraper_takes_params_that_fit_several(platform: str, params: dict[str, Any], scraper: str) -> None:
     target = TargetParser(spiders()[platform].scrapers).parse(params)
     assert isinstance(target, Target), target
     assert target.scraper.name == scraper
 
 
-def test_co_3_params_that_fit_several_platforms_need_the_name_of_a_scraper() -> None:
+def test_params_that_fit_several_platforms_need_the_name_of_a_scraper() -> None:
     every = TargetParser(tuple(scraper for spider in spiders().values() for scraper in spider.scrapers))
     assert isinstance(every.parse({"username": "jane"}), InvalidTarget)
     target = every.parse({"username": "jane", "type": "video"})

@@ -280,7 +280,7 @@ async def test_a_target_times_out_at_its_deadline() -> None:
 
 
 @pytest.mark.parametrize(("is_sent", "upstream"), [(True, {"status": None, "reason": "deadline"}), (False, None)])
-async def test_co_11_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstream: object) -> None:  # noqa: FBT001  # a table
+async def test_a_timeout_states_whether_a_request_was_sent(is_sent: bool, upstream: object) -> None:  # noqa: FBT001  # a table
     tracker = make_tracker()
     source = Source([make_target("late")])
     async for target in tracker.release(source):
@@ -415,7 +415,7 @@ def test_every_exception_has_a_code(error: Exception, code: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CAUSES)
-def test_us3_21_a_failed_download_is_described_in_words(kind: type[Exception]) -> None:
+def test_a_failed_download_is_described_in_words(kind: type[Exception]) -> None:
     """The message used to be "The download failed: CannotResolveHostError."."""
     message = as_scrape_error(kind("www.example.invalid")).message
     assert message == f"{CAUSES[kind]}."
@@ -426,7 +426,7 @@ async def released(tracker: TargetTracker, source: Source) -> Target:
     return await anext(tracker.release(source))
 
 
-async def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
+async def test_warnings_are_counted_and_end_with_the_record() -> None:
     source = Source([make_target("t")])
     tracker = make_tracker()
 
@@ -450,7 +450,7 @@ async def test_co_6_warnings_are_counted_and_end_with_the_record() -> None:
     assert outcomes_by_code(stats) == {"OK": 1}
 
 
-def test_re3_7_pages_of_one_target_that_miss_the_same_path_are_one_warning() -> None:
+def test_pages_of_one_target_that_miss_the_same_path_are_one_warning() -> None:
     source = Source([make_target("1"), make_target("2")])
     tracker = make_tracker()
     missing, other = Unread("rows[].rating", "missing", 40, 40), Unread("rows[].rating", "type", 1, 30)
@@ -508,7 +508,7 @@ def test_re3_7_pages_of_one_target_that_miss_the_same_path_are_one_warning() -> 
     }
 
 
-def test_re3_7_names_of_the_platform_are_bounded_and_printable() -> None:
+def test_names_of_the_platform_are_bounded_and_printable() -> None:
     names = ("a" * 300, "line\nbreak", *"cdefghij")
     unread = OutcomeWarning.of_unread("page", Unread("rows[].…unknown", "unknown", names=names)).unread
     assert unread is not None
@@ -516,11 +516,11 @@ def test_re3_7_names_of_the_platform_are_bounded_and_printable() -> None:
 
 
 @given(st.builds(OutcomeWarning, *[st.text()] * 3, st.none() | st.from_type(Unread)))
-def test_re3_7_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning) -> None:
+def test_a_warning_is_the_same_after_it_was_stored(warning: OutcomeWarning) -> None:
     assert OutcomeWarning.from_dict(json.loads(json.dumps(warning.as_dict()))) == warning
 
 
-async def test_co_6_a_failed_target_is_not_partial() -> None:
+async def test_a_failed_target_is_not_partial() -> None:
     source = Source([make_target("t")])
     tracker = make_tracker()
 

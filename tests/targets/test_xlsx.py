@@ -1,4 +1,4 @@
-"""US3-17: targets in Excel workbooks of different programs are read correctly, or rejected with a clear message."""
+"""Targets in Excel workbooks of different programs are read correctly, or rejected with a clear message."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class ListPage(VideositePage):
 
     @field
     def more(self) -> bool:
-        """Whether the list has a next page, whose token may be unreadable (PA-1).
+        """Whether the list has a next page, whose token may be unreadable.
 
         A row in an unknown format counts as the row that leads to the next page if its key begins with
         "continuationItem". This key changed in 2026, from ``continuationItemRenderer`` to

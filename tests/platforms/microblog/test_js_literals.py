@@ -90,7 +90,7 @@ def test_deep_and_malformed_scripts_do_not_raise(script: str) -> None:
 @pytest.mark.parametrize(
     "script", ["[" * 500_000, "(}" * 250_000, "({a:[1}" * 71_000, "$R[0]=!" * 71_000, "'a'," * 125_000]
 )
-def test_at_5_long_malformed_scripts_are_refused(script: str) -> None:
+def test_long_malformed_scripts_are_refused(script: str) -> None:
     with pytest.raises(ExtractionFailed, match="50,000 elements or more"):
         read(script)
 
@@ -203,9 +203,7 @@ def check_equal(*scripts: str) -> None:
 
 @pytest.mark.parametrize("number", [200, pytest.param(2_500, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("generate", [from_pieces, from_values, cut, damaged])
-def test_sp_8_generated_scripts_are_read_as_token_by_token(
-    generate: Callable[[random.Random], str], number: int
-) -> None:
+def test_generated_scripts_are_read_as_token_by_token(generate: Callable[[random.Random], str], number: int) -> None:
     pick = random.Random(number)  # noqa: S311  # the same scripts in each run
     for _ in range(number):
         check_equal(*(generate(pick) for _ in range(pick.choice([1, 1, 2]))))
@@ -221,7 +219,7 @@ def page_scripts() -> Iterator[list[str]]:
         yield re.findall(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", text, re.DOTALL) or [text]
 
 
-def test_sp_8_pages_are_read_as_token_by_token() -> None:
+def test_pages_are_read_as_token_by_token() -> None:
     for scripts in page_scripts():
         check_equal(*scripts)
         longest = max(scripts, key=len)
@@ -229,7 +227,7 @@ def test_sp_8_pages_are_read_as_token_by_token() -> None:
             check_equal(longest[:end])
 
 
-def test_sp_8_scripts_that_take_too_long_to_read_are_refused() -> None:
+def test_scripts_that_take_too_long_to_read_are_refused() -> None:
     found = Literals()
     found.read(repr(" " * (MAX_CHARACTERS - 2)))
     with pytest.raises(ExtractionFailed, match="more than 500,000 characters"):
@@ -243,7 +241,7 @@ def test_sp_8_scripts_that_take_too_long_to_read_are_refused() -> None:
 
 @pytest.mark.parametrize("scripts", [1, 4])
 @pytest.mark.parametrize("element", ["[", "a:", "!", "1,"])
-def test_at_5_scripts_with_too_many_elements_are_refused(element: str, scripts: int) -> None:
+def test_scripts_with_too_many_elements_are_refused(element: str, scripts: int) -> None:
     found, script = Literals(), element * (MAX_ELEMENTS // scripts)
     for _ in range(scripts - 1):
         found.read(script)

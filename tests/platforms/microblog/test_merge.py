@@ -39,7 +39,7 @@ def part(posts: list[str], **profile: Any) -> Part:
         (["1"], {"statuses_count": None, "protected": False}, True),
     ],
 )
-def test_mb_1_a_record_without_a_timeline_has_more_unless_it_is_complete(
+def test_a_record_without_a_timeline_has_more_unless_it_is_complete(
     posts: list[str],
     profile: dict[str, Any],
     has_more: bool,  # noqa: FBT001  # a parameter of the table
@@ -51,17 +51,17 @@ def test_mb_1_a_record_without_a_timeline_has_more_unless_it_is_complete(
         assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts, "posts": len(posts)}
 
 
-def test_mb_1_posts_of_two_sources_count_once() -> None:
+def test_posts_of_two_sources_count_once() -> None:
     parts = {"page": part(["1", "2"], statuses_count=3), "embed": part(["2", "3"])}
     assert record(parts, "quiet_harbor")["hasMore"] is False
 
 
-def test_mb_1_an_ended_timeline_ends_the_record() -> None:
+def test_an_ended_timeline_ends_the_record() -> None:
     parts = {"page": part(["1"], statuses_count=90), "timeline": part(["1", "2"])}
     assert record(parts, "quiet_harbor")["hasMore"] is False
 
 
-def test_mb_1_cursors_are_bounded() -> None:
+def test_cursors_are_bounded() -> None:
     posts = [f"{LONG_ID}{number:04}" for number in range(2 * MAX_SEEN)]
     cursor = record({"embed": part(posts)}, "x" * 15)["nextCursor"]
     assert len(cursor) < cursors.MAX_LENGTH
@@ -71,14 +71,14 @@ def test_mb_1_cursors_are_bounded() -> None:
     assert ProfileParams(username="x" * 15, cursor=again).continuation["seen"] == posts[:MAX_SEEN]
 
 
-def test_pa_4_a_cursor_that_could_not_be_read_does_not_end_the_record() -> None:
+def test_a_cursor_that_could_not_be_read_does_not_end_the_record() -> None:
     timeline = {**part(["1", "2"], statuses_count=90), "next_cursor": None}
     data = record({"timeline": timeline}, "quiet_harbor", ["3"], 40)
     found = cursors.decode(CURSOR, data["nextCursor"])
     assert (data["hasMore"], found["cursor"], found["seen"], found["posts"]) == (True, "", ["3", "1", "2"], 42)
 
 
-def test_pa_5_a_text_that_another_source_continues_is_completed() -> None:
+def test_a_text_that_another_source_continues_is_completed() -> None:
     whole = "word " * 60 + "end"
     cut, page = part(["1"]), part(["1"])
     cut["posts"][0]["caption"], page["posts"][0]["caption"] = whole[:270] + "…", whole

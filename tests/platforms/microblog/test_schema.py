@@ -93,7 +93,7 @@ def test_malformed_and_foreign_cursors_are_refused(cursor: str) -> None:
 
 
 @pytest.mark.parametrize("seen", [[[1]], [None, 1, 1.5, True], ["2"] * 1_500, {"2": 1}])
-def test_rb_17_a_forged_list_of_returned_posts_is_refused(seen: object) -> None:
+def test_a_forged_list_of_returned_posts_is_refused(seen: object) -> None:
     with pytest.raises(InvalidRequest):
         check_params(SCRAPER, {"username": "quiet_harbor", "cursor": own_cursor(seen=seen)})
 

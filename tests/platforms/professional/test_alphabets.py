@@ -1,4 +1,4 @@
-"""A page whose words are in another alphabet gives the same record, except for the texts themselves (PR3-3)."""
+"""A page whose words are in another alphabet gives the same record, except for the texts themselves."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def assert_same_record(name: str) -> None:
 
 @needs_captures
 @pytest.mark.parametrize("name", [name for name in WHOLE if name != "0611a05b9ecb"])
-def test_pr3_3_a_recorded_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
+def test_a_recorded_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
     assert_same_record(name)
 
 
@@ -105,5 +105,5 @@ COMPLETED = {"forty-positions", "counts-hidden", "masked-linked"}
 
 
 @pytest.mark.parametrize("name", [name for name in MEMBERS if name not in COMPLETED])
-def test_pr3_3_a_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
+def test_a_page_in_another_alphabet_gives_the_same_record(name: str) -> None:
     assert_same_record(name)

@@ -94,7 +94,7 @@ def numbers(name: str, section: str, attribute: str) -> list[int]:
         ("7f68ff17fa39", {}, 564),
     ],
 )
-def test_co_3_content_has_the_noted_counts(name: str, kinds: dict[str, int], followers: int) -> None:
+def test_content_has_the_noted_counts(name: str, kinds: dict[str, int], followers: int) -> None:
     data, flat = content(name), read(name)
     assert Counter(post["content_type"] for post in data["posts"]) == kinds
     assert data["profile"]["follower_count"] == followers
@@ -111,7 +111,7 @@ def test_co_3_content_has_the_noted_counts(name: str, kinds: dict[str, int], fol
 
 
 @pytest.mark.parametrize("name", [TABS, LIST, GROUPED, MASKED])
-def test_co_3_reactions_and_comments_are_those_in_the_markup(name: str) -> None:
+def test_reactions_and_comments_are_those_in_the_markup(name: str) -> None:
     for key, attribute in (("like_count", "data-num-reactions"), ("comment_count", "data-num-comments")):
         found: dict[bool, list[int | None]] = {True: [], False: []}
         for post in content(name)["posts"]:
@@ -121,7 +121,7 @@ def test_co_3_reactions_and_comments_are_those_in_the_markup(name: str) -> None:
         assert found[False] == (shown or [None] * len(found[False]))
 
 
-def test_co_3_dates_of_articles_and_posts() -> None:
+def test_dates_of_articles_and_posts() -> None:
     first, *_ = content(TABS)["posts"]
     assert (first["published_date"], first["like_count"], first["comment_count"]) == (1_785_024_000, 2_656, 377)
     assert (first["content_id"], first["author_username"]) == (
@@ -142,7 +142,7 @@ def test_co_3_dates_of_articles_and_posts() -> None:
     assert content("b5ed902c9894")["posts"][0]["published_date"] is None
 
 
-def test_co_3_authors_of_posts() -> None:
+def test_authors_of_posts() -> None:
     (liked,) = [post for post in content(TABS)["posts"] if post["content_type"] == "like"]
     assert (liked["author_name"], liked["author_username"]) == (
         "Alzheimer's Disease Data Initiative",

@@ -64,13 +64,13 @@ def differences(seed: int) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_co_3_pages_give_the_expected_content_over_seeds(seed: int) -> None:
+def test_pages_give_the_expected_content_over_seeds(seed: int) -> None:
     assert list(differences(seed)) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("decade", range(20))
-def test_co_3_pages_give_the_expected_content_over_200_seeds(decade: int) -> None:
+def test_pages_give_the_expected_content_over_200_seeds(decade: int) -> None:
     for seed in range(100 + 10 * decade, 110 + 10 * decade):
         assert list(differences(seed)) == []
 
@@ -82,7 +82,7 @@ def test_full_size_pages_give_the_same_content() -> None:
 
 
 @pytest.mark.parametrize("slug", ["mara-lindqvist", "tomas-okafor-4a0756", "nobody-yet"])
-def test_co_3_content_has_the_keys_of_the_specification(slug: str) -> None:
+def test_content_has_the_keys_of_the_specification(slug: str) -> None:
     data = read(page(slug))
     assert set(data) == {"pagination", "posts", "profile"}
     assert data["pagination"] == {"cursor": "", "has_more": False}
@@ -122,7 +122,7 @@ def test_the_author_of_a_liked_post_is_never_the_member() -> None:
 
 
 @pytest.mark.parametrize("words", [("Posted by", "Liked by"), ("Опубликовано", "Нравится"), ("投稿", "いいね")])
-def test_pr3_3_links_and_lines_give_type_and_author_in_any_language(words: tuple[str, str]) -> None:
+def test_links_and_lines_give_type_and_author_in_any_language(words: tuple[str, str]) -> None:
     """The page has the member's own post, and posts of two other members: one with the same line, one with another."""
     posted, liked = words
     ghost = '<img class="main-activity-card__img" src="https://static.licdn.com/ghost">'

@@ -64,18 +64,18 @@ def html_of(slug: str = MEMBER) -> str:
     return NETWORK.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
 
 
-# PR-2: another member's page
+# Another member's page
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("fault", ["wrong-member", "other-member"])
-def test_pr_2_the_faults_have_an_effect_for_every_seed(seed: int, fault: str) -> None:
+def test_the_faults_have_an_effect_for_every_seed(seed: int, fault: str) -> None:
     body = Site(seed, light=True).damaged(fault, FakeRequest(f"/in/{fault}"))[2].decode()
     with pytest.raises(ExtractionFailed, match=r"member|profile of"):
         read(body, slug=fault)
 
 
-# PR-3: other languages
+# Other languages
 
 LANGUAGES: dict[str, dict[str, str]] = {
     "de_DE": {
@@ -176,7 +176,7 @@ def in_language(value: Any, locale: str) -> Any:
 
 @pytest.mark.parametrize("locale", LANGUAGES)
 @pytest.mark.parametrize("slug", sorted(NETWORK.members)[:12])
-def test_pr_3_pages_in_other_languages_lose_and_invent_nothing(slug: str, locale: str) -> None:
+def test_pages_in_other_languages_lose_and_invent_nothing(slug: str, locale: str) -> None:
     page = page_of(translated(html_of(slug), locale), slug=slug)
     found = validated(Profile, asyncio.run(page.to_item()))
     expected = in_language(NETWORK.expected_record({"url": f"/in/{quote(slug)}"}), locale)
@@ -191,7 +191,7 @@ def test_pr_3_pages_in_other_languages_lose_and_invent_nothing(slug: str, locale
     assert page.unread == []
 
 
-def test_pr_3_the_examples_of_a_german_page() -> None:
+def test_the_examples_of_a_german_page() -> None:
     body = html_of().replace("en_US", "de_DE")
     body = re.sub(r"<span>\s*[\d.]+[KM]? followers\s*</span>", "<span>12.345 Follower:innen</span>", body)
     assert read(body)["followers"] == "12.345 Follower:innen"
@@ -206,16 +206,16 @@ def period(time: str, after: str) -> Any:
 
 
 @pytest.mark.parametrize("dash", [" - ", "-", " – ", "—"])
-def test_pr_3_the_end_of_a_period_follows_any_dash(dash: str) -> None:
+def test_the_end_of_a_period_follows_any_dash(dash: str) -> None:
     found = period("2020-01", f"{dash}Heute")
     assert (found.start, found.end) == ("2020-01", "Heute")
 
 
-# PR-4: unread rows, and a renamed top section
+# Unread rows, and a renamed top section
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_pr_4_honest_pages_have_no_warnings(seed: int) -> None:
+def test_honest_pages_have_no_warnings(seed: int) -> None:
     network = Site(seed, light=True)
     for slug in network.members:
         page = page_of(network.page(FakeRequest(f"/in/{quote(slug)}"))[2].decode())
@@ -223,7 +223,7 @@ def test_pr_4_honest_pages_have_no_warnings(seed: int) -> None:
         assert (slug, page.unread) == (slug, [])
 
 
-# PR-5: other URLs of a profile
+# Other URLs of a profile
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_pr_4_honest_pages_have_no_warnings(seed: int) -> None:
         "https://m.linkedin.com/in/jane-doe",
     ],
 )
-def test_pr_5_urls_of_parts_of_a_profile_are_accepted(url: str) -> None:
+def test_urls_of_parts_of_a_profile_are_accepted(url: str) -> None:
     assert slug_of_url(url) == "jane-doe"
 
 
-# PR-6: no second request after the platform has blocked the first
+# No second request after the platform has blocked the first
 
 
-def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
+def test_the_browser_cannot_be_a_fallback() -> None:
     command = [sys.executable, "-m", "scrapy", "crawl", "professional", "-a", f"url={SITE}/in/x"]
     run = forks.run(
         [*command, "-s", "BROWSER_FALLBACK=professional"], check=False, capture_output=True, text=True, cwd=ROOT
@@ -254,10 +254,10 @@ def test_pr_6_the_browser_cannot_be_a_fallback() -> None:
     assert (run.returncode, run.stderr.splitlines()[-1]) == (2, message)
 
 
-# PR-7: requests have the headers of a browser
+# Requests have the headers of a browser
 
 
-def test_pr_7_the_request_has_a_browsers_headers() -> None:
+def test_the_request_has_a_browsers_headers() -> None:
     headers = profile_request("x").headers.to_unicode_dict()
     assert {name: headers[name] for name in NAVIGATION_HEADERS} == NAVIGATION_HEADERS
 
@@ -344,7 +344,7 @@ def test_broken_linked_data_of_a_masked_page_is_reported() -> None:
 # In a crawl
 
 
-def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
+def test_and_4_in_a_crawl(tmp_path: Any) -> None:
     targets = tmp_path / "targets.jsonl"
     names = ("other-member", "other-member-once", "mara-before", "wrong-member")
     targets.write_text("".join(f'{{"id": "{name}", "url": "{SITE}/in/{name}"}}\n' for name in names))
@@ -359,10 +359,10 @@ def test_pr_2_and_4_in_a_crawl(tmp_path: Any) -> None:
     }
 
 
-# SP-3: one pass over the page
+# One pass over the page
 
 
-def test_sp_3_a_page_is_parsed_once_from_its_bytes_and_not_searched_by_xpath(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_parsed_once_from_its_bytes_and_not_searched_by_xpath(monkeypatch: pytest.MonkeyPatch) -> None:
     status, _, body = NETWORK.page(FakeRequest(f"/in/{MEMBER}"))
     assert status == 200
     monkeypatch.delattr(HttpResponse, "text")

@@ -1,4 +1,4 @@
-"""Data that is lost because a page has changed is always reported: sections, containers, required cells (PR3-1)."""
+"""Data that is lost because a page has changed is always reported: sections, containers, required cells."""
 
 from __future__ import annotations
 
@@ -78,24 +78,24 @@ def silent_changes(name: str, sample: int | None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_pr3_1_no_sampled_change_is_silent(name: str) -> None:
+def test_no_sampled_change_is_silent(name: str) -> None:
     assert list(silent_changes(name, SAMPLE)) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", MEMBERS)
-def test_pr3_1_no_change_is_silent(name: str) -> None:
+def test_no_change_is_silent(name: str) -> None:
     assert list(silent_changes(name, None)) == []
 
 
 @needs_captures
 @pytest.mark.soak
 @pytest.mark.parametrize("name", WHOLE)
-def test_pr3_1_no_change_of_a_recorded_page_is_silent(name: str) -> None:
+def test_no_change_of_a_recorded_page_is_silent(name: str) -> None:
     assert list(silent_changes(name, None)) == []
 
 
-def test_pr3_1_the_changes_cover_each_section_and_required_cell() -> None:
+def test_the_changes_cover_each_section_and_required_cell() -> None:
     labels = " ".join(change.label for name in MEMBERS for change in marked(name)[0].changes)
     for section in TABLE.sections:
         assert any(f" {name}" in f" {labels}" for name in section.names), section.field
@@ -104,20 +104,20 @@ def test_pr3_1_the_changes_cover_each_section_and_required_cell() -> None:
             assert all(f": {name} of all removed" in labels for name in required), section.field
 
 
-# No warning on good pages (PR3-2)
+# No warning on good pages
 
 
 @needs_captures
 @pytest.mark.parametrize("kind", [ProfilePage, ContentPage])
 @pytest.mark.parametrize("name", WHOLE)
-def test_pr3_2_a_whole_page_has_no_warning(name: str, kind: type[ProfilePage | ContentPage]) -> None:
+def test_a_whole_page_has_no_warning(name: str, kind: type[ProfilePage | ContentPage]) -> None:
     page = page_of(body_of(name), kind)
     asyncio.run(page.to_item())
     assert (page.unread, page.skipped) == ([], [])
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_pr3_2_a_whole_page_of_ours_has_no_warning(name: str) -> None:
+def test_a_whole_page_of_ours_has_no_warning(name: str) -> None:
     page = page_of(body_of(name))
     asyncio.run(page.to_item())
     assert (page.unread, page.skipped) == ([], [])
@@ -139,7 +139,7 @@ def test_a_value_of_no_row_of_a_long_section_is_reported(name: str, css_class: s
 # Masked profiles
 
 
-def test_pr3_6_the_first_school_and_all_rows_after_it_are_schools() -> None:
+def test_the_first_school_and_all_rows_after_it_are_schools() -> None:
     """The schools of masked pages show years. Without the years, its logo marks the first one as a school."""
     body = body_of("masked-described").decode()
     without_years = re.sub(r"<time>.*?</time>", "", body, flags=re.DOTALL)

@@ -38,7 +38,7 @@ def read(name: str | bytes, **params: Any) -> dict[str, Any]:
     return data
 
 
-def test_re3_1_re3_3_a_page_for_a_visitor_from_an_unknown_country() -> None:
+def test_a_page_for_a_visitor_from_an_unknown_country() -> None:
     """The page gives "not-available" as the visitor's country."""
     data = read("25d700b25e6f", query="eggs", page=1, sort="best_match")
     assert counts(data) == {"rows": 41, "sponsored": 1, "out of stock": 0, "no price": 0}
@@ -49,7 +49,7 @@ def test_re3_1_re3_3_a_page_for_a_visitor_from_an_unknown_country() -> None:
     assert not [badge for badge in badges if re.search("delivery|pickup|arrives|shipping", badge, re.IGNORECASE)]
 
 
-def test_re3_1_another_countrys_shop_is_refused() -> None:
+def test_another_countrys_shop_is_refused() -> None:
     with pytest.raises(ScrapeError) as refused:
         read("c616c20d2a2f", query="diapers")
     assert refused.value.reason == "other_shop"

@@ -83,7 +83,7 @@ def test_subcategories() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(None, None), (5, None), (None, 9.5), (0, 20)])
-def test_re3_5_the_stated_prices(low: float | None, high: float | None) -> None:
+def test_the_stated_prices(low: float | None, high: float | None) -> None:
     data = copy.deepcopy(PAYLOAD)
     (module,) = (
         each["configs"]

@@ -1,4 +1,4 @@
-"""RE3-2, RE3-5, RE3-6: a crawl of a category with a fault collects everything, or reports what is missing and why."""
+"""A crawl of a category with a fault collects everything, or reports what is missing and why."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def check(size: str, fault: str, seed: int) -> None:
 
 @pytest.mark.parametrize("fault", WORLD_FAULTS)
 @pytest.mark.parametrize(("size", "seed"), QUICK)
-def test_re3_2_nothing_is_lost_in_silence(size: str, seed: int, fault: str) -> None:
+def test_nothing_is_lost_in_silence(size: str, seed: int, fault: str) -> None:
     check(size, fault, seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("fault", WORLD_FAULTS)
 @pytest.mark.parametrize(("size", "seed"), ALL)
-def test_re3_2_nothing_is_lost_in_silence_in_any_world(size: str, seed: int, fault: str) -> None:
+def test_nothing_is_lost_in_silence_in_any_world(size: str, seed: int, fault: str) -> None:
     check(size, fault, seed)
 
 
@@ -61,5 +61,5 @@ def test_the_reason_is_named(fault: str, reason: str) -> None:
     assert reason in found.coverage.reasons
 
 
-def test_re3_6_a_loop_of_categories_ends() -> None:
+def test_a_loop_of_categories_ends() -> None:
     assert swept("4044", "tree-loop", 3).requests <= 1.1 * FEWEST["4044"]

@@ -1,4 +1,4 @@
-"""Other pages of the short-video platform, and values that its results do not contain (findings SV-5 and SV-6)."""
+"""Other pages of the short-video platform, and values that its results do not contain."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from crawler.spiders.page_spider import PageSpider
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 
 
-def test_sv_6_the_schema_states_what_has_more_means() -> None:
+def test_the_schema_states_what_has_more_means() -> None:
     assert "login_wall" in PhotoSearch.model_json_schema()["properties"]["has_more"]["description"]
 
 
-# SV3-3: keys of photo posts renamed in all rows
+# Keys of photo posts renamed in all rows
 
 
 def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

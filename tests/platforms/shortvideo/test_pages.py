@@ -84,7 +84,7 @@ def test_has_more_in_all_formats(value: object, more: bool) -> None:  # noqa: FB
     assert read(orjson.dumps(answer() | {"has_more": value}))["has_more"] is more
 
 
-def test_sv_2_rows_of_an_unknown_structure_beside_photo_posts_are_reported() -> None:
+def test_rows_of_an_unknown_structure_beside_photo_posts_are_reported() -> None:
     found = answer()
     whole = read(orjson.dumps(found))["search_item_list"]
     first, second = [item for item in found["item_list"] if "imagePost" in item][:2]

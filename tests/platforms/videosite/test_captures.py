@@ -64,7 +64,7 @@ def outcome(body: bytes, scraper: str) -> dict[str, Any] | tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_co_3_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -> None:
+def test_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -> None:
     """Items and channel equal those of ``videosite-profile-v3``."""
     for body in bodies_of(name):
         full, alone = outcome(body, "videosite-profile-v3"), outcome(body, "videosite-profile")

@@ -1,4 +1,4 @@
-"""The video site's pages in other languages and formats, and players of unavailable videos (findings VS-1 to VS-11)."""
+"""The video site's pages in other languages and formats, and players of unavailable videos."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ def extracted(*bodies: Any) -> dict[str, Any]:
     return asyncio.run(extract(SCRAPER, encoded, {}, url=ORIGIN))
 
 
-# VS-1, VS-2
-
-
 @pytest.mark.parametrize(
     ("text", "views"),
     [
@@ -47,7 +44,7 @@ def extracted(*bodies: Any) -> dict[str, Any]:
         ("1,2 views", None),
     ],
 )
-def test_vs_1_rounded_numbers_of_other_regions(text: str, views: int | None) -> None:
+def test_rounded_numbers_of_other_regions(text: str, views: int | None) -> None:
     assert stated_count(text, "views?") == views
 
 
@@ -65,16 +62,13 @@ def test_vs_1_rounded_numbers_of_other_regions(text: str, views: int | None) -> 
         (None, 700_000, 700_000),
     ],
 )
-def test_vs_2_an_exact_number_must_round_to_the_stated_one(stated: int | None, exact: int, found: int) -> None:
+def test_an_exact_number_must_round_to_the_stated_one(stated: int | None, exact: int, found: int) -> None:
     channel = {"profile_id": CHANNEL, "display_name": "", "username": ""}
     listed, fed = post(VIDEO, kind="video", view_count=stated), post(VIDEO, kind="video", view_count=exact)
     assert record(channel, [listed], [fed])["posts"][0]["view_count"] == found
 
 
-# VS-3
-
-
-def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
+def test_a_continuation_with_metadata_keeps_its_rows() -> None:
     row = {"gridVideoRenderer": {"videoId": VIDEO, "title": {"simpleText": "One"}}}
     found = extracted(
         {
@@ -85,9 +79,6 @@ def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
     )
     assert [each["content_id"] for each in found["posts"]] == [VIDEO]
     assert (found["profile"]["profile_id"], found["profile"]["display_name"]) == (CHANNEL, "Channel")
-
-
-# VS-6, VS-7, VS-8
 
 
 @pytest.mark.parametrize(
@@ -101,12 +92,12 @@ def test_vs_3_a_continuation_with_metadata_keeps_its_rows() -> None:
         (b'<div class="g-recaptcha" data-sitekey="x"></div>', ("UPSTREAM_RATE_LIMITED", "captcha")),
     ],
 )
-def test_vs_6_consent_and_captcha_pages_in_any_language(body: bytes, expected: tuple[str, str]) -> None:
+def test_consent_and_captcha_pages_in_any_language(body: bytes, expected: tuple[str, str]) -> None:
     assert ChannelPage.recognise(body.decode())
     assert error_of(ChannelPage, b"<html>" + body + b"</html>") == expected
 
 
-def test_vs_7_a_renamed_handle_leads_to_the_same_channel() -> None:
+def test_a_renamed_handle_leads_to_the_same_channel() -> None:
     site = Site(light=True)
     expected = scrape(Stub(site), username="@tinychannel1109")["profile"]
 
@@ -134,7 +125,7 @@ def test_vs_7_a_renamed_handle_leads_to_the_same_channel() -> None:
         ("OK", "", ("EXTRACTION_FAILED", "no_metadata")),
     ],
 )
-def test_vs_8_the_players_reason_is_reported(status: str, reason: str, expected: tuple[str, str]) -> None:
+def test_the_players_reason_is_reported(status: str, reason: str, expected: tuple[str, str]) -> None:
     body = orjson.dumps({"playabilityStatus": {"status": status, "reason": reason}})
     assert error_of(VideoPage, body) == expected
     if expected[0].startswith("TARGET"):
@@ -142,10 +133,7 @@ def test_vs_8_the_players_reason_is_reported(status: str, reason: str, expected:
             read(VideoPage, body)
 
 
-# VS-9, VS-10, VS-11
-
-
-def test_vs_9_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> None:
+def test_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> None:
     site = Site(light=True)
     gated = next(each for each in site.channels if each.kind == "gated" and not each.fault)
     missing = orjson.dumps(
@@ -176,7 +164,7 @@ def test_vs_9_a_topic_channel_without_a_playlist_of_videos_has_its_uploads() -> 
 
 
 @pytest.mark.parametrize("about", [True, False])
-def test_vs_10_a_further_page_needs_one_request_for_its_list(monkeypatch: pytest.MonkeyPatch, *, about: bool) -> None:
+def test_a_further_page_needs_one_request_for_its_list(monkeypatch: pytest.MonkeyPatch, *, about: bool) -> None:
     stub = Stub(Site(light=True), VIDEOSITE_ENRICH_MAX=0)
     pages = [scrape(stub, username="@harborlights", include_about=about)]
     stub.requests.clear()
@@ -191,7 +179,7 @@ def test_vs_10_a_further_page_needs_one_request_for_its_list(monkeypatch: pytest
     assert "page" in stub.kinds()
 
 
-def test_vs_10_a_missing_about_panel_is_requested_again() -> None:
+def test_a_missing_about_panel_is_requested_again() -> None:
     failing = {"about": True}
 
     def without_about(request: FakeRequest, answer: FakeResponse) -> FakeResponse:
@@ -206,7 +194,7 @@ def test_vs_10_a_missing_about_panel_is_requested_again() -> None:
     assert second["profile"]["total_views"]
 
 
-def test_vs_10_stale_params_of_a_tab_are_replaced_by_its_own() -> None:
+def test_stale_params_of_a_tab_are_replaced_by_its_own() -> None:
     site = Site(light=True)
     fresh = "bmV3IHBhcmFtcw=="
     bodies: list[dict[str, Any]] = []
@@ -237,14 +225,14 @@ def test_vs_10_stale_params_of_a_tab_are_replaced_by_its_own() -> None:
     assert [body.get("params") == fresh for body in bodies] == [False, False, True]
 
 
-def test_vs_11_an_item_without_a_listed_picture_has_none() -> None:
+def test_an_item_without_a_listed_picture_has_none() -> None:
     assert post(VIDEO, kind="video")["thumbnail_image"] == ""
     assert (
         post(VIDEO, kind="video", thumbnail_image="//i.example/a.jpg")["thumbnail_image"] == "https://i.example/a.jpg"
     )
 
 
-def test_vs_11_the_schema_states_which_numbers_are_exact() -> None:
+def test_the_schema_states_which_numbers_are_exact() -> None:
     definitions = SCRAPER.data.model_json_schema()["$defs"]
     fields = [item for each in definitions.values() for item in each["properties"].items()]
     texts = {key: value.get("description", "") for key, value in fields}

@@ -106,7 +106,7 @@ def test_switch_values(given: Any, expected: bool) -> None:  # noqa: FBT001
     "value",
     [True, False, 1, 0, 2, -1, "true", "True", "TRUE", "tRUE", "false", "False", "FALSE", "1", "0", "2", "", "yes", []],
 )
-def test_co_9_the_json_schema_accepts_the_same_switch_values(value: object) -> None:
+def test_the_json_schema_accepts_the_same_switch_values(value: object) -> None:
     schema = ProfileParams.model_json_schema()["properties"]["include_about"]
     try:
         check_params(SCRAPER, {"username": "a", "include_about": value})

@@ -34,7 +34,7 @@ def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> N
 
 @pytest.mark.soak
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
-def test_us3_11_the_record_is_seen_without_scrolling(console: OpenConsole, size: tuple[int, int]) -> None:
+def test_the_record_is_seen_without_scrolling(console: OpenConsole, size: tuple[int, int]) -> None:
     page = console("retail-search-v4", size)
     call(page)
     expect(page.locator(".own .cards li").first).to_be_in_viewport()

@@ -156,7 +156,7 @@ def test_a_large_result_is_laid_out_in_parts(console: OpenConsole) -> None:
 
 
 @pytest.mark.soak
-def test_at_8_the_browser_reaches_no_other_hosts_for_images(browser: Browser, service: Service) -> None:
+def test_the_browser_reaches_no_other_hosts_for_images(browser: Browser, service: Service) -> None:
     """The page is the one that a service with real platforms serves."""
     real = pages(sandbox=False)["/"]
     page = browser.new_page()
