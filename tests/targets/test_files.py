@@ -422,6 +422,7 @@ CELLS = (
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
     .map(cleaned)
     .filter(lambda text: bool(text) and damage([text]) is None and replaced_value([text]) is None)
+    .filter(lambda text: "//" not in text)  # a link
     # Python's csv.writer does not quote a carriage return if its line terminator is a line feed.
     .filter(lambda text: "\r" not in text and not _APOSTROPHE.fullmatch(text) and not _FORMULA.fullmatch(text))
 )

@@ -110,7 +110,7 @@ class Lockup(Answer, tag=("contentType", "LOCKUP_CONTENT_TYPE_VIDEO")):
         f"{_LINES[:-2]}[0].metadataParts[0].text.commandRuns[0].onTap.innertubeCommand.browseEndpoint"
     )
     """The channel to which the first text below the title links. Rows in a channel's own tab have no such link."""
-    channel_name: str | None = sometimes(owner_path.removeprefix("lockupViewModel."))
+    channel_name: str | None = often(owner_path.removeprefix("lockupViewModel."))
     """The first text below the title: the owner's name, if it links to the owner."""
     marks: list[str] = sometimes(f"{_LINES}.badges[].badgeViewModel.badgeStyle")
     image: str | None = always("contentImage.thumbnailViewModel.image.sources[-1].url", often=True)
