@@ -119,7 +119,8 @@ class Books:
                 params = each["params"] if isinstance(each["params"], dict) else None
                 problem = wanted.contradiction(code, params, each.get("data"))
             if problem:
-                self.ledger.differs(f"{name}, {each['id']}: {problem}")
+                message = each.get("message", "")
+                self.ledger.differs(f"{name}, {each['id']}: {problem} {message}".rstrip())
 
     # Counts
 
