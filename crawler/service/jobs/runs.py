@@ -85,8 +85,8 @@ class Runs:
         """The targets that this process scrapes."""
         self._job_rests: dict[int, float] = {}
         """Job -> the event loop's time before which none of its targets is claimed."""
-        self._limited: dict[str, None] = {}
-        """Ids of the targets that met a rate limit, and are scraped once more: at most the newest ``MAX_LIMITED``, as
+        self._limited: dict[Key, None] = {}
+        """The targets that met a rate limit, and are scraped once more: at most the newest ``MAX_LIMITED``, as
         nothing tells that a waiting target was deleted."""
         self._main: asyncio.Task[None] | None = None
         self._stopping = False
@@ -251,7 +251,8 @@ class Runs:
         loaded = self.parser.load(SavedTarget.model_validate(claim.work), row=claim.row)
         if isinstance(loaded, InvalidTarget):
             return finished(claim, Outcome(loaded, None, loaded.error, 0))
-        target_id = f"{claim.job}.{claim.key.hex()}"
+        # A target whose lease was lost may be claimed again while the crawler still has the earlier try.
+        target_id = f"{claim.job}.{claim.key.hex()}.{claim.tries}"
         target = replace(loaded, id=target_id, deadline=begin + RUN_SECONDS, background=True)
         try:
             outcome = await crawler.scrape(target)
@@ -259,10 +260,10 @@ class Runs:
             outcome = Outcome(target, None, error, math.ceil((loop.time() - begin) * 1_000))
         if isinstance(outcome.error, TEMPORARY):
             raise outcome.error
-        is_first = target_id not in self._limited
-        self._limited.pop(target_id, None)
+        is_first = claim.target not in self._limited
+        self._limited.pop(claim.target, None)
         if is_first and isinstance(outcome.error, UpstreamRateLimited):
-            self._limited[target_id] = None
+            self._limited[claim.target] = None
             if len(self._limited) > MAX_LIMITED:
                 del self._limited[next(iter(self._limited))]
             raise outcome.error
