@@ -12,6 +12,7 @@ from functools import partial
 from http.client import HTTPException
 from typing import Any, TypeVar
 
+from crawler.downloads.breaker import TRIAL_SECONDS
 from crawler.errors import StoreUnavailable
 from crawler.jobs.lifecycle import Jobs
 from tests.service.metrics_of import becomes, samples
@@ -20,8 +21,9 @@ from tests.soak.product import Product
 from tests.soak.targets import Lines
 
 T = TypeVar("T")
-IDLE_SECONDS = 150.0
-"""Seconds without an outcome after which jobs count as hanging: more than the lease and the timeout of a target."""
+IDLE_SECONDS = 60.0 + 2 * TRIAL_SECONDS
+"""Seconds without an outcome after which jobs count as hanging: more than the lease and the timeout of a target, and
+than two trials of a circuit breaker, whose results are lost with their process or in an outage of the store."""
 USAGE = "/v1/usage?from=2000-01-01&to=2100-01-01"
 """All days: the clock may have jumped."""
 
