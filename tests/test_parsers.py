@@ -28,6 +28,7 @@ from crawler.platforms.shortvideo.pages import wall_in
 from crawler.platforms.videosite import details as feed
 from crawler.reading.careful import read, read_plain
 from crawler.reading.json import all_dicts, decode, encode, linked_data, script_block
+from crawler.reading.markup import has_many_attributes
 from crawler.registry import scrapers
 from crawler.service.mcp import bounded
 from crawler.service.route import read_object
@@ -61,19 +62,21 @@ def feed_values(text: str) -> object:
     return root is not None and (feed.plain_feed(root), feed.unknown_parts(root))
 
 
+READERS_OF_HTML: list[Callable[[str], object]] = [
+    lambda text: embed.post_in_html(b"<p data-media-id=1>" + text.encode()),
+    lambda text: wall_in(response(text)),
+    lambda text: script_block(b"<p>DATA" + text.encode(), "DATA"),
+    lambda text: embed.raise_for_broken(b'<p class="EmbedIsBroken">' + text.encode()),
+]
 STRANGERS: dict[str, Callable[[str], object]] = {
     "platforms/cursors.py:decode": lambda text: cursors.decode("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
-    "platforms/photoapp/pages.py:post_in_html": lambda text: embed.post_in_html(b"<p data-media-id=1>" + text.encode()),
-    "platforms/photoapp/pages.py:raise_for_broken": lambda text: embed.raise_for_broken(
-        b'<p class="EmbedIsBroken">' + text.encode()
-    ),
     "platforms/professional/markup.py:parse": lambda text: read_document(response(text)),
-    "platforms/shortvideo/pages.py:wall_in": lambda text: wall_in(response(text)),
     "platforms/videosite/details.py:feed_root": feed_values,
     "reading/json.py:": lambda text: decode(f'["\n",{text}', what="text"),
     "reading/json.py:decode": lambda text: linked_data([text]),
-    "reading/json.py:script_block": lambda text: script_block(b"<p>DATA" + text.encode(), "DATA"),
+    "reading/markup.py:has_many_attributes": lambda text: has_many_attributes(text.encode()),
+    "reading/markup.py:parsed_html": lambda text: [each(text) for each in READERS_OF_HTML],
     "reading/strict.py:_decoder": lambda text: read(DataBlock, text.encode(), what="block", code_after=True),
     "service/route.py:read_object": lambda text: read_object(request(text)),
     "targets/files/tables.py:_records": rows("csv"),
