@@ -52,11 +52,11 @@ def main(arguments: list[str]) -> None:
         case ["calls", *rest]:
             print(calls.report(top="--top" in rest), end="")
         case _:
-            parser.add_argument("names", nargs="*", choices=NAMES, help="default: all")
+            parser.add_argument("names", nargs="*", choices=NAMES, default=list(NAMES), help="default: all")
             parser.add_argument("--rounds", type=int, default=ROUNDS)
             parser.add_argument("--json", type=Path, metavar="FILE", help="file of a run, from which reports are made")
             options = parser.parse_args(arguments)
-            measure(options.names or list(NAMES), options.rounds, options.json)
+            measure(options.names, options.rounds, options.json)
 
 
 if __name__ == "__main__":
