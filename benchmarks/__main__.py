@@ -23,6 +23,13 @@ NAMES = ("endpoint", "latency", "reading", "crawl", "memory")
 ROUNDS = 5
 
 
+def known(name: str) -> str:
+    """Return the name of a benchmark. Raises ``ValueError`` for any other text."""
+    if name not in NAMES:  # argparse would also refuse an empty list that has choices
+        raise ValueError(name)
+    return name
+
+
 def measure(names: list[str], rounds: int, file: Path | None) -> None:
     """Run benchmarks, print their tables, and how long each took. After each, write the tables so far to the file."""
     run = report.Run()
@@ -52,11 +59,13 @@ def main(arguments: list[str]) -> None:
         case ["calls", *rest]:
             print(calls.report(top="--top" in rest), end="")
         case _:
-            parser.add_argument("names", nargs="*", choices=NAMES, default=list(NAMES), help="default: all")
+            parser.add_argument(
+                "names", nargs="*", type=known, metavar="NAME", help=f"{', '.join(NAMES)}; default: all"
+            )
             parser.add_argument("--rounds", type=int, default=ROUNDS)
             parser.add_argument("--json", type=Path, metavar="FILE", help="file of a run, from which reports are made")
             options = parser.parse_args(arguments)
-            measure(options.names, options.rounds, options.json)
+            measure(options.names or list(NAMES), options.rounds, options.json)
 
 
 if __name__ == "__main__":
