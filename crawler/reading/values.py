@@ -323,8 +323,8 @@ _HANDLE_LENGTHS = range(3, 31)
 def hashtags(text: str) -> list[str]:
     """Return the hashtags in a text, each once, without "#".
 
-    A number alone ("the #1 boat") is none: in the recorded texts with links, 31 of 31 words are linked, and the number
-    is not (capture adb4f2a205e4 of the video site).
+    A number alone ("the #1 boat") is not a hashtag: in the recorded texts with links, 31 of 31 words are linked, and
+    the number is not (capture adb4f2a205e4 of the video site).
 
     >>> hashtags("#one, x#no #हिन्दी and #two_2 &#39; #🔥fire🔥! ❤️#heart #1 #2024 #24h")
     ['one', 'हिन्दी', 'two_2', '🔥fire🔥', 'heart', '24h']

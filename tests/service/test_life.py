@@ -112,7 +112,8 @@ def test_a_file_of_keys_that_cannot_be_used_is_reported_in_one_line(
 
 
 def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CRAWLER_KEYS_FILE": str(keys)}
+    own = {"CRAWLER_KEYS_FILE": str(keys), "CRAWLER_STORE": str(keys.with_name("store.sqlite3"))}
+    environment = {**os.environ, **own}
     command = [sys.executable, "-m", "scrapy", *arguments]
     return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
 
