@@ -24,13 +24,14 @@ from tests.browsers import require_chromium
 from tests.crawls import ROOT
 from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, replay, simulated
 from tests.refusals.server import Page
-from tests.transcribe import PATHS
 
 CONSEQUENCES = ("breaker", "requests", "exit code", "alerts")
 OF_CODES = ("code", *CONSEQUENCES)
 OF_ALL = ("code", "reason", "mark", "platforms", "simulated", "differs")
 OWN = ("code", "reason", "mark", "recorded page", "simulated", "differs")
 PLATFORMS = sorted(platforms())
+PATHS = {"photoapp": "/p/Example0001/", "professional": "/in/example-member"}
+"""Platform -> path of a saved page, for the platforms whose page objects take the path ``/`` for a block."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Recorded pages of the retail platform that are not transcribed (``../test_captures.py``) give the noted numbers."""
+"""Recorded pages of the retail platform give the noted numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded responses that are not transcribed (``../test_captures.py``), and items converted to photo posts."""
+"""Recorded responses, and items converted to photo posts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded responses of the video site: the page alone, joined responses, formats that are not transcribed."""
+"""Recorded responses of the video site: the page alone, joined responses, older formats."""
 
 from __future__ import annotations
 
