@@ -182,21 +182,16 @@ class Mutation(NamedTuple):
     body: bytes
 
 
-def removals(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
-    """Yield copies of the response, each with one key removed from all objects. Mandatory keys are not removed."""
-    for key in _optional_keys(fixture, changed):
+def removals(fixture: PageFixture, keys: Iterable[str]) -> Iterator[Mutation]:
+    """Yield copies of the response, each with one key removed from all objects."""
+    for key in keys:
         yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
 
 
-def nulls(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutation]:
-    """Yield copies of the response, each with one key set to null in all objects. Mandatory keys are not changed."""
-    for key in _optional_keys(fixture, changed):
+def nulls(fixture: PageFixture, keys: Iterable[str]) -> Iterator[Mutation]:
+    """Yield copies of the response, each with one key set to null in all objects."""
+    for key in keys:
         yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
-
-
-def _optional_keys(fixture: PageFixture, changed: Iterable[Name]) -> list[str]:
-    optional = set(changed) - set(mandatory_names(fixture))
-    return sorted(name.text for name in optional if name.sort == "key")
 
 
 def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutation]:

@@ -9,30 +9,18 @@ It writes nothing.
   not support.
 - ``silent [PLATFORM]`` prints the names whose change is silent in recorded responses, but which ``silent.json`` does
   not list, and those that it lists without need. With ``--write``, it first writes the list.
-- ``measure [PLATFORM]`` prints how many changes of names change the answer, and how many of these are silent: several
-  operations, in the whole page, in one row, and in short pages.
-- ``kinds`` prints how many values of each kind each platform declares.
-- ``mutants PLATFORM`` prints the mutants that must be detected but are not, and how many of each kind are detected.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 
 from crawler.platforms import platforms
-from crawler.reading.contract import contracts, values
 from scripts.captures import captures
-from tests.contracts.changes import listed_names, measure, silent_names, unlisted, write, wrongly_listed
+from tests.contracts.changes import listed_names, silent_names, unlisted, write, wrongly_listed
 from tests.contracts.counts import count, roots, save, wrong_lines
-from tests.contracts.mutants import is_noticed, mutants
 from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
-from tests.contracts.responses import Response, captured, of_fixtures
-
-
-def _whole(platform: str = "") -> list[Response]:
-    return [*(each for each in captured(platform) if each.whole), *of_fixtures(platform)]
 
 
 def _clean(platform: str | None, *, add: bool) -> int:
@@ -67,12 +55,6 @@ def _check() -> int:
     return max(bool(wrong), _clean(None, add=False), _silent(None, write_list=False))
 
 
-def _measure(platform: str | None) -> int:
-    for each in [platform] if platform else platforms():
-        print(*measure(each), sep="\n", flush=True)
-    return 0
-
-
 def _count(platform: str) -> int:
     counts = count(recorded(platform))
     save(platform, counts)
@@ -81,36 +63,10 @@ def _count(platform: str) -> int:
     return 1 if wrong else 0
 
 
-def _kinds() -> int:
-    platforms = sorted({each.platform for each in _whole()})
-    for platform in platforms:
-        roots = {payload.kind for each in _whole(platform) for payload in each.original.payloads}
-        declared = {(kind, value) for root in roots for kind in contracts(root) for value in values(kind)}
-        kinds = Counter(value.kind for _, value in declared)
-        often = sum(value.often for _, value in declared)
-        print(platform, *(f"{kind}={number}" for kind, number in sorted(kinds.items())), f"(also often: {often})")
-    return 0
-
-
-def _mutants(platform: str) -> int:
-    noticed: Counter[tuple[str, bool]] = Counter()
-    for response in _whole(platform):
-        for payload in response.original.payloads:
-            for mutant in mutants(payload):
-                found = is_noticed(mutant, response)
-                noticed[mutant.kind, found] += 1
-                if mutant.must_be_noticed and not found:
-                    print(f"{response.name}: {mutant}")
-    for (kind, found), number in sorted(noticed.items()):
-        print(f"{kind}: {number} {'noticed' if found else 'silent'}")
-    return 0
-
-
 def main() -> int:
     """Run one of the tools. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.contracts", description=__doc__)
     tools = parser.add_subparsers(dest="tool", required=True)
-    tools.add_parser("kinds")
     of_clean = tools.add_parser("clean")
     of_clean.add_argument("platform", nargs="?", choices=list(platforms()))
     of_clean.add_argument("--add", action="store_true")
@@ -118,9 +74,7 @@ def main() -> int:
     of_silent.add_argument("platform", nargs="?", choices=list(platforms()))
     of_silent.add_argument("--write", action="store_true")
     tools.add_parser("check")
-    tools.add_parser("measure").add_argument("platform", nargs="?", choices=list(platforms()))
     tools.add_parser("count").add_argument("platform")
-    tools.add_parser("mutants").add_argument("platform")
     arguments = parser.parse_args()
     if arguments.tool == "clean":
         return _clean(arguments.platform, add=arguments.add)
@@ -128,11 +82,7 @@ def main() -> int:
         return _silent(arguments.platform, write_list=arguments.write)
     if arguments.tool == "check":
         return _check()
-    if arguments.tool == "measure":
-        return _measure(arguments.platform)
-    if arguments.tool == "kinds":
-        return _kinds()
-    return (_count if arguments.tool == "count" else _mutants)(arguments.platform)
+    return _count(arguments.platform)
 
 
 if __name__ == "__main__":

@@ -4,45 +4,36 @@ A change of one name is *noticed* if reading the changed response gives an error
 response does not give. It is *silent* if the answer changes without one. The names that are tried are those that the
 platform's code mentions in a text: a reader cannot depend on any other name.
 
+A statement about the target is silent, too, because an absent key is no mark of one.
+
 ``silent.json`` lists the names for which nothing in a page can speak, each with the reason. ``silent_names`` finds the
-names that are silent if they are renamed, or set to null, everywhere in a response. ``measure`` also tries other
-operations, single rows, and short pages. It counts a silent change apart if it makes a page *as recorded*: the list
-says that the platform has sent this null, or rows without this key. Such a page is read as it should be.
+names that are silent if they are renamed, or set to null, everywhere in a response.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import orjson
 
+from crawler.errors import TargetError
 from crawler.platforms import platforms
+from crawler.reading.json import all_dicts
 from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Answer, Recorded, recorded
 from tests.mutations import SUFFIX, Block, Name, blocks, names, renamed
 
-Operation = Literal["rename", "null", "remove", "wrap", "retype"]
+Operation = Literal["rename", "null"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-Scope = Literal["everywhere", "one row", "1", "5", "9"]
-"""Where a name is changed: everywhere; in one row of each long list; or everywhere, with long lists cut to this length.
-"""
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-LONG = 10
-"""Lists of at least this number of objects are lists of rows."""
 LIST = FOLDER / "silent.json"
-AS_RECORDED = {"Null was recorded.", "Some recorded rows lack it."}
-"""The reasons in the list that say that the changed page is like recorded pages."""
 PROCESSES = 2
-SAMPLE = 60
-"""Number of changes that ``measure`` tries for each operation and scope in each response."""
 
 
 class Silent(NamedTuple):
@@ -85,87 +76,31 @@ def tried(response: Recorded) -> list[Name]:
 # Changed copies of responses
 
 
-def changed(body: bytes, name: Name, operation: Operation, scope: Scope = "everywhere") -> bytes:
+def changed(body: bytes, name: Name, operation: Operation) -> bytes:
     """Return a copy of a response with a name changed. If nothing can be changed, return the body itself."""
-    if operation == "rename" and scope == "everywhere":
+    key = name.text.encode()
+    if operation == "rename":
         if name.sort != "key":
             return renamed(body, name)
-        key = name.text.encode()
         return re.sub(rb'(?<=")%b(?=\\*"\s*:)' % re.escape(key), key + SUFFIX.encode(), body)
-    if name.sort != "key":
-        return body
-    key = name.text.encode()
-    for block in reversed(blocks(body)):
+    for block in reversed(blocks(body)) if name.sort == "key" else ():
         if b'"%b"' % key in body[block.start : block.end]:
-            body = _with_block(body, block, name.text, operation, scope)
+            body = _with_null(body, block, name.text)
     return body
 
 
-def _with_block(body: bytes, block: Block, key: str, operation: Operation, scope: Scope) -> bytes:
+def _with_null(body: bytes, block: Block, key: str) -> bytes:
     """Return the body with a changed copy of one of its JSON documents."""
-    holders = list(_holders(block.content, key, inside=scope != "one row"))
+    holders = [each for each in all_dicts(block.content) if key in each]
     if not holders:
         return body
-    saved = [(holder, dict(holder)) for holder in holders]
+    saved = [(holder, holder[key]) for holder in holders]
     for holder in holders:
-        _change(holder, key, operation)
-    text = orjson.dumps(block.content).replace(b"</", b"<\\/")
-    for holder, before in saved:
-        holder.clear()
-        holder.update(before)
-    return body[: block.start] + text + body[block.end :]
-
-
-def _change(holder: dict[str, Any], key: str, operation: Operation) -> None:
-    value = holder[key]
-    if operation in {"rename", "remove"}:
-        del holder[key]
-    if operation == "rename":
-        holder[f"{key}{SUFFIX}"] = value
-    elif operation == "null":
         holder[key] = None
-    elif operation == "wrap":
-        holder[key] = {"value": value}
-    elif operation == "retype":
-        holder[key] = str(value) if isinstance(value, int | float) else [value]
-
-
-def _holders(content: Any, key: str, *, inside: bool) -> Iterator[dict[str, Any]]:
-    """Yield the objects that have a key. ``inside``: anywhere; else only in the middle row of each long list."""
-    if isinstance(content, dict):
-        if inside and key in content:
-            yield content
-        for each in content.values():
-            yield from _holders(each, key, inside=inside)
-    elif isinstance(content, list):
-        is_long = _is_long(content)
-        for number, each in enumerate(content):
-            if inside or not is_long or number == len(content) // 2:
-                yield from _holders(each, key, inside=inside or is_long)
-
-
-def _is_long(content: list[Any]) -> bool:
-    return len(content) >= LONG and all(isinstance(each, dict) for each in content)
-
-
-def short(body: bytes, length: int) -> bytes:
-    """Return a copy of a response with its long lists of objects cut to a length."""
-    for block in reversed(blocks(body)):
-        content, found = _cut(block.content, length)
-        if found:
-            body = body[: block.start] + orjson.dumps(content).replace(b"</", b"<\\/") + body[block.end :]
-    return body
-
-
-def _cut(content: Any, length: int) -> tuple[Any, bool]:
-    if isinstance(content, dict):
-        parts = {key: _cut(each, length) for key, each in content.items()}
-        return {key: each for key, (each, _) in parts.items()}, any(found for _, found in parts.values())
-    if isinstance(content, list):
-        is_long = _is_long(content)
-        entries = [_cut(each, length) for each in (content[:length] if is_long else content)]
-        return [each for each, _ in entries], is_long or any(found for _, found in entries)
-    return content, False
+    text = orjson.dumps(block.content).replace(b"</", b"<\\/")
+    for holder, value in saved:
+        holder[key] = value
+    return body[: block.start] + text + body[block.end :]
 
 
 Effect = Literal["none", "noticed", "silent"]
@@ -175,6 +110,8 @@ def effect(original: Answer, answer: Answer) -> Effect:
     """Return whether a change of a response has changed its answer, and if so, whether the answer says so."""
     if answer.data == original.data:
         return "none"
+    if isinstance(answer.error, TargetError):
+        return "silent"
     return "noticed" if answer.error or Counter(answer.warnings) - Counter(original.warnings) else "silent"
 
 
@@ -195,7 +132,7 @@ def _silent_names_of(platform: str, part: int) -> list[Silent]:
     for response in with_data(platform)[part::PROCESSES]:
         original = response.read()
         for name in tried(response):
-            for operation in OPERATIONS[:2]:
+            for operation in OPERATIONS:
                 body = changed(response.body, name, operation)
                 result = effect(original, response.read(body)) if body != response.body else "none"
                 if result == "silent":
@@ -232,53 +169,6 @@ def wrongly_listed(platform: str) -> Iterator[str]:
     """Yield a line for each change in the list that is noticed now in all responses."""
     found = {each.change for each in silent_names(platform)}
     yield from (f"{platform}: {change} is no longer silent" for change in listed_names(platform).keys() - found)
-
-
-# Measuring
-
-
-def measure(platform: str) -> Iterator[str]:
-    """Yield a line per scope and operation: how many changes change the answer, and how many of them are silent.
-
-    The changes that make a page as recorded are not counted as silent.
-    """
-    with ProcessPoolExecutor(PROCESSES) as pool:
-        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for part in pool.map(_measured, [platform] * PROCESSES, range(PROCESSES)):
-            for key, count in part.items():
-                counts[key] += count
-    every: Counter[str] = sum(counts.values(), Counter())
-    for (scope, operation), count in [*sorted(counts.items()), (("all", ""), every)]:
-        of = count["noticed"] + count["silent"] + count["as recorded"]
-        share = 100 * count["silent"] / of if of else 0
-        silent = f"{count['silent']} silent, {share:.1f} %"
-        yield f"{platform} {scope} {operation}: {of} changes, {silent}, and {count['as recorded']} as recorded"
-
-
-def _measured(platform: str, part: int) -> dict[tuple[str, str], Counter[str]]:
-    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for response in with_data(platform)[part::PROCESSES]:
-        candidates = [each for each in tried(response) if each.sort == "key"]
-        for scope in SCOPES:
-            body = short(response.body, int(scope)) if scope.isdigit() else response.body
-            original = response.read(body)
-            if original.data is None or (scope.isdigit() and body == response.body):
-                continue
-            for name in random.Random(response.name).sample(candidates, min(SAMPLE, len(candidates))):  # noqa: S311
-                for operation in OPERATIONS:
-                    other = changed(body, name, operation, "one row" if scope == "one row" else "everywhere")
-                    found = effect(original, response.read(other)) if other != body else "none"
-                    if found == "none" and operation == "rename":
-                        break  # the record does not depend on the name
-                    is_recorded = found == "silent" and _is_as_recorded(platform, operation, name)
-                    counts[scope, operation]["as recorded" if is_recorded else found] += 1
-    return counts
-
-
-def _is_as_recorded(platform: str, operation: Operation, name: Name) -> bool:
-    """Whether the list says that the platform has sent this null, or rows without this key."""
-    change = f"{'null' if operation == 'null' else 'rename'} {name.text}"
-    return listed_names(platform).get(change) in AS_RECORDED
 
 
 def write(platform: str) -> None:

@@ -27,7 +27,6 @@ from crawler.reading.careful import find, objects
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, steps, values
 from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Recorded, recorded
-from tests.contracts.responses import listed
 from tests.microblog_parts import MADE_UP
 
 MIN_ROWS = 10
@@ -89,6 +88,12 @@ class Count:
                 self.whole_present += present
                 self.whole_pages += is_page
                 self.empty_pages += is_page and not filled
+
+
+def listed(name: str, platform: str = "") -> dict[str, Any]:
+    """Return the entries of a JSON file such as ``retail/captures.json``, of all platforms or of one."""
+    files = sorted(FOLDER.glob(f"{platform or '*'}/{name}.json"))
+    return {key: value for file in files for key, value in json.loads(file.read_bytes()).items()}
 
 
 def key_of(kind: type[Contract], value: Value) -> str:

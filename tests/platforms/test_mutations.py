@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pytest
 
-from crawler.errors import ExtractionFailed
+from crawler.errors import ExtractionFailed, TargetError
 from tests.mutations import (
     Name,
     PageFixture,
@@ -100,6 +101,9 @@ statement which of retail's stacks of products match the search."""
 HIDING = {Name("key", name) for name in ("privateItem", "privateAccount", "liveRoomInfo")}
 """Names of keys that hide rows. If they are renamed, rows are added."""
 
+KNOWN_ANSWERS = {"user removed", "result removed"}
+"""Changes that leave the microblog's answer for an unknown handle, ``{}``."""
+
 each_fixture = pytest.mark.parametrize(
     "fixture",
     [pytest.param(each, id=each.name, marks=[] if is_fast(each) else pytest.mark.soak) for each in fixtures()],
@@ -114,6 +118,10 @@ def problems(fixture: PageFixture, changed: dict[str, bytes], **rules: bool) -> 
         if exempt is None or not re.search(exempt, label)
     }
     return {label: each for label, each in found.items() if each}
+
+
+def keys(used: Iterable[Name]) -> list[str]:
+    return sorted(name.text for name in used if name.sort == "key")
 
 
 def shown(fixture: PageFixture) -> list[Name]:
@@ -137,8 +145,18 @@ def test_all_names_renamed_at_once_are_an_error_with_a_path(fixture: PageFixture
 
 @each_fixture
 def test_a_removed_part_is_an_error_or_costs_only_its_part(fixture: PageFixture) -> None:
-    assert problems(fixture, dict(removals(fixture, shown(fixture)))) == {}
-    assert problems(fixture, dict(nulls(fixture, shown(fixture))), stated=True) == {}
+    optional = keys(set(shown(fixture)) - set(mandatory_names(fixture)))
+    assert problems(fixture, dict(removals(fixture, optional))) == {}
+    assert problems(fixture, dict(nulls(fixture, optional)), stated=True) == {}
+
+
+@each_fixture
+def test_an_absent_or_null_key_says_nothing_about_the_target(fixture: PageFixture) -> None:
+    """Such a statement needs a mark."""
+    used = keys(field_map(fixture))
+    changed = (*removals(fixture, used), *nulls(fixture, used))
+    found = {each.label for each in changed if isinstance(fixture.read(each.body).error, TargetError)}
+    assert found <= KNOWN_ANSWERS
 
 
 @each_fixture
