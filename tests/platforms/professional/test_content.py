@@ -12,12 +12,11 @@ from urllib.parse import quote, unquote
 import pytest
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ScrapeError
 from crawler.pipelines import validated
 from crawler.platforms.professional.content import ContentPage
 from crawler.platforms.professional.pages import ProfilePage
 from crawler.platforms.professional.schema import MemberContent
-from crawler.sandbox.professional.site import FAULTS, Site
+from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
 from tests.platforms.professional.test_pages import page, site
 from tests.sandbox.test_videosite import POST_KEYS, PROFILE_KEYS
@@ -94,33 +93,6 @@ def test_content_has_the_keys_of_the_specification(slug: str) -> None:
         assert all(post[key] for key in ("content_id", "content_code", "content_link", "content_type"))
 
 
-def test_every_kind_of_item_and_missing_value_occurs() -> None:
-    records = [site().expected_record({"username": slug}) for slug in site().members]
-    posts = [post for record in records for post in record["posts"]]
-    assert {post["content_type"] for post in posts} == {"article", "post", "like", "share"}
-    for key in ("like_count", "comment_count", "published_date"):
-        values = [post[key] for post in posts]
-        assert (None in values) == (key != "published_date")
-        assert len(set(values)) > 20, key
-    assert 0 in {post["like_count"] for post in posts}
-    counts = {record["profile"]["follower_count"] for record in records}
-    assert {None, 12_000, 12_347} <= counts
-
-
-def test_posts_of_other_people_in_the_right_rail_are_not_read() -> None:
-    assert "aside-activity-card" in page()
-    assert "somebody-else" not in str(read(page())["posts"])
-
-
-def test_the_author_of_a_liked_post_is_never_the_member() -> None:
-    """The list layout names the member who liked the post, not the author of the post."""
-    found = read(page("forty-positions"))
-    name = found["profile"]["display_name"]
-    authors = {(post["content_type"], post["author_name"]) for post in found["posts"]}
-    assert {("like", ""), ("post", name)} <= authors
-    assert ("like", name) not in authors
-
-
 @pytest.mark.parametrize("words", [("Posted by", "Liked by"), ("Опубликовано", "Нравится"), ("投稿", "いいね")])
 def test_links_and_lines_give_type_and_author_in_any_language(words: tuple[str, str]) -> None:
     """The page has the member's own post, and posts of two other members: one with the same line, one with another."""
@@ -158,14 +130,6 @@ def test_linked_posts_replace_a_section_that_is_missing() -> None:
 
 def own(member: Any) -> list[Any]:
     return [row for row in member.rows["activity"] if row["author"] == member.name]
-
-
-@pytest.mark.parametrize("name", sorted({"not-found", "status-999", "wrong-member", "nameless", "blind"}))
-def test_failures_are_those_of_the_flat_profile(name: str) -> None:
-    status, _, body = site().damaged(name, FakeRequest(f"/in/{name}"))
-    with pytest.raises(ScrapeError) as refused:
-        read(body, status=status)
-    assert refused.value.code == FAULTS[name].code
 
 
 # Links, authors, hashtags
