@@ -3,8 +3,7 @@
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
 their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and the tables of
 ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room, and ``python -m benchmarks calls
-[--top]`` how many functions of the project a call and a crawl target run. ``python -m benchmarks mutants [--sample N]
-[--seed S] [ROOM ...]`` tries whether the tests notice mistakes in the package.
+[--top]`` how many functions of the project a call and a crawl target run.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks import calls, lines, mutants, report
+from benchmarks import calls, lines, report
 from benchmarks.stack import ROOT
 
 NAMES = ("endpoint", "latency", "reading", "crawl", "memory")
@@ -46,7 +45,7 @@ def measure(names: list[str], rounds: int, file: Path | None) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the arguments, and run benchmarks, write a report, count lines or calls, or try mutants."""
+    """Read the arguments, and run benchmarks, write a report, or count lines or calls."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     match arguments:
         case ["report", *_]:
@@ -54,8 +53,6 @@ def main(arguments: list[str]) -> None:
             report.write([report.Run.read(each) for each in parser.parse_args(arguments[1:]).runs], ROOT)
         case ["lines"]:
             print(lines.report(ROOT), end="")
-        case ["mutants", *rest]:
-            mutants.main(rest)
         case ["calls", *rest]:
             print(calls.report(top="--top" in rest), end="")
         case _:

@@ -1,4 +1,4 @@
-"""The mutants of ``python -m benchmarks mutants``: what is changed, what is not, and the switch."""
+"""The mutants of ``python -m scripts.mutants``: what is changed, what is not, and the switch."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks.mutant_places import Mutant, instrumented
-from benchmarks.mutants import sample
+from scripts.mutants.__main__ import sample
+from scripts.mutants.places import Mutant, instrumented
 
 
 def changes(source: str) -> list[str]:
     """Return all changes of a module, as text."""
     every = {place: place + 1 for place in range(20)}
-    return [f"{each.kind}: {each.change}" for each in instrumented("crawler/a/b.py", source, every, {})[1]]
+    return [f"{each.kind}: {each.change}" for each in instrumented("crawler/a/b.py", source, every, {})[1].found]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,8 @@ def changes(source: str) -> list[str]:
                 "def __repr__(self): return 'a' + 1",
                 "x = Field(description='text')",
                 "x = 'A sentence of a message.'",
+                "T = TypeVar('T')",
+                "def f(self): raise NotImplementedError",
             )
         ],
     ],
@@ -55,8 +57,8 @@ def test_the_changes_of_a_module(source: str, expected: list[str]) -> None:
 
 def test_a_change_is_active_by_its_number_only() -> None:
     source = "def f(rows):\n    return [row for row in rows if row.price > 0][:2]\n"
-    tree, found = instrumented("crawler/a/b.py", source, {place: 10 + place for place in range(9)}, {})
-    code = compile(tree, "b.py", "exec")
+    tree, places = instrumented("crawler/a/b.py", source, {place: 10 + place for place in range(9)}, {})
+    found, code = places.found, compile(tree, "b.py", "exec")
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102  # the compiled module
     rows = [type("Row", (), {"price": price}) for price in (0, 1, 2, 3)]
@@ -65,7 +67,7 @@ def test_a_change_is_active_by_its_number_only() -> None:
         names["_switch"] = [number, 0, 0]
         result = names["f"](rows)
         prices[number] = result and [row.price for row in result]
-        assert names["_switch"][1] == 1  # the mark of the function
+        assert names["_switch"][1] == 1  # the mark of the block
     assert prices[0] == [1, 2]
     assert {found[number - 10].change: each for number, each in prices.items() if number} == {
         "return [row for row in rows if row.price > 0][:2] → return None": None,
@@ -73,6 +75,35 @@ def test_a_change_is_active_by_its_number_only() -> None:
         "row.price > 0 → True": [0, 1],
         "0 → 1": [2, 3],
         "2 → 3": [1, 2, 3],
+    }
+
+
+def test_each_block_has_a_mark_and_the_names_in_it() -> None:
+    source = '''
+def f(row):
+    """Docstring."""
+    first = row.price
+    if first:
+        return LIMIT
+    for each in row:
+        use(each)
+    return first
+'''
+    blocks: dict[str, int] = {}
+    tree, places = instrumented("crawler/a/b.py", source, {}, blocks)
+    assert list(blocks) == [f"crawler/a/b.py:f:{number}" for number in (1, 2, 3, 4, 5)]
+    names: dict[str, Any] = {}
+    exec(compile(tree, "b.py", "exec"), names)  # noqa: S102  # the compiled module
+    names |= {"_switch": [0] * 6, "LIMIT": 3}
+    row = type("Row", (list,), {"price": 7})()
+    assert (names["f"](row), names["f"].__doc__, names["_switch"]) == (3, "Docstring.", [0, 1, 1, 0, 0, 0])
+    assert {name: sorted(each[-1] for each in of) for name, of in places.uses.items()} == {
+        "row": ["1", "3"],
+        "price": ["1"],
+        "first": ["1", "5"],
+        "LIMIT": ["2"],
+        "each": ["3", "4"],
+        "use": ["4"],
     }
 
 

@@ -1,7 +1,7 @@
-"""Which mutant is active, and which functions have run: memory that all processes of a test share.
+"""Which mutant is active, and which blocks have run: memory that all processes of a test share.
 
-The compiled modules of ``benchmarks/mutants.py`` read and write ``SWITCH``. Its first number is that of the active
-mutant, 0 for none. The others belong to the functions of the project: 1 if the function has run.
+The compiled modules read and write ``SWITCH``. Its first number is that of the active mutant, 0 for none. The others
+belong to the blocks of the project's functions (``places.py``): 1 if the block has run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import mmap
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "build" / "mutants"
+FOLDER = Path(__file__).parents[2] / "build" / "mutants"
 VARIABLE = "MUTANT_SWITCH"
 """The environment variable with the name of the switch: processes of the same test have the same."""
 NUMBERS = 20_000

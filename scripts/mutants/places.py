@@ -2,13 +2,15 @@
 
 Left out, because no test should compare them: what is logged and printed, texts with spaces (messages), f-strings,
 docstrings, annotations, decorators, ``__repr__`` and ``__str__``, assertions, and the keywords ``UNTESTED``. Left out
-because they cannot be changed where they stand: patterns of ``match``.
+because nobody can observe them: the names of type variables, and bodies of abstract methods. Left out because they
+cannot be changed where they stand: patterns of ``match``.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ _PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
 ]
 SWAPPED = {**dict(_PAIRS), **{after: before for before, after in _PAIRS}}
 LOGGED = {"log", "logger", "warnings", "print", "say", "cast"}
+TYPED = {"TypeVar", "ParamSpec", "NewType"}
 KEY = re.compile(r"[\w.$\[\]*/:-]{1,60}")
 """Texts that are names, keys, paths or values, not sentences."""
 SAME = {"strip", "lower", "casefold", "upper", "escape", "quote", "quote_plus", "unquote", "sorted", "reversed", "abs"}
@@ -98,23 +101,29 @@ class Mutant:
     line: int
     place: int
     kind: str
-    function: str
-    """The qualified name of the function around the change; "": it runs when the module is imported."""
+    block: str
+    """The part of a function in which the change is (``Places.blocks``); "": it runs when the module is imported."""
     name: str
     """The name that is assigned or defined around the change."""
     change: str = ""
 
 
 class Places(ast.NodeTransformer):
-    """Finds the mutants of a module and its functions, and puts the chosen mutants behind the switch."""
+    """Finds the mutants of a module, and puts the chosen mutants behind the switch.
 
-    def __init__(self, file: str, chosen: Mapping[int, int], functions: dict[str, int]) -> None:
-        """``chosen``: place -> number of the mutant; ``functions``: name -> number, for which new ones are added."""
-        self.file, self._chosen, self._functions = file, chosen, functions
+    Marks the blocks of its functions: statements that follow each other, up to the first one that has a body.
+    """
+
+    def __init__(self, file: str, chosen: Mapping[int, int], blocks: dict[str, int]) -> None:
+        """``chosen``: place -> number of the mutant; ``blocks``: name -> number, for which new ones are added."""
+        self.file, self._chosen, self._blocks = file, chosen, blocks
         self.found: list[Mutant] = []
+        self.uses: defaultdict[str, set[str]] = defaultdict(set)
+        """Name -> the blocks in which it occurs."""
         self._scope: list[str] = []
+        self._counts: Counter[str] = Counter()
         self._filters: dict[int, ast.expr] = {}
-        self._function, self._name = "", ""
+        self._function, self._block, self._name = "", "", ""
 
     def visit(self, node: ast.AST) -> ast.AST:
         """Return the node with the chosen mutants in it."""
@@ -123,18 +132,14 @@ class Places(ast.NodeTransformer):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return self._visit_definition(node)
         outer = self._name
-        match node:
-            case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)) if not self._function:
-                self._name = name
-            case ast.comprehension(ifs=filters):
-                self._filters |= {id(each): each for each in filters}
+        self._note(node)
         is_filter, chosen = id(node) in self._filters, []
         for kind, after in chain(statements(node), conditions(node), values(node), LOST_FILTER if is_filter else ()):
             if number := self._chosen.get(len(self.found)):
                 chosen.append((number, deepcopy(after)))
             change = f"{ast.unparse(node)} → {ast.unparse(after)}" if number else ""
             line = node.lineno  # type: ignore[attr-defined]
-            self.found.append(Mutant(self.file, line, len(self.found), kind, self._function, self._name, change))
+            self.found.append(Mutant(self.file, line, len(self.found), kind, self._block, self._name, change))
         for name, value in ast.iter_fields(node):
             if name not in {"annotation", "cause"}:
                 setattr(node, name, self._visited(value))
@@ -143,13 +148,39 @@ class Places(ast.NodeTransformer):
         self._name = outer
         return node
 
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)) if not self._function:
+                self._name = name
+            case ast.comprehension(ifs=filters):
+                self._filters |= {id(each): each for each in filters}
+            case ast.Name(name) | ast.Attribute(attr=name) if self._block:
+                self.uses[name].add(self._block)
+
     def _visited(self, value: object) -> object:
-        if isinstance(value, list):
-            return [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+        match value:
+            case [ast.stmt(), *_] if self._function:
+                return self._marked(value)
+            case list():
+                return [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
         return self.visit(value) if isinstance(value, ast.AST) else value
 
+    def _marked(self, body: list[ast.stmt]) -> list[ast.AST]:
+        """Visit statements of a function, and put a mark at the start of each block."""
+        outer, marked, is_start = self._block, list[ast.AST](), True
+        for each in body:
+            if is_start:
+                self._counts[self._function] += 1
+                self._block = f"{self._function}:{self._counts[self._function]}"
+                number = self._blocks.setdefault(self._block, len(self._blocks) + 1)
+                marked += ast.parse(f"_switch[{number}] = 1").body
+            marked.append(self.visit(each))
+            is_start = hasattr(each, "body") or isinstance(each, ast.Match)
+        self._block = outer
+        return marked
+
     def _visit_definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> ast.AST:
-        outer, self._name = (self._function, self._name), node.name
+        outer, self._name = (self._function, self._block, self._name), node.name
         self._scope.append(node.name)
         if isinstance(node, ast.ClassDef):
             node.body = [self.visit(each) for each in node.body]  # type: ignore[misc]
@@ -157,13 +188,10 @@ class Places(ast.NodeTransformer):
             node.args.defaults = [self.visit(each) for each in node.args.defaults]  # type: ignore[misc]
             node.args.kw_defaults = [each and self.visit(each) for each in node.args.kw_defaults]  # type: ignore[misc]
             self._function = f"{self.file}:{'.'.join(self._scope)}"
-            number = self._functions.setdefault(self._function, len(self._functions) + 1)
-            has_docstring = ast.get_docstring(node, clean=False) is not None
-            mark = ast.parse(f"_switch[{number}] = 1").body
-            node.body = [self.visit(each) for each in node.body]  # type: ignore[misc]
-            node.body[has_docstring:has_docstring] = mark
+            head = ast.get_docstring(node, clean=False) is not None
+            node.body[head:] = self._marked(node.body[head:])  # type: ignore[assignment]
         self._scope.pop()
-        self._function, self._name = outer
+        self._function, self._block, self._name = outer
         return node
 
 
@@ -181,23 +209,23 @@ def is_left_out(node: ast.AST) -> bool:
         case ast.FunctionDef(name=name):
             return name in {"__repr__", "__str__"}
         case ast.Call(function) | ast.Expr(ast.Call(function)):
-            return any(getattr(each, "id", getattr(each, "attr", "")) in LOGGED for each in ast.walk(function))
+            return any(getattr(each, "id", getattr(each, "attr", "")) in LOGGED | TYPED for each in ast.walk(function))
         case ast.keyword(arg=name) | ast.Subscript(ast.Name(name)):
             return name in UNTESTED | GENERIC
         case ast.Assign([ast.Name(name)]):
             return name.startswith("__")
-        case ast.If(ast.Name("TYPE_CHECKING")) | ast.Expr(ast.Constant()):
+        case ast.If(ast.Name("TYPE_CHECKING")) | ast.Expr(ast.Constant()) | ast.Raise(ast.Name("NotImplementedError")):
             return True
     return isinstance(node, LEFT_OUT)
 
 
 def instrumented(
-    file: str, source: str, chosen: Mapping[int, int], functions: dict[str, int]
-) -> tuple[ast.Module, list[Mutant]]:
-    """Return a module with the chosen mutants and marks of its functions, and all mutants. See ``Places``."""
-    places, tree = Places(file, chosen, functions), ast.parse(source)
+    file: str, source: str, chosen: Mapping[int, int], blocks: dict[str, int]
+) -> tuple[ast.Module, Places]:
+    """Return a module with the chosen mutants and marks of its blocks, and all of its mutants. See ``Places``."""
+    places, tree = Places(file, chosen, blocks), ast.parse(source)
     places.visit(tree)
-    [switch] = ast.parse("from benchmarks.mutant_switch import SWITCH as _switch").body
+    [switch] = ast.parse("from scripts.mutants.switch import SWITCH as _switch").body
     head = [isinstance(each, ast.Expr) or ast.unparse(each).startswith("from __future__") for each in tree.body[:2]]
     tree.body.insert(sum(head), switch)
-    return ast.fix_missing_locations(tree), places.found
+    return ast.fix_missing_locations(tree), places

@@ -1,26 +1,21 @@
 """Mutants: mistakes that the tests should notice, many in one compiled copy of the project's modules, one at a time.
 
-``python -m benchmarks mutants --sample N --seed S [ROOM ...]`` puts mutants into the modules of the rooms, each behind
-a switch (``mutant_switch.py``, ``mutant_places.py``). The compiled modules are in ``build/mutants``; the sources stay
-as they are. For each mutant, a fork of a process that has imported the libraries runs the tests that run its function,
-quick ones first, until one fails. A slow test must then pass without the mutant.
+``python -m scripts.mutants --sample N --seed S [ROOM ...]`` puts mutants into the modules of the rooms, each behind
+a switch (``switch.py``, ``places.py``). The compiled modules are in ``build/mutants``; the sources stay as they are.
+For each mutant, a fork of a process that has imported the libraries runs the tests that run its block, quick ones
+first, until one fails. A slow test must then pass without the mutant.
 
-The tests of each function are those of the last run of ``scripts/test -p benchmarks.mutants``, which runs tests as
-usual and traces them, with all their processes. If it was interrupted or ran some of the tests only, a mutant may
-survive because the tests that notice it are missing in the trace.
+The tests of each block are those of the last run of ``scripts/test -p scripts.mutants.trace`` (``trace.py``). If it
+was interrupted or ran some of the tests only, a mutant may survive because the tests that notice it are missing in the
+trace.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib.util
-import json
-import marshal
 import multiprocessing
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -28,9 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import zip_longest
 from multiprocessing.connection import Connection, wait
@@ -39,51 +32,18 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks import mutant_switch
-from benchmarks.lines import SANDBOX, room
-from benchmarks.mutant_places import Mutant, instrumented
-from benchmarks.mutant_switch import FOLDER
+from benchmarks.lines import room
 from benchmarks.tables import grid
+from scripts.mutants import switch
+from scripts.mutants.places import Mutant
+from scripts.mutants.switch import FOLDER
+from scripts.mutants.trace import ROOT, Traced, Work, compiled
 
-ROOT = FOLDER.parents[1]
-TESTS_SECONDS, MAX_TESTS = 12.0, 200
-"""Tests of one mutant: as many as passed within this time when they were traced."""
-MAX_FILES = 8
-"""Files of these tests, for a mutant that is active when modules are imported: each run collects them."""
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
-UNCHECKED = (1).to_bytes(4, "little")
-"""The flag of compiled modules that are not compared with their sources (PEP 552)."""
 OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestAssertRewriteWarning")
-OWN = ("crawler", "tests", "benchmarks", "__main__")
-
-
-# The modules
-
-
-def compiled(functions: dict[str, int], mutants: Iterable[Mutant] = ()) -> list[Mutant]:
-    """Compile the modules with the mutants in them, or all modules, for this process and those that it starts.
-
-    Adds functions with new numbers. Returns all mutants of the modules; those that are compiled have their change.
-    """
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(FOLDER / "compiled")
-    chosen: dict[str, dict[int, int]] = defaultdict(dict)
-    for number, mutant in enumerate(mutants, 1):
-        chosen[mutant.file][mutant.place] = number
-    every = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "crawler").rglob("*.py")))
-    found: list[Mutant] = []
-    for file in chosen or [each for each in every if not each.startswith(SANDBOX)]:
-        source = (ROOT / file).read_bytes()
-        tree, of_module = instrumented(file, source.decode(), chosen[file], functions)
-        target = Path(importlib.util.cache_from_source(str(ROOT / file)))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        new = target.with_suffix(".new")
-        head = importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source)
-        new.write_bytes(head + marshal.dumps(compile(tree, ROOT / file, "exec", dont_inherit=True)))
-        new.replace(target)  # a process that imports the module reads one or the other
-        found += of_module
-    return found
+OWN = ("crawler", "tests", "benchmarks", "scripts", "__main__")
 
 
 def sample(mutants: list[Mutant], rooms: list[str], number: int, seed: str) -> list[Mutant]:
@@ -106,149 +66,6 @@ def sample(mutants: list[Mutant], rooms: list[str], number: int, seed: str) -> l
 def room_of(mutant: Mutant) -> str:
     """Return the room of a mutant, without the package."""
     return room(PurePath(mutant.file)).removeprefix("crawler/")
-
-
-# The tests of a function
-
-
-class Trace:
-    """Notes for each test that passes its seconds and the functions that it has run, in this process and others."""
-
-    def __init__(self, switch: memoryview) -> None:
-        self._switch = switch
-        self._tests: dict[str, tuple[float, list[int]]] = {}
-        self._not_passed: set[str] = set()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not report.passed:
-            self._not_passed.add(report.nodeid)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self._taken()
-        started = time.monotonic()
-        result = yield
-        self._tests[item.nodeid] = round(time.monotonic() - started, 3), self._taken()
-        return result
-
-    def pytest_sessionfinish(self) -> None:
-        passed = {name: each for name, each in self._tests.items() if name not in self._not_passed and len(name) < 999}
-        file = FOLDER / f"{os.environ[mutant_switch.VARIABLE]}.trace"
-        file.write_text(json.dumps(passed))
-
-    def _taken(self) -> list[int]:
-        found = [match.start() // 4 for match in re.finditer(b"\1", self._switch.tobytes())]
-        for number in found:
-            self._switch[number] = 0
-        return found
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Trace the tests of this process. With xdist, the main process prepares the modules, and its workers trace."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker is None:
-        for old in FOLDER.glob("*.trace"):
-            old.unlink()
-        functions: dict[str, int] = {}
-        compiled(functions)
-        (FOLDER / "functions.json").write_text(json.dumps({number: name for name, number in functions.items()}))
-        if getattr(early_config.known_args_namespace, "numprocesses", None):
-            return
-    assert "crawler" not in sys.modules
-    mutant_switch.SWITCH = mutant_switch.shared(worker or "main")
-    early_config.pluginmanager.register(Trace(mutant_switch.SWITCH))
-
-
-@dataclass
-class Traced:
-    """What the last trace found."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    tests: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Function -> tests that run it."""
-
-    @classmethod
-    def read(cls) -> Traced:
-        """Read the last trace."""
-        traced = cls()
-        if not (files := list(FOLDER.glob("*.trace"))):
-            raise SystemExit("No trace of the tests. First run: scripts/test -p benchmarks.mutants")
-        names = {int(number): name for number, name in json.loads((FOLDER / "functions.json").read_text()).items()}
-        for file in files:
-            for test, (seconds, functions) in json.loads(file.read_text()).items():
-                traced.seconds[test] = seconds
-                for number in functions:
-                    traced.tests[names[number]].add(test)
-        return traced
-
-    def of(self, mutant: Mutant, users: dict[str, set[str]]) -> list[str]:
-        """Return the tests for a mutant in the order in which they run: one of each function first, quick ones first.
-
-        What no test runs, because it runs when a module is imported, has the tests of the functions that use its name,
-        or of the module.
-        """
-        functions = {mutant.function}
-        if mutant.function not in self.tests:
-            module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
-            functions = users.get(mutant.name, set()) & self.tests.keys() or module
-        tests = set[str]().union(*(self.tests.get(each, ()) for each in functions))
-        folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
-        turns: Counter[str] = Counter()
-        order = []
-        for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
-            turns[test.partition("[")[0]] += 1
-            order.append((turns[test.partition("[")[0]], not test.startswith(folder), self.seconds[test], test))
-        chosen: list[str] = []
-        left = TESTS_SECONDS
-        for *_, seconds, test in sorted(order):
-            if seconds <= left or not chosen:
-                chosen.append(test)
-                left -= seconds
-        return chosen[:MAX_TESTS]
-
-    def work(self, mutants: list[Mutant]) -> list[Work]:
-        """Return what is to be run for each mutant; those of the same number are compiled."""
-        names = users()
-        found = []
-        for number, mutant in enumerate(mutants, 1):
-            is_imported = mutant.function not in self.tests
-            tests = self.of(mutant, names)
-            if is_imported:
-                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:MAX_FILES]
-                tests = [test for test in tests if test.partition("::")[0] in files]
-            found.append(Work(number, tests, is_imported))
-        return found
-
-
-def users() -> dict[str, set[str]]:
-    """Return name -> the functions in which it occurs."""
-    found: dict[str, set[str]] = defaultdict(set)
-
-    def visit(node: ast.AST, function: str, scope: str) -> None:
-        if isinstance(node, (ast.Name, ast.Attribute)) and function:
-            found[node.id if isinstance(node, ast.Name) else node.attr].add(function)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            scope = f"{scope}{node.name}"
-            function = function if isinstance(node, ast.ClassDef) else scope
-            scope += "."
-        for child in ast.iter_child_nodes(node):
-            visit(child, function, scope)
-
-    for path in (ROOT / "crawler").rglob("*.py"):
-        visit(ast.parse(path.read_bytes()), "", f"{path.relative_to(ROOT).as_posix()}:")
-    return found
-
-
-# The runs
-
-
-class Work(NamedTuple):
-    """A mutant's number, its tests, and whether it must be active when the modules are imported."""
-
-    number: int
-    tests: list[str]
-    is_imported: bool
 
 
 class Fate(NamedTuple):
@@ -274,8 +91,8 @@ class Runner:
         """Run all mutants with an own switch. Their results are sent as they come."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        mutant_switch.SWITCH = mutant_switch.shared(name)
-        mutant_switch.SWITCH[0] = 0
+        switch.SWITCH = switch.shared(name)
+        switch.SWITCH[0] = 0
         log = os.open(FOLDER / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -316,7 +133,7 @@ class Runner:
         self._running.write_text("")
         if self._items:
             client_command()  # one server for all forks; it reads the same switch
-        mutant_switch.SWITCH[0] = number
+        switch.SWITCH[0] = number
         if (pid := os.fork()) == 0:
             code = 1
             with suppress(BaseException):
@@ -336,7 +153,7 @@ class Runner:
                 os.killpg(pid, signal.SIGKILL)
             if not ended:
                 os.waitpid(pid, 0)
-        mutant_switch.SWITCH[0] = 0
+        switch.SWITCH[0] = 0
         return bool(ended) and status == 0, self._running.read_text()
 
     def _play(self, tests: list[str]) -> int:
@@ -382,7 +199,7 @@ def import_libraries() -> None:
 
 def main(arguments: list[str]) -> None:
     """Read the arguments, run the mutants, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m scripts.mutants", description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help="as in `python -m benchmarks lines`; default: all")
     parser.add_argument("--sample", type=int, default=150, metavar="N")
     parser.add_argument("--seed", default="1")
@@ -390,11 +207,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--minutes", type=float, default=600, help="after which the mutants that are left are not run")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit code 1 if fewer are killed")
     given = parser.parse_args(arguments)
-    started, traced, functions = time.monotonic(), Traced.read(), dict[str, int]()
-    chosen = sample(compiled(functions), given.rooms, given.sample, given.seed)
-    described = {(each.file, each.place): each for each in compiled(functions, chosen)}
+    started, traced, blocks = time.monotonic(), Traced.read(), dict[str, int]()
+    modules = compiled(blocks)
+    chosen = sample(modules.mutants, given.rooms, given.sample, given.seed)
+    described = {(each.file, each.place): each for each in compiled(blocks, chosen).mutants}
     chosen = [described[each.file, each.place] for each in chosen]
-    work = traced.work(chosen)
+    work = traced.work(chosen, modules.uses)
     random.Random(given.seed).shuffle(work)  # noqa: S311  # if time ends, all rooms have had their share
     import_libraries()
     fork, readers, slots = multiprocessing.get_context("fork"), [], []
@@ -450,3 +268,7 @@ def report(mutants: list[Mutant], fates: dict[int, Fate]) -> float:
         if found.result != "killed":
             print(f"\n{found.result}: {mutant.file}:{mutant.line} {mutant.kind}\n    {mutant.change}")
     return share
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,190 @@
+"""The tests of each block of the project's functions: a plugin of pytest that traces them, and what it has found.
+
+``scripts/test -p scripts.mutants.trace`` runs tests as usual, and notes which blocks each of them runs, in all of its
+processes. The compiled modules are in ``build/mutants``; the sources stay as they are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import marshal
+import os
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.lines import SANDBOX
+from scripts.mutants import switch
+from scripts.mutants.places import Mutant, instrumented
+from scripts.mutants.switch import FOLDER
+
+ROOT = FOLDER.parents[1]
+TESTS_SECONDS, MAX_TESTS = 12.0, 200
+"""Tests of one mutant: as many as passed within this time when they were traced."""
+MAX_FILES = 8
+"""Files of these tests, for a mutant that is active when modules are imported: each run collects them."""
+UNCHECKED = (1).to_bytes(4, "little")
+"""The flag of compiled modules that are not compared with their sources (PEP 552)."""
+
+
+class Modules(NamedTuple):
+    """The compiled modules."""
+
+    mutants: list[Mutant]
+    """All mutants of the modules; those that are compiled have their change."""
+    uses: dict[str, set[str]]
+    """Name -> the blocks in which it occurs."""
+
+
+def compiled(blocks: dict[str, int], mutants: Iterable[Mutant] = ()) -> Modules:
+    """Compile the modules with the mutants in them, or all modules, for this process and those that it starts.
+
+    Adds blocks with new numbers.
+    """
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(FOLDER / "compiled")
+    chosen: dict[str, dict[int, int]] = defaultdict(dict)
+    for number, mutant in enumerate(mutants, 1):
+        chosen[mutant.file][mutant.place] = number
+    every = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "crawler").rglob("*.py")))
+    found = Modules([], defaultdict(set))
+    for file in chosen or [each for each in every if not each.startswith(SANDBOX)]:
+        source = (ROOT / file).read_bytes()
+        tree, places = instrumented(file, source.decode(), chosen[file], blocks)
+        target = Path(importlib.util.cache_from_source(str(ROOT / file)))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = target.with_suffix(".new")
+        head = importlib.util.MAGIC_NUMBER + UNCHECKED + importlib.util.source_hash(source)
+        new.write_bytes(head + marshal.dumps(compile(tree, ROOT / file, "exec", dont_inherit=True)))
+        new.replace(target)  # a process that imports the module reads one or the other
+        found.mutants.extend(places.found)
+        for name, of_name in places.uses.items():
+            found.uses[name] |= of_name
+    return found
+
+
+class Trace:
+    """Notes for each test that passes its seconds and the blocks that it has run, in this process and others."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._switch = memory
+        self._tests: dict[str, tuple[float, list[int]]] = {}
+        self._not_passed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self._not_passed.add(report.nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._taken()
+        started = time.monotonic()
+        result = yield
+        self._tests[item.nodeid] = round(time.monotonic() - started, 3), self._taken()
+        return result
+
+    def pytest_sessionfinish(self) -> None:
+        passed = {name: each for name, each in self._tests.items() if name not in self._not_passed and len(name) < 999}
+        file = FOLDER / f"{os.environ[switch.VARIABLE]}.trace"
+        file.write_text(json.dumps(passed))
+
+    def _taken(self) -> list[int]:
+        found = [match.start() // 4 for match in re.finditer(b"\1", self._switch.tobytes())]
+        for number in found:
+            self._switch[number] = 0
+        return found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Trace the tests of this process. With xdist, the main process prepares the modules, and its workers trace."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        for old in FOLDER.glob("*.trace"):
+            old.unlink()
+        blocks: dict[str, int] = {}
+        compiled(blocks)
+        (FOLDER / "blocks.json").write_text(json.dumps({number: name for name, number in blocks.items()}))
+        if getattr(early_config.known_args_namespace, "numprocesses", None):
+            return
+    assert "crawler" not in sys.modules
+    switch.SWITCH = switch.shared(worker or "main")
+    early_config.pluginmanager.register(Trace(switch.SWITCH))
+
+
+@dataclass
+class Traced:
+    """What the last trace found."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    tests: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Block -> tests that run it."""
+
+    @classmethod
+    def read(cls) -> Traced:
+        """Read the last trace."""
+        traced = cls()
+        if not (files := list(FOLDER.glob("*.trace"))):
+            raise SystemExit("No trace of the tests. First run: scripts/test -p scripts.mutants.trace")
+        names = {int(number): name for number, name in json.loads((FOLDER / "blocks.json").read_text()).items()}
+        for file in files:
+            for test, (seconds, numbers) in json.loads(file.read_text()).items():
+                traced.seconds[test] = seconds
+                for number in numbers:
+                    traced.tests[names[number]].add(test)
+        return traced
+
+    def of(self, mutant: Mutant, uses: dict[str, set[str]]) -> list[str]:
+        """Return the tests for a mutant in the order in which they run: one of each function first, quick ones first.
+
+        What runs when a module is imported has the tests of the blocks that use its name, or of the module.
+        """
+        blocks = {mutant.block}
+        if self.is_imported(mutant):
+            module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
+            blocks = uses.get(mutant.name, set()) & self.tests.keys() or module
+        tests = set[str]().union(*(self.tests.get(each, ()) for each in blocks))
+        folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
+        turns: Counter[str] = Counter()
+        order = []
+        for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
+            turns[test.partition("[")[0]] += 1
+            order.append((turns[test.partition("[")[0]], not test.startswith(folder), self.seconds[test], test))
+        chosen: list[str] = []
+        left = TESTS_SECONDS
+        for *_, seconds, test in sorted(order):
+            if seconds <= left or not chosen:
+                chosen.append(test)
+                left -= seconds
+        return chosen[:MAX_TESTS]
+
+    def is_imported(self, mutant: Mutant) -> bool:
+        """Whether a mutant must be active when its module is imported: no test runs its function."""
+        function, _, _ = mutant.block.rpartition(":")
+        return f"{function}:1" not in self.tests
+
+    def work(self, mutants: list[Mutant], uses: dict[str, set[str]]) -> list[Work]:
+        """Return what is to be run for each mutant; those of the same number are compiled."""
+        found = []
+        for number, mutant in enumerate(mutants, 1):
+            is_imported, tests = self.is_imported(mutant), self.of(mutant, uses)
+            if is_imported:
+                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:MAX_FILES]
+                tests = [test for test in tests if test.partition("::")[0] in files]
+            found.append(Work(number, tests, is_imported))
+        return found
+
+
+class Work(NamedTuple):
+    """A mutant's number, its tests, and whether it must be active when the modules are imported."""
+
+    number: int
+    tests: list[str]
+    is_imported: bool
