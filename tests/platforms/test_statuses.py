@@ -15,7 +15,7 @@ Error = tuple[str, str]
 REFUSED, GONE = ("UPSTREAM_BLOCKED", "refused"), ("TARGET_NOT_FOUND", "not_found")
 ERRORS: dict[int, Error] = {
     302: ("UPSTREAM_ERROR", "status"),
-    **dict.fromkeys((401, 403, 412, 418), REFUSED),
+    **dict.fromkeys((401, 403, 407, 412, 418, 451), REFUSED),
     **dict.fromkeys((404, 410), GONE),
     429: ("UPSTREAM_RATE_LIMITED", "rate_limited"),
     **dict.fromkeys((500, 503), ("UPSTREAM_ERROR", "server_error")),

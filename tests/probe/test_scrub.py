@@ -62,6 +62,12 @@ def test_secrets_of_the_headers_are_removed_anywhere_in_a_page() -> None:
     assert scrubber(page) == "a xx0%0xxxx000 b xx0=xxx000 c x-000000 d 0000000000 e .shop.example text/html en"
 
 
+def test_short_values_of_headers_are_kept_because_they_are_parts_of_words() -> None:
+    scrubber = Scrubber()
+    scrubber.learn([("Cookie", "a=wordy; b=secret")])
+    assert scrubber("wordy secret secrets") == "wordy xxxxxx xxxxxxs"
+
+
 def test_values_of_kept_names_are_unchanged() -> None:
     assert Scrubber(keep=["token"])('{"token":"abcd","csrf":"abcd"}') == '{"token":"abcd","csrf":"xxxx"}'
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,9 +14,9 @@ import pytest
 
 from crawler.service.keys import KeyStore
 from crawler.service.limits import Turns
-from crawler.storage.files import PREFIX, own_temporary_files
+from crawler.storage.files import PREFIX
 from tests.service.client import call
-from tests.service.conftest import ROOT, running
+from tests.service.conftest import running
 
 LINKS = "".join(f"https://www.walmart.com/browse/food/{n}\n" for n in range(1_000_000, 1_006_000)).encode()
 
@@ -174,28 +171,3 @@ def test_a_killed_endpoint_leaves_no_upload_to_the_next_one(tmp_path: Path, temp
     with running(tmp_path / "log"):
         assert left not in folders(temporary)
         assert not uploads(temporary)
-
-
-def test_a_folder_of_temporary_files_is_removed_at_the_end_and_by_no_other_process(temporary: Path) -> None:
-    code = "from crawler.storage.files import *\nwith own_temporary_files() as f: print(f, flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout
-        of_other = Path(other.stdout.readline().strip())
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tempfile, "tempdir", str(temporary))
-            with own_temporary_files() as folder:
-                assert {*folders(temporary)} == {of_other, folder}
-                assert Path(tempfile.mkdtemp()).parent == folder
-        assert folders(temporary) == [of_other]
-        other.communicate("\n")
-    assert folders(temporary) == []
-
-
-def test_an_error_beside_temporary_files_is_raised_as_it_is(temporary: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(temporary))
-        with pytest.raises(OSError, match="the disk is full"), own_temporary_files():
-            raise OSError("the disk is full")
-    assert folders(temporary) == []
