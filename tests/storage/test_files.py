@@ -41,7 +41,7 @@ def test_what_exists_keeps_its_mode_and_content(tmp_path: Path) -> None:
 
 def test_data_files_are_in_the_folder_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "json")  # any module: commands set it
     with pytest.raises(UsageError, match=r"^No scrapy\.cfg in .* or above: .*, or use --store\.$"):
         data_file("jobs/store.sqlite", instead="--store")
     (tmp_path / "scrapy.cfg").write_text("[settings]\n")
