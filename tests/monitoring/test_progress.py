@@ -8,11 +8,14 @@ import pty
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import structlog
 from scrapy.utils.test import get_crawler
 
+from crawler.downloads.platform_lanes import Suspension
 from crawler.monitoring.progress import Progress
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests import forks
@@ -101,6 +104,102 @@ def test_the_rate_is_the_average_of_the_last_minute(monkeypatch: pytest.MonkeyPa
         progress.crawler.stats.set_value("targets/OK", done)
         rates.append(progress.rate())
     assert rates == [0.0, 60 / 30, 60 / 60, 120 / 60, 310 / 310]
+
+
+class FakeBar:
+    """Keeps what the bar of a crawl shows."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.state: dict[str, Any] = {}
+
+    def show(self, _task: int, lines: list[tuple[str, str]], **state: Any) -> None:
+        self.lines, self.state = lines, state
+
+
+WAITS = [Suspension("egress berlin", "egress_failed", 29.2), Suspension("egress paris", "http_429", 60.0)]
+FOR = "egress berlin (egress_failed, 30 s), egress paris (http_429, 60 s)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "pushed", "done", "waits", "lines", "state", "logged"),
+    [
+        pytest.param(
+            *(None, 0, {"OK": 1_200}, []),
+            [("1 page", "")],
+            {"total": None, "completed": 1_200, "expected": "?", "rate": 2.0, "left": ""},
+            {"done": 1_200, "left": None, "failed": 0, "per_second": 2.0, "seconds_left": None},
+            id="the file is not read to its end",
+        ),
+        pytest.param(
+            *(2_000, 100, {"OK": 1_190, "TARGET_NOT_FOUND": 10}, WAITS),
+            [("failed: TARGET_NOT_FOUND 10", "red"), (f"waiting 30 s for {FOR}", "yellow"), ("1 page", "")],
+            {"total": 2_100, "completed": 1_200, "expected": "2,100", "rate": 2.0, "left": "7:30 left"},
+            {
+                "done": 1_200,
+                "left": 900,
+                "failed": 10,
+                "per_second": 2.0,
+                "seconds_left": 450,
+                "waiting": 30,
+                "waiting_for": FOR,
+                "TARGET_NOT_FOUND": 10,
+            },
+            id="targets failed, and the crawl waits",
+        ),
+        pytest.param(
+            *(1_000, 0, {"OK": 1_200}, []),
+            [("1 page", "")],
+            {"total": 1_200, "completed": 1_200, "expected": "1,200", "rate": 2.0, "left": "0:00 left"},
+            {"done": 1_200, "left": 0, "failed": 0, "per_second": 2.0, "seconds_left": 0},
+            id="a target had several outcomes",
+        ),
+        pytest.param(
+            *(5, 0, {}, []),
+            [("1 page", "")],
+            {"total": 5, "completed": 0, "expected": "5", "rate": 0.0, "left": ""},
+            {"done": 0, "left": 5, "failed": 0, "per_second": 0.0, "seconds_left": None},
+            id="nothing is done yet",
+        ),
+    ],
+)
+def test_the_bar_and_the_log_line_have_the_figures(  # noqa: PLR0913, PLR0917  # a table
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int | None,
+    pushed: int,
+    done: dict[str, int],
+    waits: list[Suspension],
+    lines: list[tuple[str, str]],
+    state: dict[str, Any],
+    logged: dict[str, Any],
+) -> None:
+    bar, crawler = FakeBar(), get_crawler(settings_dict={"LOGSTATS_INTERVAL": 1})
+    assert crawler.stats is not None
+    crawler.spider = cast(
+        "Any",
+        SimpleNamespace(
+            name="retail",
+            lanes=None,
+            status_lines=["1 page"],
+            source=SimpleNamespace(expected=rows),
+            tracker=SimpleNamespace(pushed=pushed),
+        ),
+    )
+    monkeypatch.setattr("crawler.monitoring.progress.suspensions", lambda _: waits)
+    monkeypatch.setattr("crawler.monitoring.bar.Bar.join", lambda _: (bar, 1))
+    monkeypatch.setattr("crawler.monitoring.progress.stderr_is_terminal", lambda: True)
+    monkeypatch.setattr(Progress, "_every", lambda *_: None)
+    monkeypatch.setattr("time.monotonic", lambda: 1_000.0)
+    progress = Progress(crawler)
+    progress.spider_opened()
+    for code, count in done.items():
+        crawler.stats.set_value(f"targets/{code}", count)
+    monkeypatch.setattr("time.monotonic", lambda: 1_600.0)
+    progress._refresh()
+    assert (bar.lines, bar.state) == (lines, state)
+    with structlog.testing.capture_logs() as logs:
+        progress._log()
+    assert logs == [{"event": "progress", "log_level": "info", **logged}]
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from typing import Any, cast
 
 import pytest
 import structlog
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
 
 from crawler.errors import InvalidRequest, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.monitoring.summary import Summary
@@ -134,6 +136,17 @@ def test_one_target_shows_its_error() -> None:
         "  failed:     1 UPSTREAM_BLOCKED: Blocked.",
         "  next:       run the command again: the error may be temporary",
     ]
+
+
+@pytest.mark.parametrize("on_demand", [True, False])
+def test_only_the_endpoint_s_crawlers_have_no_summary(*, on_demand: bool) -> None:
+    crawler = get_crawler()
+    crawler.spider = cast("Any", SimpleNamespace(on_demand=on_demand))
+    if on_demand:
+        with pytest.raises(NotConfigured):
+            Summary.from_crawler(crawler)
+    else:
+        assert isinstance(Summary.from_crawler(crawler), Summary)
 
 
 def test_batches_are_one_line() -> None:

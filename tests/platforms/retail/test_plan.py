@@ -24,7 +24,7 @@ from tests.platforms.retail.plans import Run, run
 class SmallShop:
     """A shop with the category 1. ``products``: the sub-category and the price in dollars of each product."""
 
-    products: Sequence[tuple[str, int | None]]
+    products: Sequence[tuple[str, float | None]]
     total: int | None = None
     """The stated total of the category, if it is wrong."""
     fails: Sequence[str] = ()
@@ -32,6 +32,8 @@ class SmallShop:
     ignores: Sequence[str] = ()
     """The pages whose price filter is ignored."""
     empty: Sequence[str] = ()
+    rounds: bool = False
+    """Whether the price filter is rounded to whole dollars: prices of the same dollar are shown, too."""
 
     def __post_init__(self) -> None:
         self.failing = list(self.fails)
@@ -42,8 +44,10 @@ class SmallShop:
             self.failing.remove(text)
             return None
         low, high = (None, None) if text in self.ignores else (part.low, part.high)
+        if self.rounds and low is not None:
+            low, high = low // 100 * 100, None if high is None else -(-high // 100) * 100
         rows = [
-            Row(str(n), p and p * 100, c)
+            Row(str(n), p and round(p * 100), c)
             for n, (c, p) in enumerate(self.products)
             if f"{c}_".startswith(f"{part.cat_id}_")
         ]
@@ -59,7 +63,7 @@ class SmallShop:
         return Page(shown, has_more, total, below, ignores_filter(wanted[0], wanted[1], (None, None), shown))
 
 
-def dollars(*prices: int | None, categories: Sequence[str] = ("1",)) -> list[tuple[str, int | None]]:
+def dollars(*prices: float | None, categories: Sequence[str] = ("1",)) -> list[tuple[str, float | None]]:
     """Return products with these prices, one after the other in each of the categories."""
     return [(categories[n % len(categories)], price) for n, price in enumerate(prices)]
 
@@ -170,6 +174,26 @@ FIRST, CLIMB = "1 page 1", "1 0.01.. by price_low page 1"
             ],
             (),
             id="a price that too many products share",
+        ),
+        pytest.param(
+            SmallShop(dollars(1, 5.2, *[5.5] * 7, 5.8, 9, 10, categories=TWO), rounds=True),
+            [
+                FIRST,
+                CLIMB,
+                "1 0.01.. by price_low page 2",
+                "1 5.50.. by price_low page 1",
+                "1 5.00..6.00 page 1",
+                "1 6.00.. by price_low page 1",
+                "1 5.00..6.00 by price_low page 1",
+                "1 5.00..6.00 by price_low page 2",
+                "1 5.50..6.00 by price_low page 1",
+                "1_2 5.00..6.00 page 1",
+                "1_3 5.00..6.00 page 1",
+                "1_2 5.00..6.00 page 2",
+                "1_3 5.00..6.00 page 2",
+            ],
+            (),
+            id="a price that too many products share, if the filter has whole dollars: all prices of the dollar",
         ),
         pytest.param(
             SmallShop(dollars(*range(1, 13)), ignores=["1 6.00.. by price_low page 1"]),
