@@ -158,11 +158,10 @@ class Places(ast.NodeTransformer):
                 self.uses[name].add(self._block)
 
     def _visited(self, value: object) -> object:
-        match value:
-            case [ast.stmt(), *_] if self._function:
+        if isinstance(value, list):
+            if self._function and value and isinstance(value[0], ast.stmt):
                 return self._marked(value)
-            case list():
-                return [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
+            return [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
         return self.visit(value) if isinstance(value, ast.AST) else value
 
     def _marked(self, body: list[ast.stmt]) -> list[ast.AST]:

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.outputs.xlsx import XlsxBook, XlsxExporter
+from crawler.outputs.xlsx import MAX_NAME, MAX_ROWS, XlsxBook, XlsxExporter
 from crawler.registry import scrapers, spiders
+from crawler.targets.files.rows import MAX_CELL_CHARACTERS
 from crawler.targets.files.tables import read_sheet
 from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
@@ -101,6 +102,10 @@ def test_columns_are_as_wide_as_their_names_within_limits() -> None:
 
 def test_a_table_without_rows_has_a_header() -> None:
     assert [[cell.value for cell in row] for row in sheet(written(["a", "b"])).rows] == [["a", "b"]]
+
+
+def test_the_limits_are_those_of_excel() -> None:
+    assert (MAX_ROWS, MAX_NAME, MAX_CELL_CHARACTERS) == (1_048_576, 31, 32_767)
 
 
 def test_further_rows_are_on_further_sheets(monkeypatch: pytest.MonkeyPatch) -> None:

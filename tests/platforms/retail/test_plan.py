@@ -47,7 +47,7 @@ class SmallShop:
         if self.rounds and low is not None:
             low, high = low // 100 * 100, None if high is None else -(-high // 100) * 100
         rows = [
-            Row(str(n), p and round(p * 100), c)
+            Row(str(n), None if p is None else round(p * 100), c)
             for n, (c, p) in enumerate(self.products)
             if f"{c}_".startswith(f"{part.cat_id}_")
         ]
