@@ -31,7 +31,7 @@ from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime import tune_garbage_collector
 from crawler.service.event_loop import installed_reactor
-from crawler.service.keys import FixedKeys, KeyRing, Keys, KeyStore, SandboxKeys, configured_keys
+from crawler.service.keys import KeyRing, Keys, KeyStore, configured_keys
 from crawler.storage.files import data_file
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def sandbox_keys(settings: Settings) -> Keys:
         UsageError: the setting ``API_KEYS`` is not valid.
     """
     may_have_keys = settings["API_KEYS"] or settings["KEYS_FILE"] or closest_scrapy_cfg()
-    return SandboxKeys(client_keys(settings) if may_have_keys else FixedKeys({}))
+    keys = client_keys(settings) if may_have_keys else Keys({})
+    keys.accepts_sandbox = True
+    return keys
 
 
 def valid_keys(settings: Settings) -> Keys:

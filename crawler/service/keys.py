@@ -16,15 +16,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import structlog
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, TypeAdapter, ValidationError
 
 from crawler.configuration.setting_types import Expected, Rate
-from crawler.errors import AuthError, InvalidApiKey, MissingApiKey, StoreUnavailable
+from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.platforms.model import first_problem
 from crawler.storage.sqlite import SqliteFile
+
+logger = structlog.get_logger(__name__)
 
 MAX_CLIENT = 100
 CLIENT = re.compile(rf"[^\W_][\w @.:/+&'(),#-]{{0,{MAX_CLIENT - 1}}}")
@@ -111,21 +113,37 @@ class Key:
     """Unix time in seconds; None if the key is not revoked."""
 
 
-class Keys(Protocol):
-    """Interface that looks up the client that owns an API key."""
+class Keys:
+    """The valid API keys. These do not change while the process runs, unlike those of a ``KeyRing``."""
 
-    @property
-    def failures(self) -> int:
-        """Number of attempts to read the keys that failed."""
+    failures = 0
+    """Number of attempts to read the keys that failed."""
+    accepts_sandbox = False
+    """Whether the key ``sandbox`` is valid, too."""
+
+    def __init__(self, valid: Mapping[bytes, Holder]) -> None:
+        """``valid``: hash of a valid key -> its client."""
+        self._valid = valid
 
     async def holder(self, key: str | None) -> Holder:
-        """Return the client that owns the key.
+        """Return the client that owns a key.
+
+        Keys are looked up by their hash, so response times reveal nothing about valid keys.
 
         Raises:
             MissingApiKey: the call has no key.
             InvalidApiKey: the key is unknown or revoked.
             StoreUnavailable: the keys could not be read yet.
         """
+        hint = " The sandbox accepts the key 'sandbox', too." if self.accepts_sandbox else ""
+        if not key:
+            raise MissingApiKey(f"Send an API key in the header X-API-Key, or as Authorization: Bearer KEY.{hint}")
+        if self.accepts_sandbox and key == "sandbox":
+            return Holder("sandbox", "sandbox")
+        holder = (await self._current(key)).get(hash_of(key))
+        if holder is None:
+            raise InvalidApiKey(f"This API key is unknown or revoked.{hint}")
+        return holder
 
     async def webhook(self, client: str) -> Webhook | None:
         """Return the webhook of a client. None: it has no webhook, or no valid key.
@@ -133,46 +151,11 @@ class Keys(Protocol):
         Raises:
             StoreUnavailable: the keys could not be read yet.
         """
+        return next((each.webhook for each in (await self._current()).values() if each.client == client), None)
 
-
-class FixedKeys:
-    """API keys that do not change while the process runs."""
-
-    failures = 0
-
-    def __init__(self, valid: Mapping[bytes, Holder]) -> None:
-        """``valid``: as for ``holder_of()``."""
-        self._valid = valid
-
-    async def holder(self, key: str | None) -> Holder:
-        return holder_of(key, self._valid)
-
-    async def webhook(self, client: str) -> Webhook | None:
-        return webhook_of(client, self._valid)
-
-
-class SandboxKeys:
-    """The key ``sandbox``, and the keys of clients."""
-
-    hint = " The sandbox accepts the key 'sandbox', too."
-
-    def __init__(self, of_clients: Keys) -> None:
-        self._of_clients = of_clients
-
-    @property
-    def failures(self) -> int:
-        return self._of_clients.failures
-
-    async def holder(self, key: str | None) -> Holder:
-        if key == "sandbox":
-            return Holder("sandbox", "sandbox")
-        try:
-            return await self._of_clients.holder(key)
-        except AuthError as error:
-            raise type(error)(error.message + self.hint) from None
-
-    async def webhook(self, client: str) -> Webhook | None:
-        return await self._of_clients.webhook(client)
+    async def _current(self, key: str | None = None) -> Mapping[bytes, Holder]:
+        """Return the valid keys. ``key``: the key that is looked up, if it is only one."""
+        return self._valid
 
 
 def key_in(headers: Mapping[str, str]) -> str | None:
@@ -242,7 +225,7 @@ class ConfiguredKey(BaseModel):
 _CONFIGURED = TypeAdapter(dict[str, ConfiguredKey], config=ConfigDict(defer_build=True))
 
 
-def configured_keys(keys: object) -> FixedKeys:
+def configured_keys(keys: object) -> Keys:
     """Return the API keys of the setting ``API_KEYS``.
 
     ``keys`` is the value of the setting: key id -> ``ConfiguredKey``.
@@ -262,7 +245,7 @@ def configured_keys(keys: object) -> FixedKeys:
                 raise ValueError(f"{key_id}.{name}: all keys of the client {key.client!r} must have the same {name}")
         quota = monthly_quota(key.quota) if key.quota else None
         valid[bytes.fromhex(key.hash)] = Holder(key.client, key_id, key.rate, key.concurrency, quota, key.webhook)
-    return FixedKeys(valid)
+    return Keys(valid)
 
 
 def export(keys: Iterable[Key]) -> str:
@@ -285,34 +268,10 @@ def export(keys: Iterable[Key]) -> str:
     return _CONFIGURED.dump_json(configured, exclude_none=True).decode()
 
 
-def holder_of(key: str | None, valid: Mapping[bytes, Holder]) -> Holder:
-    """Return the client that owns a key. ``valid``: hash of a valid key -> its client.
-
-    Keys are looked up by their hash, so response times reveal nothing about valid keys.
-
-    Raises:
-        MissingApiKey: there is no key.
-        InvalidApiKey: the key is unknown or revoked.
-    """
-    if not key:
-        raise MissingApiKey("Send an API key in the header X-API-Key, or as Authorization: Bearer KEY.")
-    holder = valid.get(hash_of(key))
-    if holder is None:
-        raise InvalidApiKey("This API key is unknown or revoked.")
-    return holder
-
-
-def webhook_of(client: str, valid: Mapping[bytes, Holder]) -> Webhook | None:
-    """Return the webhook of a client that has a valid key, or None. ``valid``: as for ``holder_of()``."""
-    return next((each.webhook for each in valid.values() if each.client == client), None)
-
-
 def hash_of(key: str) -> bytes:
     """Return the hash of a key, which is stored in its place."""
     return hashlib.sha256(key.encode()).digest()
 
-
-logger = structlog.get_logger(__name__)
 
 READ_SECONDS = 1.0
 """Maximum seconds for which reading the file waits for the lock of another process."""
@@ -458,7 +417,7 @@ class KeyStore:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-class KeyRing:
+class KeyRing(Keys):
     """The valid API keys of a ``KeyStore``, in memory.
 
     If another process changes the store's file, the next lookup reads the file again, in a thread. While the file
@@ -468,34 +427,23 @@ class KeyRing:
     """
 
     def __init__(self, store: KeyStore) -> None:
+        super().__init__({})
         self.store = store
-        self.failures = 0
-        self._valid: dict[bytes, Holder] | None = None
-        """Hash of a valid key -> its client. None: the keys have not been read yet."""
         self._version: Version | None = None
+        """The version of the file that was read last. None: the keys have not been read yet."""
         self._reading: asyncio.Task[None] | None = None
         self._is_failing = False
         self._retry_at = 0.0
 
-    async def holder(self, key: str | None) -> Holder:
-        """Return the client that owns the key. Raises the errors of ``Keys.holder``."""
-        if key and (self._valid is not None or self.store.version is not None):
-            if self._is_failing or self._version is None or self.store.version != self._version:
-                await self._refresh()
-            if self._reading is not None and hash_of(key) not in (self._valid or {}):
-                await asyncio.wait([self._reading])
-            if self._valid is None:
-                raise _no_keys()
-        return holder_of(key, self._valid or {})
-
-    async def webhook(self, client: str) -> Webhook | None:
-        """Return the webhook of a client. Raises the errors of ``Keys.webhook``."""
-        if self._valid is None and self.store.version is None:
-            return None
+    async def _current(self, key: str | None = None) -> Mapping[bytes, Holder]:
+        if self._version is None and self.store.version is None:
+            return {}
         await self._refresh()
-        if self._valid is None:
-            raise _no_keys()
-        return webhook_of(client, self._valid)
+        if key is not None and self._reading is not None and hash_of(key) not in self._valid:
+            await asyncio.wait([self._reading])
+        if self._version is None:
+            raise StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
+        return self._valid
 
     async def _refresh(self) -> None:
         """Read the file if it has changed, and wait for the new keys, at most ``WAIT_SECONDS``.
@@ -520,9 +468,8 @@ class KeyRing:
         except (sqlite3.Error, OSError) as error:
             self.failures += 1
             if not self._is_failing:
-                valid = None if self._valid is None else len(self._valid)
                 logger.error(  # noqa: TRY400  # the error's text is enough
-                    "keys_unavailable", file=str(self.store.path), error=str(error), still_valid=valid
+                    "keys_unavailable", file=str(self.store.path), error=str(error), still_valid=len(self._valid)
                 )
             self._is_failing = True
         else:
@@ -534,10 +481,6 @@ class KeyRing:
         finally:
             self._retry_at = asyncio.get_running_loop().time() + (RETRY_SECONDS if self._is_failing else 0)
             self._reading = None
-
-
-def _no_keys() -> StoreUnavailable:
-    return StoreUnavailable("The API keys cannot be read; retry the call.", retry_after=RETRY_SECONDS)
 
 
 def _rows(database: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:

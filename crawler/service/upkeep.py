@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -53,32 +50,6 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: 
         with logged(failed):
             await work()
         await asyncio.sleep(seconds)
-
-
-@dataclass
-class Restarts:
-    """The pauses before work that has ended is started again: twice as long after each error that equals the last one.
-
-    So an error that does not pass repeats ever more seldom, and the end of an outage is noticed within ``longest``.
-    """
-
-    first: float
-    """The seconds of the first pause."""
-    longest: float
-    """The seconds of the longest pause. Work that has run for longer than this was successful."""
-    clock: Callable[[], float] = time.monotonic
-    times: int = 0
-    """How often the last error has ended the work in sequence."""
-    _error: str = ""
-    _began: float = -math.inf
-
-    def pause(self, error: str) -> float:
-        """Return the seconds until the next start of work that an error has just ended."""
-        is_equal = error == self._error and self.clock() - self._began <= self.longest
-        self.times, self._error = self.times + 1 if is_equal else 1, error
-        seconds = min(self.first * 2.0 ** (self.times - 1), self.longest)
-        self._began = self.clock() + seconds
-        return seconds
 
 
 UPKEEP_SECONDS = 60.0

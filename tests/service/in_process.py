@@ -23,7 +23,7 @@ from twisted.internet.testing import StringTransport
 from crawler.errors import ScrapeError, TargetNotFound
 from crawler.jobs.job import Claim, Finished
 from crawler.service.endpoint import Endpoint
-from crawler.service.keys import FixedKeys, Holder, hash_of
+from crawler.service.keys import Holder, Keys, hash_of
 from crawler.service.open_crawlers import OpenCrawler
 from crawler.targets.target import Outcome, Target
 from tests.jobs.workers import Process
@@ -159,7 +159,7 @@ async def endpoint(folder: Path, holder: Holder = ACME, **settings: Any) -> Asyn
     own.setdict(
         {"STORE": str(folder / "store.sqlite3"), "SERVICE_MAX_JOB_BYTES": 100_000} | settings, priority="cmdline"
     )
-    made = Endpoint(own, FixedKeys({hash_of(KEY): holder}))
+    made = Endpoint(own, Keys({hash_of(KEY): holder}))
     try:
         yield InProcess(made)
     finally:

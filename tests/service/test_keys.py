@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.commands.serve import valid_keys
 from crawler.errors import InvalidApiKey, MissingApiKey
-from crawler.service.keys import FixedKeys, Holder, Keys, KeyStore, export, key_in
+from crawler.service.keys import Holder, Keys, KeyStore, export, key_in
 from tests.service.client import Reply, call
 from tests.service.conftest import running
 
@@ -34,7 +34,7 @@ def test_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
     assert "former" not in exported
 
     keys = keys_of(API_KEYS=exported, KEYS_FILE=str(tmp_path / "missing.sqlite"))
-    assert isinstance(keys, FixedKeys)
+    assert type(keys) is Keys
     assert asyncio.run(keys.holder(key)) == Holder("acme", key.split("_")[1], "60/minute", 4)
     for wrong in (revoked, f"{key}x", "sandbox"):
         with pytest.raises(InvalidApiKey):

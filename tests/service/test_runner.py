@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,6 @@ from crawler.jobs.lifecycle import Jobs
 from crawler.registry import scrapers
 from crawler.service.jobs import runs
 from crawler.service.jobs.runs import Runs
-from crawler.service.upkeep import Restarts
 from crawler.targets.target import Outcome, Target, target_key
 
 SEARCH = scrapers()["retail-search-v4"]
@@ -164,6 +163,8 @@ async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
             starts.append(now)
 
         async def __aenter__(self) -> None:
+            nonlocal now
+            now += runs.MAX_RESTART_SECONDS + (now > 50_000) if now > 40_000 else 0
             raise worker.WorkerStoppedError("the disk is full" if now < 10_000 else "a bug")
 
         async def __aexit__(self, *_: object) -> None:
@@ -171,7 +172,7 @@ async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
 
     monkeypatch.setattr(runs, "Worker", Broken)
     monkeypatch.setattr(runs, "RESTART_SECONDS", 5.0)
-    monkeypatch.setattr(runs, "Restarts", partial(Restarts, clock=lambda: now))
+    monkeypatch.setattr(runs, "monotonic", lambda: now)
     running = Runs(Jobs(str(tmp_path / "s")), cast("Any", Crawlers(Slots(cast("Any", None)))), lease=0.6, exits=5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crawler.service.jobs.runs.asyncio.sleep", pass_time)
@@ -184,6 +185,9 @@ async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
     assert len(starts) < 86_400 / 300 + 20
     (changed, again, *_) = (each for each in starts if each >= 10_000)
     assert again - changed == 5, "another error"
+    pauses = {begin: later - begin for begin, later in pairwise(starts) if begin > 40_000}
+    assert {pause for begin, pause in pauses.items() if begin < 50_000 - 601} == {300 + 300}
+    assert {pause for begin, pause in pauses.items() if begin > 50_000} == {301 + 5}, "the worker ran for long"
 
 
 async def test_a_worker_that_cannot_be_closed_does_not_delay_the_shutdown(
@@ -203,14 +207,6 @@ async def test_a_worker_that_cannot_be_closed_does_not_delay_the_shutdown(
     running.stop()
     async with asyncio.timeout(300):
         await running.close()
-
-
-@pytest.mark.parametrize(("ran", "pause"), [(0.0, 10.0), (300.0, 10.0), (301.0, 5.0)])
-def test_work_that_has_run_for_long_starts_again_soon(ran: float, pause: float) -> None:
-    now = 0.0
-    restarts = Restarts(5.0, 300.0, clock=lambda: now)
-    now += restarts.pause("error") + ran
-    assert restarts.pause("error") == pause
 
 
 async def test_hanging_targets_of_one_client_leave_a_slot_for_the_others(tmp_path: Path) -> None:

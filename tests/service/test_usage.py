@@ -24,8 +24,9 @@ from crawler.commands.serve import use_sandbox
 from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.platforms import platforms
+from crawler.service import keys
 from crawler.service.endpoint import Endpoint
-from crawler.service.keys import FixedKeys, Holder, SandboxKeys
+from crawler.service.keys import Holder
 from crawler.service.upkeep import repeat
 from crawler.service.usage import Usage
 from tests.jobs.lossy_postgresql import lossy
@@ -322,7 +323,7 @@ async def test_a_write_with_the_same_id_is_done_once(location: str) -> None:
 async def test_usage_is_stored_even_if_a_step_of_the_shutdown_fails(tmp_path: Path) -> None:
     settings = Settings({"STORE": str(tmp_path / "store.sqlite3"), "KEY_RATE": "100/minute"}, priority="cmdline")
     use_sandbox(settings)
-    endpoint = Endpoint(settings, SandboxKeys(FixedKeys({})))
+    endpoint = Endpoint(settings, keys.Keys({}))
 
     async def fails() -> None:
         raise OSError("the disk is full")

@@ -25,7 +25,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import events
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
-from crawler.service.keys import FixedKeys, KeyStore, Webhook, new_secret
+from crawler.service.keys import Keys, KeyStore, Webhook, new_secret
 from crawler.service.webhooks import Webhooks
 from tests.conftest import empty_database
 from tests.crawls import ROOT
@@ -187,7 +187,7 @@ async def test_all_tries_have_the_changes_of_the_first_one(sqlite_store: str, mo
     """An earlier run may be retried between two tries. While the store is unavailable, nothing is sent."""
     jobs = Jobs(sqlite_store)
     runs = [await run(jobs, SEARCH, page(SEARCH, "A"), owner="acme") for _ in range(2)]
-    webhooks = Webhooks(jobs.writes, FixedKeys({}), jobs, "")
+    webhooks = Webhooks(jobs.writes, Keys({}), jobs, "")
     far = 1e12
     due = await jobs.writes.transact(lambda session: events.due(session, far, far, []))
     (event,) = await jobs.writes.transact(lambda session: events.claim(session, due[1:], far))

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
@@ -29,7 +30,6 @@ from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.source import finished
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.service.jobs.uploads import all_targets
-from crawler.service.upkeep import Restarts
 from crawler.service.usage import store_bills
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget
 
@@ -53,7 +53,8 @@ TEMPORARY = (CircuitOpen, Overloaded, ShuttingDown)
 """After these errors, a target waits for another attempt."""
 MAX_LIMITED = 10_000
 RESTART_SECONDS, MAX_RESTART_SECONDS = 5.0, 300.0
-"""Seconds until a new worker starts after one has stopped: at first, and at most after many equal errors."""
+"""Seconds until a new worker starts after one has stopped: at first, and at most. They double after each error that
+equals the last one, unless the worker ran for longer than the maximum."""
 
 
 @dataclass
@@ -119,11 +120,11 @@ class Runs:
         await self.jobs.close()
 
     async def _run(self) -> None:
-        restarts = Restarts(RESTART_SECONDS, MAX_RESTART_SECONDS)
+        error, pause = "", 0.0
         while True:
+            began, former = monotonic(), error
             holder = Holder(lease=self.lease, exits=self.exits, owned_only=True, also_store=store_bills)
             worker = Worker(self.jobs.writes, on_lost=lambda claim: self.cancel(claim.target), holder=holder)
-            error = ""
             try:
                 async with worker:
                     try:
@@ -140,9 +141,11 @@ class Runs:
                 logger.exception("job_worker_failed")  # the calls of the endpoint continue
             if self._stopping:  # a worker that cannot be closed raises its own error instead of the cancellation
                 return
-            seconds = restarts.pause(error)
-            logger.warning("job_worker_restarts", seconds=seconds, times=restarts.times)
-            await asyncio.sleep(seconds)
+            # An error that does not pass repeats ever more seldom, and the end of an outage is still noticed.
+            is_new = error != former or monotonic() - began > MAX_RESTART_SECONDS
+            pause = RESTART_SECONDS if is_new else min(2 * pause, MAX_RESTART_SECONDS)
+            logger.warning("job_worker_restarts", seconds=pause)
+            await asyncio.sleep(pause)
 
     async def _end_tasks(self, worker: Worker) -> None:
         """Wait for the targets in flight. If their outcomes cannot be stored any more, cancel them."""
