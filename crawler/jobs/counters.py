@@ -1,14 +1,21 @@
-"""The counters of jobs, which change in the same transaction as the states of the targets, and a check of them."""
+"""The counters of jobs, which change in the same transaction as the states of the targets, and a check of them.
+
+The event of a client's job that is done is stored in this transaction, too, in an outbox: a row for each event that is
+to be sent. So the event of each committed end is sent, even if processes are killed (``service/webhooks.py``).
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from crawler.jobs import tables as sql
-from crawler.jobs.events import post_done
+from crawler.jobs.clock import utc_text
 from crawler.jobs.job import Job, Key
 from crawler.jobs.store import Session
 from crawler.jobs.tables import STATES
@@ -83,7 +90,7 @@ class Changes:
         values = [{"job_": job, **{f"{name}_": value for name, value in new.items()}} for job, new in after.items()]
         self.session.execute(sql.COUNT, values)
         for job, new in after.items():
-            post_done(self.session, self.jobs[job], new, now)
+            _post_done(self.session, self.jobs[job], new, now)
         tallies = [
             {"job": job, "kind": kind, "name": name.encode(errors="backslashreplace"), "n": n}
             for (job, kind, name), n in sorted(self.tallies.items())
@@ -106,6 +113,20 @@ class Changes:
             ended = (ended or now) if state == "done" else None
         revision = row.revision + (state == "done" and row.state != "done")
         return counts | {"state": state, "ended": ended, "revision": revision}
+
+
+def _post_done(session: Session, before: Any, new: dict[str, Any], now: float) -> None:
+    """Store the event of a client's job that has become done, again after each retry, in the outbox.
+
+    ``before``: the job's row. ``new``: its new values. ``now``: the Unix time of the database.
+    """
+    if before.owner and before.kind == "job" and new["state"] == "done" != before.state:
+        data = Job.of(before._replace(**new)).described()
+        body = orjson.dumps({"type": "job.done", "timestamp": utc_text(now), "data": data})
+        sorted_by_time = f"msg_{round(now * 1000):012x}{secrets.token_hex(10)}"
+        # A new event is due at every time, also if the clock has jumped.
+        row = {"id": sorted_by_time, "client": before.owner, "body": body, "created": now, "due": 0.0}
+        session.execute(sql.ADD_EVENT, row)
 
 
 def check(session: Session, job: Job) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from crawler.errors import ServiceError
+from crawler.jobs.clock import utc_text
 from crawler.jobs.options import JobOptions
 from crawler.jobs.tables import STATES, JobState
 
@@ -90,6 +91,21 @@ class Job:
         return cls(
             *own, JobOptions.model_validate_json(row.options), row.created, row.loaded, row.ended, row.seq, counts
         )
+
+    def described(self) -> dict[str, Any]:
+        """Return what a description of the run for its client and an event about it have in common."""
+        counts: dict[str, int] = {state: n for state, n in self.counts.items() if state != "paused"}  # only of commands
+        return {
+            "job_id": str(self.id),
+            "name": self.name,
+            "run": self.run,
+            "revision": self.revision,
+            "state": self.state,
+            "idempotency_key": self.key,
+            "targets": {"total": sum(counts.values()), **counts},
+            "created_at": utc_text(self.created),
+            "ended_at": None if self.ended is None else utc_text(self.ended),
+        }
 
 
 @dataclass(frozen=True)

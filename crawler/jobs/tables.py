@@ -138,7 +138,7 @@ totals = sa.Table(  # the targets of clients' jobs with an outcome, for the metr
     sa.Column("targets", sa.BigInteger, nullable=False),
     sa.Column("records", sa.BigInteger, nullable=False),
 )
-outbox = sa.Table(  # the events that are to be sent to the webhooks of clients: see events.py
+outbox = sa.Table(  # the events that are to be sent to the webhooks of clients: see counters.py
     "outbox",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),  # sorted by the time of the event
@@ -270,6 +270,7 @@ COUNT = _UPDATE_JOB.values({name: param(f"{name}_") for name in (*STATES, "seq",
 SET_LOADED = _UPDATE_JOB.values(loaded=param("loaded_"))
 SET_OPTIONS = _UPDATE_JOB.values(options=param("options_"))
 MARK_REMOVED = _UPDATE_JOB.values(kind="removed", key=None)
+ADD_EVENT = sa.insert(outbox)
 DROP_JOB = sa.delete(jobs).where(J.id == param("job"))
 _RECORD = (records.c.job == T.job) & (records.c.seq == T.seq)
 _WITH_RECORDS = targets.outerjoin(records, _RECORD)

@@ -1,7 +1,11 @@
 """Sends the events of clients' jobs to the webhooks that the operator has set, by the Standard Webhooks specification.
 
-Each process of the endpoint sends due events of the outbox (``crawler/jobs/events.py``). Redirects are not followed,
-and no proxy is used. Only the status of a response is interpreted, and few bytes of a response are read.
+The events are in an outbox, in which ``jobs/counters.py`` stores them. Each process of the endpoint sends due events,
+and deletes each one when it is delivered or given up. A process claims an event by delaying its next try. If the
+process is killed, another one sends the event after this time, with the same id.
+
+Redirects are not followed, and no proxy is used. Only the status of a response is interpreted, and few bytes of a
+response are read.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
+import sqlalchemy as sa
 import structlog
+from sqlalchemy import bindparam as param
 from standardwebhooks import Webhook as Signer
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectionAborted
@@ -29,20 +35,19 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import events
 from crawler.jobs.changes import Comparison
 from crawler.jobs.clock import store_time
+from crawler.jobs.tables import outbox
 from crawler.service import metrics
 from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IProtocol, IProtocolFactory, ITCPTransport
     from twisted.web.client import URI
 
-    from crawler.jobs.events import Event
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session, Store
@@ -70,6 +75,69 @@ COMPARE_SECONDS = 600.0
 """Seconds after which another process sends an event, if the process that compares its job was killed."""
 CLOSE_SECONDS = 5.0
 """Seconds that tries in flight have to end when the service shuts down. Unfinished tries are repeated."""
+PER_CLIENT = 4
+"""Maximum number of events of a client that a process sends at the same time."""
+
+E = outbox.c
+_place = sa.func.row_number().over(partition_by=E.client, order_by=(E.due, E.id)).label("place")
+_waiting = (
+    sa.select(E.id, E.client, E.body, E.tries, _place)
+    .where((E.due <= param("now")) | (E.due > param("far")), E.client.not_in(param("busy", expanding=True)))
+    .subquery()
+)
+DUE = sa.select(_waiting).where(_waiting.c.place <= PER_CLIENT).order_by(_waiting.c.id)
+_CHANGE = sa.update(outbox).where(E.id == param("id_"), E.tries == param("tries_"))
+CLAIM = _CHANGE.values(due=param("due_"), tries=E.tries + 1)
+DELAY = _CHANGE.values(body=param("body_"), due=param("due_"))
+DROP = sa.delete(outbox).where(E.id.in_(param("ids", expanding=True)))
+OLDEST = sa.select(E.created).order_by(E.id).limit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event that is to be sent."""
+
+    id: str
+    client: str
+    body: bytes
+    tries: int
+    """The number of tries, with the one that was claimed."""
+
+
+def due_events(session: Session, now: float, far: float, busy: Collection[str]) -> list[Event]:
+    """Return the events to send now, at most ``PER_CLIENT`` of a client, without those of ``busy`` clients.
+
+    ``far``: a time after all times until which a try may be delayed. An event that is due later was delayed while the
+    clock was ahead, and is due now.
+    """
+    # An empty list would become NULL, and ``NOT IN (NULL)`` holds for no row.
+    rows = session.execute(DUE, {"now": now, "far": far, "busy": ["", *busy]}).fetchall()
+    return [Event(row.id, row.client, row.body, row.tries) for row in rows]
+
+
+def claim_events(session: Session, events: Iterable[Event], until: float) -> list[Event]:
+    """Claim events until a time. Return them without those that another process has claimed."""
+    return [
+        replace(each, tries=each.tries + 1)
+        for each in events
+        if session.run(CLAIM, id_=each.id, tries_=each.tries, due_=until)
+    ]
+
+
+def delay_event(session: Session, event: Event, due: float) -> bool:
+    """Store the body of a claimed event, and delay its next try. Return False if another process has the claim."""
+    return bool(session.run(DELAY, id_=event.id, tries_=event.tries, body_=event.body, due_=due))
+
+
+def drop_events(session: Session, ids: list[str]) -> None:
+    """Delete events that are delivered or will never be."""
+    session.run(DROP, ids=ids)
+
+
+def oldest_age(session: Session, now: float) -> float:
+    """Return the age in seconds of the oldest event that is neither delivered nor given up, 0 without events."""
+    rows = session.rows(OLDEST)
+    return max(0.0, now - rows[0][0]) if rows else 0.0
 
 
 class _Counted(ProtocolWrapper):
@@ -164,19 +232,19 @@ class Webhooks:
         now, busy = store_time(), list(self._tasks)
         far = now + max(*DELAYS, CLAIM_SECONDS, COMPARE_SECONDS) * (1 + JITTER)
         due, age = await self._store.transact(
-            lambda session: (events.due(session, now, far, busy), events.age(session, now)), write=False
+            lambda session: (due_events(session, now, far, busy), oldest_age(session, now)), write=False
         )
         metrics.WEBHOOKS_AGE.set(age)
         clients = {each.client for each in due}
         found = {client: webhook for client in clients if (webhook := await self._keys.webhook(client))}
         if ignored := [each.id for each in due if each.client not in found]:
-            await self._store.transact(lambda session: events.drop(session, ignored))
+            await self._store.transact(lambda session: drop_events(session, ignored))
         wanted = [each for each in due if each.client in found]
         if not wanted:
             return
         until = now + CLAIM_SECONDS
         of: defaultdict[str, list[Event]] = defaultdict(list)
-        for each in await self._store.transact(lambda session: events.claim(session, wanted, until)):
+        for each in await self._store.transact(lambda session: claim_events(session, wanted, until)):
             of[each.client].append(each)
         for client, claimed in of.items():
             self._tasks[client] = asyncio.create_task(self._deliver_all(client, claimed, found[client]))
@@ -201,7 +269,7 @@ class Webhooks:
             whole = await self._with_changes(event)
         except StoreUnavailable:
             with logged("webhooks_failed"):  # nothing was sent: the event is sent when its claim ends
-                await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
+                await self._store.transact(partial(delay_event, event=event, due=store_time() + CLAIM_SECONDS))
             return
         if whole is None:
             return  # another process has claimed the event meanwhile
@@ -211,12 +279,12 @@ class Webhooks:
         except Exception as failure:  # noqa: BLE001  # any failure is a failed try, so that the number of tries is limited
             error = reason(failure)
         if status is not None and 200 <= status < 300:
-            result, work = "delivered", partial(events.drop, ids=[event.id])
+            result, work = "delivered", partial(drop_events, ids=[event.id])
         elif event.tries > len(DELAYS):
-            result, work = "given_up", partial(events.drop, ids=[event.id])
+            result, work = "given_up", partial(drop_events, ids=[event.id])
         else:
             delay = DELAYS[event.tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # not a secret
-            result, work = "failed", partial(events.delay, event=event, due=store_time() + delay)
+            result, work = "failed", partial(delay_event, event=event, due=store_time() + delay)
         with logged("webhooks_failed"):  # the event is sent again when its claim ends
             await self._store.transact(work)
             metrics.WEBHOOKS.labels(result).inc()
@@ -240,7 +308,7 @@ class Webhooks:
         earlier = await self._jobs.earlier(job) if job is not None and job.state == "done" else []
         body["data"]["changes"] = await self._compare(event, job, earlier) if job is not None and earlier else None
         event = replace(event, body=orjson.dumps(body))
-        is_claimed = await self._store.transact(partial(events.delay, event=event, due=store_time() + CLAIM_SECONDS))
+        is_claimed = await self._store.transact(partial(delay_event, event=event, due=store_time() + CLAIM_SECONDS))
         return event if is_claimed else None
 
     async def _compare(self, event: Event, job: Job, earlier: list[Job]) -> dict[str, Any] | None:
@@ -249,7 +317,7 @@ class Webhooks:
         Raises:
             StoreUnavailable: the store cannot be used.
         """
-        await self._store.transact(partial(events.delay, event=event, due=store_time() + COMPARE_SECONDS))
+        await self._store.transact(partial(delay_event, event=event, due=store_time() + COMPARE_SECONDS))
         comparison = Comparison(job, earlier)
         try:
             async for _ in comparison.pages(self._jobs):

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.jobs import events, store
+from crawler.jobs import store
 from crawler.jobs.job import Claim, Finished, Job
 from crawler.jobs.lifecycle import Jobs, Rules
 from crawler.jobs.store import Session
-from crawler.jobs.tables import outbox
+from crawler.jobs.tables import ADD_EVENT, outbox
+from crawler.service import webhooks
 from tests.jobs.workers import Process, done, lines, new_job
 
 OWNER = "acme"
@@ -144,13 +145,13 @@ def add(jobs: Jobs) -> Callable[..., Awaitable[None]]:
 
     async def add(own: str, due: float, client: str = OWNER) -> None:
         row = {"id": own, "client": client, "body": b"{}", "created": NOW, "due": due}
-        await jobs.writes.transact(lambda session: session.execute(events.ADD, row))
+        await jobs.writes.transact(lambda session: session.execute(ADD_EVENT, row))
 
     return add
 
 
 async def due(jobs: Jobs, now: float = NOW, busy: tuple[str, ...] = ()) -> list[str]:
-    found = await jobs.reads.transact(lambda session: events.due(session, now, now + FAR - NOW, busy))
+    found = await jobs.reads.transact(lambda session: webhooks.due_events(session, now, now + FAR - NOW, busy))
     return [each.id for each in found]
 
 
@@ -187,14 +188,14 @@ async def test_no_client_takes_all_places(jobs: Jobs, add: Callable[..., Awaitab
 async def test_an_event_is_claimed_once_and_its_claim_ends(jobs: Jobs, add: Callable[..., Awaitable[None]]) -> None:
     """The process that lost its claim must not change the time of the next try."""
     await add("1", NOW)
-    found = await jobs.reads.transact(lambda session: events.due(session, NOW, FAR, ()))
-    (mine,) = await jobs.writes.transact(lambda session: events.claim(session, found, NOW + 30))
-    assert await jobs.writes.transact(lambda session: events.claim(session, found, NOW + 30)) == []
+    found = await jobs.reads.transact(lambda session: webhooks.due_events(session, NOW, FAR, ()))
+    (mine,) = await jobs.writes.transact(lambda session: webhooks.claim_events(session, found, NOW + 30))
+    assert await jobs.writes.transact(lambda session: webhooks.claim_events(session, found, NOW + 30)) == []
     assert await due(jobs) == []
-    again = await jobs.reads.transact(lambda session: events.due(session, NOW + 30, FAR, ()))
-    (other,) = await jobs.writes.transact(lambda session: events.claim(session, again, NOW + 60))
+    again = await jobs.reads.transact(lambda session: webhooks.due_events(session, NOW + 30, FAR, ()))
+    (other,) = await jobs.writes.transact(lambda session: webhooks.claim_events(session, again, NOW + 60))
     assert (mine.id, mine.tries, other.tries) == ("1", 1, 2)
-    await jobs.writes.transact(lambda session: events.delay(session, mine, NOW + 31))
+    await jobs.writes.transact(lambda session: webhooks.delay_event(session, mine, NOW + 31))
     assert await due(jobs, NOW + 31) == []
-    await jobs.writes.transact(lambda session: events.delay(session, other, NOW + 40))
+    await jobs.writes.transact(lambda session: webhooks.delay_event(session, other, NOW + 40))
     assert await due(jobs, NOW + 40) == ["1"]

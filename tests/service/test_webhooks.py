@@ -22,11 +22,10 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs import events
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.store import Store
 from crawler.service.keys import Keys, KeyStore, Webhook, new_secret
-from crawler.service.webhooks import Webhooks
+from crawler.service.webhooks import Event, Webhooks, claim_events, due_events
 from tests.conftest import empty_database
 from tests.crawls import ROOT
 from tests.jobs.test_changes import SEARCH, page, run
@@ -189,11 +188,11 @@ async def test_all_tries_have_the_changes_of_the_first_one(sqlite_store: str, mo
     runs = [await run(jobs, SEARCH, page(SEARCH, "A"), owner="acme") for _ in range(2)]
     webhooks = Webhooks(jobs.writes, Keys({}), jobs, "")
     far = 1e12
-    due = await jobs.writes.transact(lambda session: events.due(session, far, far, []))
-    (event,) = await jobs.writes.transact(lambda session: events.claim(session, due[1:], far))
+    due = await jobs.writes.transact(lambda session: due_events(session, far, far, []))
+    (event,) = await jobs.writes.transact(lambda session: claim_events(session, due[1:], far))
     sent: list[bytes] = []
 
-    async def send(each: events.Event, _: Webhook) -> int:
+    async def send(each: Event, _: Webhook) -> int:
         sent.append(each.body)
         return 500
 

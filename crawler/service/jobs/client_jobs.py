@@ -134,8 +134,7 @@ DAY_SECONDS = 86_400.0
 
 def describe(job: Job, keep_days: float) -> dict[str, Any]:
     """Return the description of a job in a list. ``keep_days``: the setting ``JOBS_KEEP``."""
-    counts: dict[str, int] = {state: n for state, n in job.counts.items() if state != "paused"}  # only of commands
-    left = counts["waiting"] + counts["running"]
+    left = job.counts["waiting"] + job.counts["running"]
     rate, estimate = None, None
     if job.state == "open" and job.seq:
         seconds = max(1e-3, time.time() - job.created)
@@ -143,15 +142,7 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
         estimate = utc_text(time.time() + left * seconds / job.seq)
     expires = None if job.ended is None or left else utc_text(job.ended + keep_days * DAY_SECONDS)
     return {
-        "job_id": str(job.id),
-        "name": job.name,
-        "run": job.run,
-        "revision": job.revision,
-        "state": job.state,
-        "idempotency_key": job.key,
-        "targets": {"total": sum(counts.values()), **counts},
-        "created_at": utc_text(job.created),
-        "ended_at": None if job.ended is None else utc_text(job.ended),
+        **job.described(),
         "expires_at": expires,
         "targets_per_minute": rate,
         "estimated_end": estimate,
