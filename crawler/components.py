@@ -72,7 +72,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "scrapy.extensions.logstats.LogStats": None,  # Progress logs targets instead of pages
     },
     "FEED_EXPORTERS": {name: each.exporter for name, each in NAMES.items()},
-    "FEED_STORAGES": dict.fromkeys(FORMATS["sql"].schemes, "crawler.outputs.sql_feed.SqlStorage"),
+    "FEED_STORAGES": dict.fromkeys(FORMATS["sql"].schemes, "crawler.outputs.feed_files.SqlStorage"),
 }
 """Setting -> its components: class and order, or the name of a feed format or URL scheme and its class."""
 

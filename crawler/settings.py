@@ -272,7 +272,7 @@ ADDONS = {
     "scrapy_poet.Addon": 300,
     "crawler.Addon": 500,  # the components and further settings of this project's spiders (components.py, addon.py)
 }
-ASYNCIO_EVENT_LOOP = "crawler.service.event_loop.Loop"  # default None: asyncio's loop, slower by a fifth
+ASYNCIO_EVENT_LOOP = "crawler.service.workers.Loop"  # default None: asyncio's loop, slower by a fifth
 DEFAULT_REQUEST_HEADERS = {  # a browser's headers; platforms format numbers and dates for the language
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
     "Accept-Language": "en-US,en;q=0.9",

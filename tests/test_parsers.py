@@ -126,7 +126,7 @@ BOUNDED = {
     "service/mcp.py:_short": "a schema of the project",
     "monitoring/fields.py:": "a data model and its data",
     "outputs/columns.py:": "column types",
-    "outputs/differences.py:": "column types",
+    "jobs/changes.py:": "column types",
     "outputs/selection.py:": "column types and selected names",
     "outputs/sql.py:columns_of": "column types",
     "platforms/retail/plan.py:Plan._used": "slices of a price range",

@@ -25,9 +25,9 @@ from crawler.jobs.arguments import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.exporters import UnusableFileError, check_existing_files
+from crawler.outputs.feed_files import check_databases
 from crawler.outputs.feeds import FAILED
 from crawler.outputs.formats import scheme_format, suffix_of
-from crawler.outputs.sql_feed import check_databases
 from crawler.runtime import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
 from crawler.targets.reporter import outcomes_by_code

@@ -13,7 +13,7 @@ import orjson
 from scrapy.exceptions import UsageError
 
 from crawler.configuration.command import CheckedCommand
-from crawler.service.event_loop import installed_reactor
+from crawler.service.workers import installed_reactor
 
 if TYPE_CHECKING:
     from crawler.sandbox.protocol import FakeSite

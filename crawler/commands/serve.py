@@ -30,8 +30,8 @@ from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders
 from crawler.runtime import tune_garbage_collector
-from crawler.service.event_loop import installed_reactor
 from crawler.service.keys import KeyRing, Keys, KeyStore, configured_keys
+from crawler.service.workers import installed_reactor
 from crawler.storage.files import data_file
 
 if TYPE_CHECKING:

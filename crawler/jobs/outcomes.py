@@ -23,9 +23,8 @@ from crawler.jobs.lifecycle import RETRYABLE
 from crawler.monitoring.progress import counted
 from crawler.monitoring.summary import Report, example
 from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path
-from crawler.outputs.exporters import joined_rows
+from crawler.outputs.exporters import Table, joined_rows
 from crawler.outputs.selection import Selection, identified, table_columns
-from crawler.outputs.tables import Table
 from crawler.registry import find_scraper, scrapers
 from crawler.targets import lines
 from crawler.targets.reporter import PARTIAL, REPEATED

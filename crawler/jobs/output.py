@@ -32,11 +32,9 @@ from crawler.jobs.outcomes import (
     record_line,
     shapes_of,
 )
-from crawler.outputs.exporters import open_exporter
-from crawler.outputs.feed_files import AUTO, AUTO_URI
+from crawler.outputs.exporters import CHANGES, FAILURES, open_exporter
+from crawler.outputs.feed_files import AUTO, AUTO_URI, open_database, split_password
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
-from crawler.outputs.sql_feed import open_database, split_password
-from crawler.outputs.tables import CHANGES, FAILURES
 from crawler.outputs.xlsx import XlsxBook
 
 if TYPE_CHECKING:
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
     from crawler.jobs.job import Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.outputs.exporters import Table
     from crawler.outputs.formats import Format
-    from crawler.outputs.tables import Table
 
 RECORDS_PER_TRANSACTION = 100
 STDOUT = "-"

@@ -21,6 +21,7 @@ from crawler.outputs.feed_files import (
     AUTO,
     AUTO_URI,
     Failure,
+    SqlStorage,
     WithoutFailures,
     absolute_path,
     failure_line,
@@ -30,7 +31,6 @@ from crawler.outputs.feed_files import (
     repair_last_line,
 )
 from crawler.outputs.formats import NAMES
-from crawler.outputs.sql_feed import SqlStorage
 from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target

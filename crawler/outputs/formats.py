@@ -85,7 +85,7 @@ FORMATS = {
         Format(
             "sql",
             "SQL",
-            "crawler.outputs.sql_feed.SqlExporter",
+            "crawler.outputs.feed_files.SqlExporter",
             "database",
             "the newest state of all records, products and posts, each in one row",
             needs="for PostgreSQL: extra `postgresql`",

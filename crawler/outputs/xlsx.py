@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 import structlog
 
-from crawler.outputs.tables import Table, TableExporter
+from crawler.outputs.exporters import Table, TableExporter
 from crawler.targets.files.rows import MAX_CELL_CHARACTERS
 
 if TYPE_CHECKING:

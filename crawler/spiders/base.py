@@ -26,9 +26,8 @@ from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDo
 from crawler.jobs.location import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
-from crawler.outputs.feed_files import failures_feed
+from crawler.outputs.feed_files import failures_feed, without_passwords
 from crawler.outputs.selection import Selection
-from crawler.outputs.sql_feed import without_passwords
 from crawler.platforms.coverage import Tally
 from crawler.platforms.links import read_link
 from crawler.platforms.page import PlatformPage

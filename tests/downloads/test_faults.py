@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crawler.components import BROWSER_HANDLER
-from crawler.service.event_loop import LOOP
+from crawler.service.workers import LOOP
 from tests.downloads.misbehaving import MAX_BODY, Case, Kept, Serve, outcomes, serving
 
 OK = b"HTTP/1.1 200 OK\r\n"

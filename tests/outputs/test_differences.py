@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from crawler.jobs.changes import Difference, differences
 from crawler.outputs.columns import column_type_of_models
-from crawler.outputs.differences import Difference, differences
 from crawler.platforms.microblog.schema import Post
 from crawler.platforms.photoapp.schema import Post as PhotoPost
 from crawler.platforms.professional.schema import MemberContent

@@ -12,9 +12,8 @@ from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
 from crawler.outputs.columns import Struct
-from crawler.outputs.exporters import open_exporter
+from crawler.outputs.exporters import Table, open_exporter
 from crawler.outputs.formats import FORMATS, NAMES, SERVED, Format, format_of
-from crawler.outputs.tables import Table
 from tests.openapi import DOCUMENT, resolved
 from tests.reference_tables import PARTS, written
 

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from crawler.outputs.columns import column_type_of_models, record_paths
+from crawler.outputs.feed_files import split_password, without_passwords
 from crawler.outputs.sql import BEGIN, Database, DatabaseError, ScraperTables
-from crawler.outputs.sql_feed import split_password, without_passwords
 from crawler.platforms.model import Mark, Model, Rows
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from crawler.service.event_loop import Loop
+from crawler.service.workers import Loop
 
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 """The option ``SO_LINGER`` that makes ``close()`` reset the connection."""

@@ -15,7 +15,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from crawler.outputs.sql_feed import open_database, split_password
+from crawler.outputs.feed_files import open_database, split_password
 from crawler.registry import find_scraper
 from crawler.targets.target import Target
 from tests.crawls import ROOT
