@@ -14,7 +14,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 
 WRONG_USE = 2
-"""As in ``crawler/commands/exit_codes.py``."""
+"""As in ``crawler/configuration/command.py``."""
 
 
 class OutsideProject(ScrapyCommand):

@@ -18,7 +18,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
-from crawler.jobs.arguments import argument_problems
+from crawler.jobs.extension import argument_problems
 from crawler.registry import spiders
 from tests.crawls import ROOT
 

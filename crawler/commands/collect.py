@@ -18,13 +18,19 @@ from pydantic import ValidationError
 from scrapy.exceptions import UsageError
 
 from crawler.commands.crawl import replace_log, with_values
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.commands.work import crawl_jobs
 from crawler.components import install
-from crawler.configuration.command import CheckedCommand, add_values, named_values
+from crawler.configuration.command import (
+    ALL_HAVE_DATA,
+    RUN_FAILED,
+    SOME_FAILED,
+    CheckedCommand,
+    add_values,
+    named_values,
+)
 from crawler.errors import StoreUnavailable
-from crawler.jobs.arguments import problem_of, problems_of
-from crawler.jobs.location import open_jobs
+from crawler.jobs import open_jobs
+from crawler.jobs.extension import problem_of, problems_of
 from crawler.jobs.options import JobOptions, LimitedOptions
 from crawler.monitoring.progress import counted
 from crawler.outputs.formats import PLACES

@@ -18,10 +18,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
 
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED
 from crawler.components import install
-from crawler.configuration.command import CheckedCommand, wrong_use
-from crawler.jobs.arguments import argument_problems
+from crawler.configuration.command import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, CheckedCommand, wrong_use
+from crawler.jobs.extension import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.exporters import UnusableFileError, check_existing_files

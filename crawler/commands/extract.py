@@ -17,8 +17,15 @@ import orjson
 from scrapy.exceptions import UsageError
 from web_poet import HttpResponse, PageParams
 
-from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.configuration.command import CheckedCommand, add_values, named_values, scraper_named, wrong_use
+from crawler.configuration.command import (
+    ALL_HAVE_DATA,
+    SOME_FAILED,
+    CheckedCommand,
+    add_values,
+    named_values,
+    scraper_named,
+    wrong_use,
+)
 from crawler.errors import InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated

@@ -26,9 +26,7 @@ from crawler.commands.collect import (
     summary,
     title,
 )
-from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.configuration.command import CheckedCommand, add_values, wrong_use
-from crawler.jobs.clock import utc_text
+from crawler.configuration.command import ALL_HAVE_DATA, SOME_FAILED, CheckedCommand, add_values, wrong_use
 from crawler.jobs.options import LimitedOptions
 from crawler.monitoring.progress import counted
 
@@ -189,6 +187,8 @@ def _cursor(job: Job, text: str) -> Cursor:
 
 def as_dict(job: Job) -> dict[str, Any]:
     """Return a job as JSON data. Times are text in the format of ISO 8601, in UTC."""
+    from crawler.jobs.store import utc_text  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
     times = {"created": utc_text(job.created), "ended": None if job.ended is None else utc_text(job.ended)}
     options = {"arguments": job.options.arguments, "sandbox": job.options.sandbox}
     named = {"name": job.name, "owner": job.owner, "run": job.run, "revision": job.revision, "state": job.state}
@@ -215,7 +215,8 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
         print(orjson.dumps({**as_dict(job), "tallies": kinds}).decode())
         return
     print(summary(job))
-    print(f"  created: {utc_text(job.created)}" + ("" if job.ended is None else f"; ended: {utc_text(job.ended)}"))
+    created, ended = (as_dict(job)[name] for name in ("created", "ended"))
+    print(f"  created: {created}" + ("" if ended is None else f"; ended: {ended}"))
     print(*(await report(jobs, job, (), "scrapy work")).lines(), sep="\n")
 
 

@@ -16,7 +16,7 @@ from crawler.commands.serve import keys_file
 from crawler.configuration.command import CheckedCommand, at_least_one, wrong_use
 from crawler.configuration.setting_types import rate
 from crawler.errors import StoreUnavailable
-from crawler.jobs.location import store_location
+from crawler.jobs import store_location
 from crawler.platforms.model import first_problem
 from crawler.service.keys import Holder, KeyStore, Webhook, export, monthly_quota, new_secret, quota_text
 

@@ -13,8 +13,15 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
-from crawler.commands.exit_codes import ALL_HAVE_DATA, SOME_FAILED
-from crawler.configuration.command import CheckedCommand, add_values, named_values, scraper_named, wrong_use
+from crawler.configuration.command import (
+    ALL_HAVE_DATA,
+    SOME_FAILED,
+    CheckedCommand,
+    add_values,
+    named_values,
+    scraper_named,
+    wrong_use,
+)
 from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
 from crawler.probe.recorder import Download, Recorder

@@ -25,7 +25,7 @@ from scrapy.utils.log import configure_logging
 from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand, at_least_one
 from crawler.configuration.setting_types import host_and_port
-from crawler.jobs.location import prepare, store_location
+from crawler.jobs import prepare, store_location
 from crawler.logs import structure_everything
 from crawler.platforms import platforms
 from crawler.registry import spiders

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from crawler.commands.exit_codes import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE
-from crawler.configuration.command import CheckedCommand, wrong_use
+from crawler.configuration.command import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE, CheckedCommand, wrong_use
 from crawler.downloads.egress_setting import HOUR, egresses_of, platform_capacity
 from crawler.monitoring.progress import clock
 from crawler.registry import spiders

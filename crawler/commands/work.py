@@ -16,7 +16,7 @@ from twisted.internet.task import LoopingCall
 
 from crawler.components import install
 from crawler.configuration.command import CheckedCommand
-from crawler.jobs.location import open_jobs
+from crawler.jobs import open_jobs
 from crawler.runtime import COLLECT_SECONDS, tune_garbage_collector
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The base class of the project's commands, its check of the settings, and the options of several commands."""
+"""The base class of the commands of the project, their exit codes, the check of settings, and shared options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 
-from crawler.commands.exit_codes import RUN_FAILED, WRONG_USE
 from crawler.configuration.suggestions import nearest
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
@@ -32,6 +31,15 @@ from crawler.targets.target import Scraper
 if TYPE_CHECKING:
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings as ScrapySettings
+
+ALL_HAVE_DATA = 0
+"""Every target has data."""
+RUN_FAILED = 1
+"""The run itself failed, so that targets have no outcome, or lines are missing from the output."""
+WRONG_USE = 2
+"""An option, argument or setting is wrong. No feed was opened, and no request was sent to a platform."""
+SOME_FAILED = 4
+"""Some targets failed, rows of a target could not be read, or a listing lacks rows that the platform would serve."""
 
 
 class CheckedCommand(ScrapyCommand):

@@ -30,7 +30,7 @@ from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
 from crawler.downloads.platform_lanes import Lanes, Refusals
 from crawler.downloads.throttle import Throttle
-from crawler.jobs.location import prepare, store_location
+from crawler.jobs import prepare, store_location
 
 T = TypeVar("T")
 

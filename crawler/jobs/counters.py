@@ -15,9 +15,8 @@ from typing import Any
 import orjson
 
 from crawler.jobs import tables as sql
-from crawler.jobs.clock import utc_text
 from crawler.jobs.job import Job, Key
-from crawler.jobs.store import Session
+from crawler.jobs.store import Session, utc_text
 from crawler.jobs.tables import STATES
 
 

@@ -1,26 +1,32 @@
-"""``-a job=NAME``: makes a crawl one of the workers of a job."""
+"""What jobs add to the arguments of a crawl: ``-a job=NAME``, which makes it a worker of a job, and their check."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
+from pydantic import ValidationError
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.location import open_jobs
+from crawler.jobs import open_jobs
 from crawler.outputs.feeds import FAILED
+from crawler.platforms.model import validation_details
+from crawler.registry import find_scraper, spider
+from crawler.spiders.base import PlatformSpider
 from crawler.targets.incremental import SinceDate
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from crawler.jobs.job import Account, Job
     from crawler.jobs.lifecycle import Jobs
+    from crawler.jobs.options import JobOptions
     from crawler.jobs.source import JobSource
-    from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
 
@@ -96,3 +102,34 @@ class JobWorker:
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value(FAILED.format("job"))
             logger.error("worker_stopped", error=str(error))  # noqa: TRY400  # the message is a sentence
+
+
+def argument_problems(spider: type[Spider], arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the message for each invalid ``-a`` argument by its name. The name is "" if several arguments conflict."""
+    if not issubclass(spider, PlatformSpider):
+        return {}
+    try:
+        spider.arguments.model_validate(dict(arguments))
+    except ValidationError as error:
+        return problems_of(error)
+    return {}
+
+
+def problems_of(error: ValidationError) -> dict[str, str]:
+    """Return the message for each invalid argument by its name. The name is "" if several arguments conflict."""
+    return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
+
+
+def problem_of(options: JobOptions, scrapers: Iterable[str]) -> str | None:
+    """Return the first problem that one of a job's scrapers has with the job's options. None: there is no problem.
+
+    For example, a scraper's spider does not have an option, or has no listing that is sorted by time for ``since``.
+    """
+    for scraper in map(find_scraper, scrapers):
+        of_platform = spider(scraper.platform)
+        problems = list(argument_problems(of_platform, options.arguments).values())
+        if options.since and not any(each.entries for each in of_platform.scrapers):
+            problems.append("since requires a listing that is sorted by newest first")
+        if problems:
+            return f"{scraper.name}: {problems[0]}"
+    return None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import orjson
 
 from crawler.errors import ServiceError
-from crawler.jobs.clock import utc_text
 from crawler.jobs.options import JobOptions
+from crawler.jobs.store import utc_text
 from crawler.jobs.tables import STATES, JobState
 
 if sys.version_info >= (3, 14):

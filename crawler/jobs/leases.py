@@ -16,10 +16,9 @@ import orjson
 
 from crawler.downloads.facts import process_name
 from crawler.jobs import tables as sql
-from crawler.jobs.clock import lease_clock
 from crawler.jobs.counters import Changes, by_job, lock_jobs
 from crawler.jobs.job import AlsoStore, Claim, Finished, Key, Stored
-from crawler.jobs.store import Session
+from crawler.jobs.store import Session, lease_clock
 
 EXPIRED_PER_TRANSACTION = 500
 RENEWED_PER_STATEMENT = 200

@@ -14,11 +14,10 @@ from scrapy.utils.asyncgen import as_async_generator
 
 from crawler.errors import documented
 from crawler.jobs import tables as sql
-from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.counters import Changes, check, lock_jobs
 from crawler.jobs.job import InputLine, Job, JobError, checked_name
 from crawler.jobs.options import JobOptions
-from crawler.jobs.store import Session, Statement, Store
+from crawler.jobs.store import STORE_TIME, Session, Statement, Store
 from crawler.jobs.tables import STATES, UNFINISHED, JobState, TargetState
 
 ROWS_PER_TRANSACTION = 500

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 
 from crawler.jobs import tables as sql
-from crawler.jobs.clock import store_time
 from crawler.jobs.job import JobError, unpack
 from crawler.jobs.lifecycle import RETRYABLE
+from crawler.jobs.store import store_time
 from crawler.monitoring.progress import counted
 from crawler.monitoring.summary import Report, example
 from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path

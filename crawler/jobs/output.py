@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
+from scrapy.utils.misc import load_object
 
 from crawler.jobs.changes import Change, Comparison
 from crawler.jobs.outcomes import (
@@ -32,7 +33,7 @@ from crawler.jobs.outcomes import (
     record_line,
     shapes_of,
 )
-from crawler.outputs.exporters import CHANGES, FAILURES, open_exporter
+from crawler.outputs.exporters import CHANGES, FAILURES
 from crawler.outputs.feed_files import AUTO, AUTO_URI, open_database, split_password
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.xlsx import XlsxBook
@@ -176,6 +177,14 @@ class NewFile:
         """Remove the incomplete file. The former file stays."""
         self._temporary.unlink(missing_ok=True)
         self._opened.close()
+
+
+def open_exporter(chosen: Format, file: IO[bytes] | XlsxBook, table: Table, settings: BaseSettings) -> BaseItemExporter:
+    """Return the started exporter of a file without a crawl. ``table``: the form of the rows of a table."""
+    options = {"settings": settings, "table": table} if chosen.has_rows else {"encoding": "utf-8", "indent": 0}
+    exporter: BaseItemExporter = load_object(chosen.exporter)(file, **options)
+    exporter.start_exporting()
+    return exporter
 
 
 @dataclass

@@ -12,9 +12,9 @@ import orjson
 import structlog
 
 from crawler.errors import StoreUnavailable
+from crawler.jobs import prepare, store_location
 from crawler.jobs import tables as sql
 from crawler.jobs.job import Stored
-from crawler.jobs.location import prepare, store_location
 from crawler.jobs.store import Store
 from crawler.targets.incremental import Since
 from crawler.targets.target import Target

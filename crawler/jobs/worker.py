@@ -12,10 +12,9 @@ import structlog
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import leases
-from crawler.jobs.clock import SteadyClock, lease_clock
 from crawler.jobs.job import Claim, Finished, Key, Stored
 from crawler.jobs.leases import Holder, Skipped
-from crawler.jobs.store import Session, Store, StoreRefused
+from crawler.jobs.store import Session, SteadyClock, Store, StoreRefused, lease_clock
 
 logger = structlog.get_logger(__name__)
 T = TypeVar("T")

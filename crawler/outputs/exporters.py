@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from crawler.outputs.formats import Format
-    from crawler.outputs.xlsx import XlsxBook
     from crawler.spiders.base import PlatformSpider
 
 RECORDS = "records"
@@ -128,14 +126,6 @@ class JsonLinesExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         line = item if isinstance(item, dict) else ItemAdapter(item).asdict()
         self.file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-
-
-def open_exporter(chosen: Format, file: IO[bytes] | XlsxBook, table: Table, settings: BaseSettings) -> BaseItemExporter:
-    """Return the started exporter of a file without a crawl. ``table``: the form of the rows of a table."""
-    options = {"settings": settings, "table": table} if chosen.has_rows else {"encoding": "utf-8", "indent": 0}
-    exporter: BaseItemExporter = load_object(chosen.exporter)(file, **options)
-    exporter.start_exporting()
-    return exporter
 
 
 def exploded_rows(record: Record, row_path: RecordPath, new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:

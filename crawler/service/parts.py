@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import AsyncCrawlerRunner
 
 from crawler.downloads.shared_state import SharedState, platform_facts
+from crawler.jobs import store_location
 from crawler.jobs.crawls import JobCrawls
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.location import store_location
 from crawler.jobs.store import Store
 from crawler.service import metrics
 from crawler.service.jobs.client_jobs import ClientJobs

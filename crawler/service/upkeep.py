@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from crawler.errors import StoreUnavailable
-from crawler.jobs.clock import STORE_TIME, store_time
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import is_interrupted
+from crawler.jobs.store import STORE_TIME, store_time
 
 if TYPE_CHECKING:
     from crawler.jobs.job import Job

@@ -24,9 +24,8 @@ import sqlalchemy as sa
 
 from crawler.errors import QuotaExceeded, StoreUnavailable
 from crawler.jobs import tables
-from crawler.jobs.clock import store_time, utc_text
 from crawler.jobs.job import ACCOUNT, Account
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Session, Store, store_time, utc_text
 from crawler.jobs.tables import insert_into
 
 if TYPE_CHECKING:

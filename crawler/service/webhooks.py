@@ -36,7 +36,7 @@ from zope.interface import implementer
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.changes import Comparison
-from crawler.jobs.clock import store_time
+from crawler.jobs.store import store_time
 from crawler.jobs.tables import outbox
 from crawler.service import metrics
 from crawler.service.upkeep import logged

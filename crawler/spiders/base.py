@@ -23,7 +23,7 @@ from crawler.browser.sessions import carry_browser
 from crawler.components import ABOVE_COMMAND_LINE, require
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamRateLimited
-from crawler.jobs.location import prepare, store_location
+from crawler.jobs import prepare, store_location
 from crawler.logs import skip_unhandled_records
 from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_path
 from crawler.outputs.feed_files import failures_feed, without_passwords

@@ -24,8 +24,7 @@ from scrapy.settings import Settings
 import crawler.settings
 import social_retail_crawler
 from crawler.commands.crawl import check_arguments, exit_code, with_format
-from crawler.commands.exit_codes import WRONG_USE
-from crawler.configuration.command import CheckedCommand
+from crawler.configuration.command import WRONG_USE, CheckedCommand
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from social_retail_crawler import OutsideProject

@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from crawler.commands.exit_codes import RUN_FAILED
+from crawler.configuration.command import RUN_FAILED
 from tests import forks
 from tests.crawls import ROOT
 

@@ -24,9 +24,8 @@ from crawler.downloads.egress_setting import Egress
 from crawler.downloads.facts import Facts
 from crawler.downloads.throttle import CLOCK_SECONDS, JITTER, Limit, Start, Starts, Throttle
 from crawler.errors import Overloaded
-from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.shared_facts import _Pending, decide
-from crawler.jobs.store import Session, Store, _SqliteConnection
+from crawler.jobs.store import STORE_TIME, Session, Store, _SqliteConnection
 from tests.tiers import FAST_ON_SQLITE
 
 DAY = 86_400.0

@@ -15,10 +15,10 @@ from scrapy.settings import Settings
 
 from crawler.errors import InvalidRequest
 from crawler.jobs import leases, lifecycle
-from crawler.jobs.clock import STORE_TIME
 from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import LOADING_SECONDS, Jobs
+from crawler.jobs.store import STORE_TIME
 from crawler.service import upkeep, usage
 from crawler.service.jobs import records
 from crawler.service.limits import Turns

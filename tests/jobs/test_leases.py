@@ -14,10 +14,9 @@ import pytest
 from crawler.errors import StoreUnavailable
 from crawler.jobs import leases, store
 from crawler.jobs import worker as worker_module
-from crawler.jobs.clock import SteadyClock
 from crawler.jobs.job import Claim, Finished, Stored
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.store import Session
+from crawler.jobs.store import Session, SteadyClock
 from tests.jobs.workers import Process, assert_books, done, new_job, outcomes
 
 LEASE = 60.0

@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 
 from crawler.jobs.options import JobOptions
 from crawler.jobs.outcomes import shapes_of
-from crawler.outputs.exporters import open_exporter
+from crawler.jobs.output import open_exporter
 from crawler.outputs.formats import SERVED
 from tests.crawls import lines
 from tests.jobs.test_collect import Commands, commands, searches, write

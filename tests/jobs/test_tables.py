@@ -13,12 +13,10 @@ from scrapy.settings import Settings
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine.reflection import Inspector
 
-from crawler.jobs import store
+from crawler.jobs import prepare, store, store_location
 from crawler.jobs import tables as sql
-from crawler.jobs.clock import StoreTime
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.location import prepare, store_location
-from crawler.jobs.store import Store, _compiled, compiled
+from crawler.jobs.store import Store, StoreTime, _compiled, compiled
 from crawler.jobs.tables import StoreVersionError
 from tests.jobs.workers import lines, new_job
 

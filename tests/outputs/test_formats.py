@@ -11,8 +11,9 @@ from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
 from crawler.components import COMPONENTS
+from crawler.jobs.output import open_exporter
 from crawler.outputs.columns import Struct
-from crawler.outputs.exporters import Table, open_exporter
+from crawler.outputs.exporters import Table
 from crawler.outputs.formats import FORMATS, NAMES, SERVED, Format, format_of
 from tests.openapi import DOCUMENT, resolved
 from tests.reference_tables import PARTS, written

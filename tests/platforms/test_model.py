@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
-from crawler.jobs.arguments import argument_problems
+from crawler.jobs.extension import argument_problems
 from crawler.platforms.model import VALUE_ERROR_PREFIX, validation_details
 from crawler.platforms.professional.schema import ProfileParams
 from crawler.platforms.retail.schema import CategoryParams

@@ -16,8 +16,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
-from crawler.jobs.clock import StoreTime
-from crawler.jobs.store import Session, Store, _AbandonedError, _Job
+from crawler.jobs.store import Session, Store, StoreTime, _AbandonedError, _Job
 from crawler.service import usage
 from crawler.service.keys import Holder, Key, KeyRing, KeyStore
 from crawler.service.limits import KeyLimits

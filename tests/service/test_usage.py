@@ -21,7 +21,7 @@ import structlog
 from scrapy.settings import Settings
 
 from crawler.commands.serve import use_sandbox
-from crawler.jobs.location import store_location
+from crawler.jobs import store_location
 from crawler.jobs.store import Store
 from crawler.platforms import platforms
 from crawler.service import keys

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from crawler.jobs.arguments import argument_problems
+from crawler.jobs.extension import argument_problems
 from crawler.jobs.seen import SeenByCrawls
 from crawler.registry import scrapers
 from crawler.spiders.retail import RetailSpider

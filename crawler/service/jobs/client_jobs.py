@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown, StoreUnavailable
-from crawler.jobs.clock import utc_text
 from crawler.jobs.job import JobError
 from crawler.jobs.outcomes import Cursor, failures_by_code
+from crawler.jobs.store import utc_text
 from crawler.service.jobs.uploads import Uploads
 from crawler.service.limits import Turns
 

@@ -23,7 +23,7 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.jobs import intake
-from crawler.jobs.arguments import problem_of
+from crawler.jobs.extension import problem_of
 from crawler.jobs.job import JobError
 from crawler.jobs.lifecycle import LOADING_SECONDS, ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
