@@ -11,16 +11,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPException
@@ -35,10 +37,9 @@ from tests.jobs.lossy_postgresql import lossy
 from tests.proxies import NamedFault, Relay, in_thread, proxies
 from tests.service.hostile_platform import MEGABYTE, harmful_responses
 from tests.service.receivers import ENDLESS, Receiver, receiving, silence, status, text
-from tests.soak import faults as of_files
 from tests.soak.books import Books, collected
 from tests.soak.clients import Clients, Ledger
-from tests.soak.product import Pace, Product, open_files, resident_megabytes
+from tests.soak.product import Product, open_files, resident_megabytes
 from tests.soak.store_faults import CLOCK_FILE, RATE_FILE
 from tests.soak.targets import Targets, lines, rows
 
@@ -72,10 +73,6 @@ class Attack:
     clients: Clients = field(init=False)
     struck: Counter[str] = field(default_factory=Counter)
     """How often each fault occurred."""
-    memory: list[float] = field(default_factory=list)
-    """Samples of the endpoint's resident memory in MB."""
-    tenths: list[int] = field(default_factory=list)
-    """The same after each tenth of the attack."""
 
     # Faults. Each takes the generator of its thread, and ends what it has begun.
 
@@ -115,11 +112,8 @@ class Attack:
             process.kill()
 
     def kill_endpoint(self, chance: random.Random) -> None:
-        """Kill a process of the endpoint, or suspend it for longer than its lease."""
-        if self.kills_endpoint and chance.random() < 0.7:
+        if self.kills_endpoint:
             self.product.kill_endpoint(chance.randrange(9))
-        elif self.kills_endpoint:
-            self.product.freeze_endpoint(chance.randrange(9), LEASE + 1)
 
     def break_network(self, chance: random.Random) -> None:
         """Let an egress or the platform refuse, hang, cut, or send what harms."""
@@ -134,9 +128,17 @@ class Attack:
         """Lock, truncate or delete the file of API keys. The known keys stay valid."""
         if self.kills_endpoint:
             return  # an endpoint that starts needs its keys
-        end = chance.choice((of_files.locked, of_files.truncated, of_files.deleted))(self.keys)
-        time.sleep(1 + chance.random() * 3)
-        end()
+        content = self.keys.read_bytes()
+        with closing(sqlite3.connect(self.keys, isolation_level=None)) as keys:
+            match chance.randrange(3):
+                case 0:
+                    keys.execute("BEGIN EXCLUSIVE")
+                case 1:
+                    os.truncate(self.keys, 0)
+                case _:
+                    self.keys.unlink()
+            time.sleep(1 + chance.random() * 3)
+        self.keys.write_bytes(content)
 
     # What runs beside the clients and the faults
 
@@ -163,11 +165,10 @@ class Attack:
             ledger.figures["collected"] += len(of)
 
     def tend(self, ended: threading.Event) -> None:
-        """Keep the workers running, and measure the memory of the endpoint."""
+        """Keep the workers running."""
         while not ended.wait(0.5):
             for each in self.product.tend(self.workers):
                 self.clients.ledger.differs(each)
-            self.memory.append(resident_megabytes(self.product.serving()))
 
     def storm(self, name: str, ended: threading.Event) -> None:
         """Cause faults of one kind, one after the other, beside the faults of other kinds."""
@@ -201,10 +202,8 @@ class Attack:
         books.check(exact=not self.kills_endpoint)
         ended.set()
         tender.join()
-        after = resident_megabytes(self.product.serving())
-        grown, peak = ((each - before) / self.product.endpoints for each in (after, max(self.memory)))
-        self.tenths = [round(each) for each in self.memory[:: max(1, len(self.memory) // 10)]]
-        ledger.figures["MB more"], ledger.figures["MB more at most"] = round(grown), round(peak)
+        grown = (resident_megabytes(self.product.serving()) - before) / self.product.endpoints
+        ledger.figures["MB more"] = round(grown)
         if grown > MAX_GROWTH_MEGABYTES:
             ledger.differs(f"each process of the endpoint has {grown:.0f} MB more memory than at the start")
         if (more := open_files(self.product.serving()) - files) > MAX_MORE_FILES:
@@ -328,7 +327,7 @@ def prepared(seed: int, folder: Path) -> Iterator[Attack]:
         attack = Attack(
             seed, folder, database, product, keys, rate, relays, platform, receiver, kills_endpoint, workers
         )
-        attack.clients = Clients(product, own, Targets(origins), Ledger(), Pace(product))
+        attack.clients = Clients(product, own, Targets(origins), Ledger())
         yield attack
 
 
@@ -348,7 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ledger = attack.clients.ledger
     calls = ledger.answered["caller"]
     print(f"calls {calls.total()} {dict(calls)}; faults {attack.struck.total()} {dict(attack.struck)}")
-    print(f"figures {dict(ledger.figures)}; memory in MB, in tenths of the attack: {attack.tenths}")
+    print(f"figures {dict(ledger.figures)}")
     if not ledger.differences:
         shutil.rmtree(folder, ignore_errors=True)
         print("0 differences")
