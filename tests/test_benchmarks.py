@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from benchmarks import __main__ as command
 from benchmarks import report
-from benchmarks.callers import products, repeat
-from benchmarks.crawl import Crawls
 from benchmarks.figures import Figure, Table, in_turn, ratio
-from benchmarks.opponents.http import Messages, get, ok, post
-from benchmarks.opponents.pages import LIMIT
-from benchmarks.opponents.work import requests
-from benchmarks.reading import block_of
 from benchmarks.report import Run
-from benchmarks.stack import Stack
 
 pytestmark = pytest.mark.meta
 
 ENDPOINT = Figure("endpoint", "calls/s", [600.0, 300.0, 500.0])
-BLOCK = b'{"a": [{"b": "x"}]}'
 OTHER = Figure("scrapyrt", "calls/s", [100.0, 50.0, 125.0])
 
 
@@ -117,90 +106,3 @@ def test_a_report_has_three_runs_side_by_side(tmp_path: Path) -> None:
         ["`retail`", "0.7, refused"],
     ]
     assert "old" not in page.read_text()
-
-
-def test_the_command_writes_the_file_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Module:
-        @staticmethod
-        def run(rounds: int) -> list[Table]:
-            return [Table("A call", f"{rounds} rounds", [Figure("a / b", "", [1.0] * rounds, at_least=1)])]
-
-    monkeypatch.setattr(command, "import_module", lambda _: Module)
-    command.main(["endpoint", "--rounds", "2", "--json", str(tmp_path / "run.json")])
-    assert Run.read(tmp_path / "run.json").tables == Module.run(2)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"data": {"products": [{"item_id": "1", "name": "Tea", "price": {}}]}}',
-        b'{"items": [{"item_id": "1", "name": "Tea", "rating": 3}]}',
-    ],
-    ids=["endpoint", "scrapyrt"],
-)
-def test_products_are_found_in_the_responses_of_all_servers(body: bytes) -> None:
-    assert products(body) == [("1", "Tea")]
-
-
-class Collected(Messages):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[bytes, bytes]] = []
-
-    def message_received(self, head: bytes, body: bytes) -> None:
-        self.found.append((head, body))
-
-
-@pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_messages_are_split_wherever_their_bytes_are(size: int) -> None:
-    sent = get("host", "/a") + post("host", "/b", b"12345") + ok(b"", "Content-Type: text/html")
-    connection = Collected()
-    for start in range(0, len(sent), size):
-        connection.data_received(sent[start : start + size])
-    assert [(head.split(b"\r\n")[0], body) for head, body in connection.found] == [
-        (b"GET /a HTTP/1.1", b""),
-        (b"POST /b HTTP/1.1", b"12345"),
-        (b"HTTP/1.1 200 OK", b""),
-    ]
-
-
-class Echo(Messages):
-    def message_received(self, head: bytes, body: bytes) -> None:
-        self.transport.write(ok(body))
-
-
-def test_callers_repeat_their_request() -> None:
-    async def calling() -> tuple[float, list[bytes]]:
-        server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)
-        async with server:
-            found = await repeat(post("127.0.0.1", "/", b"x"), server.sockets[0].getsockname()[1], 3, 0.05)
-            await asyncio.sleep(0.05)  # until the server's connections are closed
-        return found
-
-    seconds, bodies = asyncio.run(calling())
-    assert set(bodies) == {b"x"}
-    assert len(bodies) >= 3
-    assert seconds >= 0.05
-
-
-def test_every_target_of_the_crawls_is_another_one_with_a_ready_page(tmp_path: Path) -> None:
-    running = Stack.__new__(Stack)
-    running.folder = tmp_path
-    targets = Crawls(running, "http://shop").targets(20)
-    assert len({json.dumps(json.loads(line)) for line in Path(targets).read_text().splitlines()}) == 20
-    urls = [each.url for each in requests(targets, "http://shop")]
-    assert len(set(urls)) == 20
-    assert {url.encode().partition(LIMIT)[0] for url in urls} == {b"http://shop/search?q=honey"}
-
-
-@pytest.mark.parametrize(
-    ("page", "mark"),
-    [
-        pytest.param(b'<script>1</script><script id="DATA">%b</script>', "DATA", id="in a script with an id"),
-        pytest.param(b"<script>var data = %b;</script>", "var data", id="assigned to a variable"),
-        pytest.param(b"<p>{<script>{}</script><script>%b</script>}", '"b"', id="beside another block"),
-        pytest.param(b"<script>data({})</script><script>data = %b</script>", "data", id="the longest script"),
-    ],
-)
-def test_the_plain_parse_of_a_block_is_that_of_its_json_alone(page: bytes, mark: str) -> None:
-    assert block_of(page % BLOCK, mark) == BLOCK

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks.lines import by_room, code_lines, report
+from benchmarks.lines import code_lines
 
 pytestmark = pytest.mark.meta
 
@@ -25,30 +23,3 @@ pytestmark = pytest.mark.meta
 )
 def test_a_code_line_has_a_token_outside_of_comments_and_docstrings(source: str, expected: int) -> None:
     assert code_lines(source) == expected
-
-
-def test_each_room_is_counted_once(tmp_path: Path) -> None:
-    sizes = {
-        "crawler/items.py": 1,
-        "crawler/platforms/page.py": 2,
-        "crawler/platforms/retail/pages.py": 3,
-        "crawler/sandbox/retail/site.py": 4,
-        "crawler/service/docs/site.py": 5,
-        "crawler/service/site.py": 6,
-        "tests/spiders/test_retail.py": 7,
-    }
-    for name, size in sizes.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x = 1\n" * size)
-    assert dict(by_room(tmp_path)[0]) == {
-        "crawler": 1,
-        "crawler/platforms": 2,
-        "crawler/platforms/retail": 3,
-        "crawler/sandbox": 4,
-        "crawler/service": 11,
-        "tests": 7,
-    }
-    table = report(tmp_path)
-    assert "| **`crawler` without the sandbox** | 17 | 5 |" in table
-    assert "| all of `crawler/platforms` | 5 | 2 |" in table
-    assert "| all of `crawler` | 21 | 6 |" in table

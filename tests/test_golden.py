@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import json
 import re
 import subprocess
 import sys
@@ -15,10 +13,8 @@ import pytest
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
 from scripts.captures import CAPTURES, ROOT, captures
-from scripts.golden import outcome
-from scripts.golden.crawls import SEEDS, Checkout, listed, numbered, shortened
-from scripts.golden.extracts import Capture, Extractor
-from scripts.golden.outcome import Difference, Outcome, canonical, hashes, outcome_differences, row_differences
+from scripts.golden.crawls import SEEDS, listed, shortened
+from scripts.golden.outcome import Outcome, canonical, row_differences
 from scripts.golden.record import Rows, Selection, read, write
 
 pytestmark = pytest.mark.meta
@@ -71,35 +67,6 @@ def test_6_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expect
     assert {each.place for each in row_differences(row(), row(after))} == expected
 
 
-def test_an_empty_list_is_not_null_and_an_empty_object_is_not_missing() -> None:
-    values: list[Any] = [[], None, {}, "", 0, False, [None], [[]], [{}]]
-    assert len({json.dumps(hashes({"a": value})) for value in values}) == len(values)
-    assert hashes({}) != hashes([])
-
-
-def test_warnings_are_compared_one_by_one_without_their_order() -> None:
-    assert row_differences(row(DATA, "one", "two"), row(DATA, "two", "one")) == []
-    (found,) = row_differences(row(DATA, "one"), row(DATA))
-    assert (found.place, found.after) == ("warnings", "absent")
-
-
-def test_values_are_listed_with_their_places() -> None:
-    before = Outcome("OK", warnings=("one", "two"), data={"rows": [{"id": n} for n in range(5)], "next": None})
-    after = Outcome("OK", warnings=("two",), data={"rows": [{"id": n} for n in (0, 1, 3, 5)], "more": []})
-    assert outcome_differences(before, after) == [
-        Difference("warnings", '"one"', "absent"),
-        Difference("more", "absent", "[]"),
-        Difference("next", "null", "absent"),
-        Difference("rows[2]", '{"id":2}', "absent"),
-        Difference("rows[4].id", "4", "5"),
-    ]
-    failed = Outcome("UPSTREAM_ERROR", "500")
-    assert [each.place for each in outcome_differences(before, failed)] == [
-        *("code", "message", "warnings", "warnings", "data"),
-    ]
-    assert outcome_differences(None, failed) == [Difference("row", "absent", '"UPSTREAM_ERROR"')]
-
-
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows = {
         PLAIN: row(DATA, "a warning"),
@@ -111,12 +78,6 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert "quoted" not in file.read_text()
     assert "a warning" not in file.read_text()
     assert file.read_text().count('"paths"') == 1  # rows with the same paths share one entry
-
-
-def test_equal_keys_are_numbered_independently_of_their_order() -> None:
-    found = [("key", Outcome("OK", data=1)), ("key", Outcome("OK", data=2)), ("other", Outcome("OK"))]
-    assert numbered(found) == numbered(found[::-1])
-    assert numbered(found).keys() == {"key", "key #2", "other"}
 
 
 def test_a_comparison_lists_each_difference(tmp_path: Path) -> None:
@@ -137,41 +98,6 @@ def test_a_comparison_lists_each_difference(tmp_path: Path) -> None:
     assert re.search(r"^ +2 row$", log, re.MULTILINE)
 
 
-def test_equal_records_do_not_differ(tmp_path: Path) -> None:
-    was = record(tmp_path / "was", {PLAIN: row(), CAPTURE: row()})
-    assert golden("compare", was, "--now", was, "--captures", tmp_path)[:2] == (0, [])
-
-
-def test_a_part_is_compared_with_the_same_part(tmp_path: Path) -> None:
-    keys = (PLAIN, PAGES, CAPTURE, "sandbox/2/retail")
-    was, now = (record(tmp_path / name, dict.fromkeys(keys, row(name))) for name in ("was", "now"))
-
-    def differing(*part: str) -> list[str]:
-        lines = golden("compare", was, "--now", now, "--captures", tmp_path, *part)[1]
-        return [line.split("\t")[0] for line in lines]
-
-    assert differing("--platform", "retail", "--seed", "2") == ["sandbox/2/retail", PLAIN]
-    assert differing("--variant", "pages") == [PAGES]
-    assert differing("--platform", "photoapp") == [CAPTURE]
-    assert differing("--variant", "captures", "--variant", "pages") == [CAPTURE, PAGES]
-
-
-def test_a_saved_response_that_fails_is_recorded_with_the_code_of_its_error(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<html>Nothing that a page object reads.</html>")
-    with Extractor(Checkout()) as extractor:
-        found = Capture("it", "photoapp-post-v4", (page,)).outcomes(extractor)
-        unknown = Capture("it", "no-scraper", (page,)).outcomes(extractor)
-    assert (found["it"].code, unknown["it"].code) == ("EXTRACTION_FAILED", "EXIT 2")
-
-
-def test_captures_are_named_by_their_content(tmp_path: Path) -> None:
-    (tmp_path / "retail").mkdir()
-    for name, content in {"retail/somebody.html": b"1", "retail/the-same.html": b"1", "retail/notes.md": b"2"}.items():
-        (tmp_path / name).write_bytes(content)
-    assert captures(tmp_path) == {"6b86b273ff34": tmp_path / "retail/somebody.html"}
-
-
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures (../shared/captures) are missing")
 def test_no_file_of_the_repository_names_the_file_of_a_capture() -> None:
     stems = "\n".join({file.name.partition(".")[0] for file in captures().values()})
@@ -184,22 +110,6 @@ def test_no_file_of_the_repository_names_the_file_of_a_capture() -> None:
         cwd=ROOT,
     )
     assert (found.stdout, found.stderr) == ("", "")
-
-
-def test_the_examples_are_right() -> None:
-    found = doctest.testmod(outcome)
-    assert (found.attempted, found.failed) == (1, 0)
-
-
-@pytest.mark.soak
-def test_values_of_another_checkout_are_those_of_this_one_if_it_is_this_one(tmp_path: Path) -> None:
-    """The record differs from the results, but both checkouts give the same ones: no values are listed, exit code 1."""
-    part = ("--platform", "professional", "--variant", "robots")
-    rows = read(RECORD, Selection(("professional",), ("robots",)))
-    was = record(tmp_path / "was", {key: {**each, "code": "OTHER"} for key, each in rows.items()})
-    status, lines, log = golden("compare", was, *part, "--values", ROOT)
-    assert (status, lines) == (1, []), log
-    assert "2 rows compared, 2 differ" in log
 
 
 def test_the_record_is_reproducible() -> None:

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.meta
 
 TOOLS = ("cat", "dirname", "env", "mkdir", "mktemp", "rm", "sed", "sleep", "tail", "tee")
 BASH = "/bin/bash"
-MEMORY = Path("/dev/shm")  # noqa: S108  # the folder that the script uses
 PYTHON = f"""#!{BASH}
 case "$*" in
     "-m pip --version") [[ -n ${{HAS_PIP-}} ]] ;;
@@ -99,22 +98,6 @@ def run(
     return done.returncode, done.stdout.splitlines(), calls.read_text().splitlines() if calls.exists() else []
 
 
-@pytest.mark.parametrize("name", ["golden", "nulls"])
-def test_help_of_a_python_script_does_nothing_else(tmp_path: Path, name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", f"scripts.{name}", "--help"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: ")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_all_programs_are_installed_before_the_tests(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, calls = run(machine, "-k", "retail")
@@ -168,12 +151,6 @@ def test_us3_a_a_second_start_installs_nothing(machine: Path) -> None:
     assert calls == ["-u scripts/demo.py"], "what the tests need includes what running needs"
 
 
-def test_us3_a_a_slow_installation_prints_lines_meanwhile(machine: Path) -> None:
-    program(machine, "apt-get", APT)
-    _, lines, _ = run(machine, script="demo", HAS_PIP="1", PIP_SECONDS="4")
-    assert len([line for line in lines if re.match(r" +\d+ s  ", line)]) >= 1, lines
-
-
 def test_a_failed_installation_prints_the_end_of_its_output(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, _ = run(machine, script="demo", HAS_PIP="1", PIP_SECONDS="no-number")
@@ -191,44 +168,10 @@ def test_help_does_nothing_else(machine: Path, script: str, option: str) -> None
     assert not (machine / ".venv").exists()
 
 
-def test_the_shared_part_of_the_scripts_explains_itself(machine: Path) -> None:
-    code, lines, calls = run(machine, "--help", script="common.sh")
-    assert (code, lines[0][:27], calls) == (0, "Sourced by the other script", [])
-    code, lines, calls = run(machine, script="common.sh")
-    assert (code, calls) == (1, [])
-    assert lines == ["error: scripts/common.sh is sourced by the other scripts"]
-
-
-def test_the_long_tests_need_more_programs(machine: Path) -> None:
-    program(machine, "apt-get", APT)
-    _, _, calls = run(machine, "--soak")
-    programs = installed("docker-compose", "prometheus")
-    assert calls[-4:] == [
-        *programs,
-        "npm typescript@5.9.3",
-        f"{PYTEST} -m ",
-    ]
-
-
-def test_machines_without_npm_skip_the_tests_of_typescript(machine: Path) -> None:
-    program(machine, "apt-get", APT)
-    (machine / "bin/npm").unlink()
-    _, lines, calls = run(machine, MISSING="npm")
-    assert installed("npm")[0] in calls
-    assert lines[-1].startswith("Skipped: the tests that need tsc, because they are not installed")
-
-
 def test_the_last_line_names_what_could_not_be_installed(machine: Path) -> None:
     program(machine, "apt-get", APT)
     code, lines, _ = run(machine, MISSING="faketime")
     assert (code, lines[-1][:43]) == (1, "Skipped: the tests that need faketime, beca")
-
-
-def test_chromium_is_installed_where_there_is_no_headless_shell(machine: Path) -> None:
-    """Ubuntu is such a system."""
-    program(machine, "apt-get", APT)
-    _, _, calls = run(machine, MISSING="chromium-headless-shell")
-    assert installed("chromium")[0] in calls
 
 
 def test_machines_without_apt_download_the_browser_only(machine: Path) -> None:
@@ -237,27 +180,6 @@ def test_machines_without_apt_download_the_browser_only(machine: Path) -> None:
     assert "playwright install chromium" in calls
     names = " ".join(["faketime", *(["postgres"] if POSTGRESQL else [])])
     assert lines[-1].startswith(f"Skipped: the tests that need {names}, because they are not installed")
-
-
-@pytest.mark.skipif(not MEMORY.is_dir(), reason="only Linux has this folder")
-@pytest.mark.parametrize(
-    ("mount", "is_used"),
-    [
-        ("5000000000 rw,relatime", True),
-        ("64000000 rw,relatime", False),
-        ("5000000000 rw,nosuid,nodev,noexec", False),
-        ("", False),
-    ],
-)
-def test_files_are_in_memory_where_it_has_room_and_may_have_programs(
-    machine: Path, mount: str, *, is_used: bool
-) -> None:
-    program(machine, "apt-get", APT)
-    program(machine, "findmnt", f"#!{BASH}\necho {mount}\n")
-    run(machine)
-    folder = (machine / "folder").read_text().strip()
-    assert folder.startswith(f"{MEMORY}/tests.") == is_used
-    assert not folder or not Path(folder).exists(), "it is removed in the end"
 
 
 def test_a_moved_folder_gets_a_new_environment(machine: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every platform consists of files with the same names."""
+"""Every platform consists of files with the same names, and no scraper lacks a part."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crawler.registry import SHARED_MODULES
+from scripts import missing_parts
 
 pytestmark = pytest.mark.meta
 
@@ -66,3 +67,7 @@ def test_a_platform_has_fixtures_of_success_and_failure(platform: str, outcome: 
 def test_all_pages_of_platforms_have_the_same_headings(platform: str) -> None:
     page = (ROOT / f"docs/platforms/{platform}.md").read_text()
     assert re.findall(r"^## (.+)$", page, re.MULTILINE) == HEADINGS
+
+
+def test_no_part_is_missing() -> None:
+    assert [str(each) for each in missing_parts.missing()] == [], "python -m scripts.missing_parts"
