@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from crawler.sandbox.shortvideo.site import Site
+from tests.http_server import Handler, served
 
 STATE = '<script id="__UNIVERSAL_DATA_FOR_REHYDRATION__" type="application/json">{}</script>'
 """The mark of the platform's own pages."""
@@ -176,13 +175,8 @@ PAGES: dict[str, HostilePage] = {
 }
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
-        """Log nothing."""
-
-    def do_GET(self) -> None:
+class _Handler(Handler):
+    def do_GET(self) -> None:  # noqa: N802  # the name of http.server
         url = urlsplit(self.path)
         words = parse_qs(url.query).get("q", [""])[0]
         page = PAGES.get(words)
@@ -224,13 +218,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-@contextmanager
-def hostile_platform() -> Iterator[str]:
-    """Run the platform. Yields its origin."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+def hostile_platform() -> AbstractContextManager[str]:
+    """Run the platform. Its value is its origin."""
+    return served(_Handler)

@@ -19,3 +19,4 @@ def test_a_port_that_another_program_uses_is_named_and_the_run_has_failed(tmp_pa
         run = forks.run(start, capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert (run.returncode, run.stdout) == (RUN_FAILED, "")
     assert "already in use" in run.stderr
+    assert "Traceback" not in run.stderr

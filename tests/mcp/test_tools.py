@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anyio
@@ -22,6 +21,7 @@ from mcp.types import CallToolResult
 
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.service.mcp import JOB_TOOLS, Selection, bounded, size, tools
+from tests.http_server import Handler, served
 from tests.mcp.clients import MAX_BYTES, SCRAPERS, TIMEOUT, call, in_process, text_of
 from tests.service.conftest import Service
 
@@ -164,7 +164,7 @@ class Endpoint:
     disconnected: threading.Event = field(default_factory=threading.Event)
     """Set when the client of a call has closed its connection."""
 
-    def respond(self, request: BaseHTTPRequestHandler) -> None:
+    def respond(self, request: Handler) -> None:
         self.requests.append((request.command, request.path, request.headers["Prefer"]))
         self.waiting.set()
         # The client sends nothing more: its connection becomes readable when it is closed.
@@ -175,36 +175,21 @@ class Endpoint:
             return
         envelope = {"request_id": "req_1", "data": {"name": "a shop"}, "status": {"message": "Complete."}}
         body = self.body or json.dumps(envelope).encode()
-        headers = {"Content-Length": str(len(body))} | ({} if self.body else {"X-Request-Id": "req_1"})
-        request.send_response(200)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(body)
+        request.answer(body, headers={} if self.body else {"X-Request-Id": "req_1"})
 
 
 @contextmanager
 def serving(endpoint: Endpoint) -> Iterator[str]:
     """Serve the endpoint in a thread, and yield its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
+    class Own(Handler):
+        def do_POST(self) -> None:  # noqa: N802  # the name of http.server
             self.rfile.read(int(self.headers["Content-Length"] or 0))
             endpoint.respond(self)
 
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            endpoint.completed.set()
-            server.shutdown()
-            thread.join()
+    with served(Own) as url:
+        yield url
+        endpoint.completed.set()
 
 
 async def scrape(client: Client, on_progress: Callable[[str | None], None]) -> CallToolResult:

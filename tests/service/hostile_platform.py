@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+
+from tests.http_server import Handler, served
 
 MEGABYTE = 1024 * 1024
 
 
 @dataclass
 class Served:
-    """A running server: its port, and the paths that were requested."""
+    """A running server: its origin, and the paths that were requested."""
 
-    port: int
+    origin: str = ""
     requested_paths: list[str] = field(default_factory=list)
 
     @property
-    def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def port(self) -> int:
+        return int(self.origin.rpartition(":")[2])
 
 
-class _Quiet(BaseHTTPRequestHandler):
+class _Quiet(Handler):
+    protocol_version = "HTTP/1.0"  # ends a body without a length
     served: ClassVar[Served]
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base's name
-        """Log nothing."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  # the name of http.server
         self.served.requested_paths.append(self.path)
-        self.answer()
+        self.respond()
 
-    def answer(self) -> None:
-        self.send_response(200)
-        self.end_headers()
+    def respond(self) -> None:
+        self.answer()
 
     def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
@@ -66,7 +63,7 @@ class _Harmful(_Quiet):
 
     redirects: ClassVar[list[str]]
 
-    def answer(self) -> None:
+    def respond(self) -> None:
         number = int(self.path.partition("?")[0].rpartition("/")[2])
         if number < 1000:
             self.send(302, {"Location": self.redirects[number]}, b"")
@@ -87,26 +84,20 @@ class _Harmful(_Quiet):
 
 @contextmanager
 def _serving(handler: type[_Quiet], **attributes: Any) -> Iterator[Served]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    served = Served(server.server_address[1])
-    server.RequestHandlerClass = type("Handler", (handler,), {"served": served, **attributes})
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield served
-    finally:
-        server.shutdown()
-        server.server_close()
+    found = Served()
+    with served(type("Own", (handler,), {"served": found, **attributes})) as found.origin:
+        yield found
 
 
 @contextmanager
 def canary() -> Iterator[Served]:
     """Run a host to which no platform may redirect the crawler."""
-    with _serving(_Quiet) as served:
-        yield served
+    with _serving(_Quiet) as found:
+        yield found
 
 
 @contextmanager
 def harmful_platform(redirects: list[str]) -> Iterator[Served]:
     """Run the hostile platform."""
-    with _serving(_Harmful, redirects=redirects) as served:
-        yield served
+    with _serving(_Harmful, redirects=redirects) as found:
+        yield found

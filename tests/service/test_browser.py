@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from crawler.sandbox.shortvideo.world import LONG
 from tests.browsers import alive, chromium_tree, memory, require_chromium
 from tests.service.client import CATEGORY, HEADERS, Reply, call, many
 from tests.service.conftest import Service, running
-from tests.service.metrics_of import becomes
 
 SEARCH = "/v1/scrapers/shortvideo-photo-search-v4"
 LONG_TIMEOUTS = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=40", "BROWSER_PAGES=4")
@@ -101,26 +99,6 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
     assert reply.code == "UPSTREAM_TIMEOUT"
     assert search(browsing, "after a hang").status == 200
     assert "open_contexts=0" in pages(browsing)[-1]
-
-
-@pytest.mark.soak  # in the fast tier, tests/browser/test_chromium.py kills the browser
-def test_a_killed_browser_is_replaced(browsing: Service) -> None:
-    """The pages that were open in the killed browser no longer count, and are retried a limited number of times."""
-    assert search(browsing, "before the kill").status == 200
-    waiting = [(SEARCH, {"keywords": "results-hang"})] * 4
-    headers = HEADERS | {"Prefer": "wait=120"}
-    replies: list[Reply] = []
-    calls = threading.Thread(target=lambda: replies.extend(asyncio.run(many(browsing.url, waiting, headers=headers))))
-    calls.start()
-    assert becomes(browsing.url, 4, "crawler_browser_pages", platform="shortvideo")
-    while calls.is_alive():
-        for browser in chromium_tree(browsing.pid)[:1]:
-            os.kill(browser, signal.SIGKILL)
-        time.sleep(0.5)
-    assert [(reply.code, reply.body["status"]["retryable"]) for reply in replies] == [("UPSTREAM_ERROR", True)] * 4
-    assert {reply.body["error"]["upstream"]["reason"] for reply in replies} == {"browser_gone"}
-    assert becomes(browsing.url, 0, "crawler_browser_pages", platform="shortvideo")
-    assert search(browsing, "after the kill").body["data"] == Site().expected_record({"keywords": "after the kill"})
 
 
 def test_an_unresponsive_browser_is_replaced(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from crawler.outputs.formats import SERVED
 from crawler.service.jobs import records
 from crawler.service.limits import Turns
 from tests.jobs.test_changes import SEARCH, page, run
-from tests.jobs.workers import lines
 from tests.service.client import call
 from tests.service.conftest import running
 
@@ -35,29 +34,24 @@ NOW = {"products__0__name": "new", "products__0__price__current_price": 0.5}
 
 class Made(NamedTuple):
     url: str
-    first: int
     second: int
-    open: int
 
 
-async def fill(location: Path) -> tuple[int, int, int]:
-    """Make two runs that are done, of four targets each, and a run that is open. Return their ids."""
+async def fill(location: Path) -> int:
+    """Make two runs that are done, of four targets each. Return the id of the second one."""
     jobs = Jobs(str(location))
-    first = await run(jobs, SEARCH, page(SEARCH, "A"), owner=CLIENT, targets=("a", "b", "c", "gone"))
+    await run(jobs, SEARCH, page(SEARCH, "A"), owner=CLIENT, targets=("a", "b", "c", "gone"))
     second = await run(jobs, SEARCH, page(SEARCH, "A", **NOW), owner=CLIENT, targets=("a", "b", "c", "new"))
-    third = await jobs.begin("one", CLIENT)
-    await jobs.push(third, lines(1))  # no worker of the endpoint takes it, because the job is not of the sandbox
-    await jobs.open(third)
     await jobs.close()
-    return first.id, second.id, third.id
+    return second.id
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("changes")
-    ids = asyncio.run(fill(folder / "service.sqlite3"))
+    second = asyncio.run(fill(folder / "service.sqlite3"))
     with running(folder / "log") as service:
-        yield Made(service.url, *ids)
+        yield Made(service.url, second)
 
 
 def read(made: Made, query: str = "") -> tuple[list[tuple[str, str, str]], str]:
@@ -163,11 +157,3 @@ async def test_a_response_of_a_run_that_is_removed_meanwhile_is_not_complete(
     with pytest.raises(JobNotFound if form == "xlsx" else JobError, match=f"{removed.id} was removed"):
         await read()
     await jobs.close()
-
-
-def test_a_first_run_has_no_changes_and_an_open_one_is_refused(made: Made) -> None:
-    reply = call(made.url, f"/v1/jobs/{made.first}/changes", method="GET")
-    assert (reply.status, reply.body) == (200, None)
-    refused = call(made.url, f"/v1/jobs/{made.open}/changes", method="GET")
-    assert (refused.status, refused.code) == (400, "INVALID_REQUEST")
-    assert "not done" in refused.body["error"]["message"]

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
-import threading
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from ipaddress import ip_address
 from pathlib import Path
-from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from crawler.registry import spiders
-from crawler.service.keys import KeyStore
-from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
+from tests.service.client import SEARCH, many
 from tests.service.conftest import Service, running
 
 
@@ -64,58 +53,6 @@ def test_unsafe_schemes_are_off(spider: type[Spider]) -> None:
 
 
 # Certificates
-
-
-class _Platform(BaseHTTPRequestHandler):
-    requested_paths: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.requested_paths.append(self.path)
-        self.send_response(200)
-        self.end_headers()
-
-
-@pytest.fixture
-def untrusted(tmp_path: Path) -> Iterator[str]:
-    """Run a platform with a self-signed certificate, and return its origin."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    pem = tmp_path / "certificate.pem"
-    encoding = serialization.Encoding.PEM
-    pem.write_bytes(key.private_bytes(encoding, *private) + certificate.public_bytes(encoding))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    server = HTTPServer(("127.0.0.1", 0), _Platform)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"https://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.mark.parametrize(("verify", "connects"), [("True", False), ("False", True)])
-def test_certificates_are_verified(tmp_path: Path, untrusted: str, verify: str, connects: bool) -> None:  # noqa: FBT001  # a parameter
-    keys = tmp_path / "keys.sqlite3"
-    key = KeyStore(keys).create("acme")
-    settings = (
-        f"KEYS_FILE={keys}",
-        f'PLATFORM_ORIGINS={{"retail": "{untrusted}"}}',
-        f"DOWNLOAD_VERIFY_CERTIFICATES={verify}",
-    )
-    _Platform.requested_paths.clear()
-    with running(tmp_path / "log", *settings, sandbox=False) as service:
-        reply = call(service.url, CATEGORY, {"cat_id": "1"}, headers={**HEADERS, "X-API-Key": key})
-    assert reply.code == ("UPSTREAM_BLOCKED" if connects else "UPSTREAM_ERROR")
-    assert bool(_Platform.requested_paths) is connects
 
 
 # Logs

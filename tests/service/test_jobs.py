@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,11 +29,8 @@ from crawler.errors import ScrapeError, StoreUnavailable
 from crawler.jobs import intake
 from crawler.jobs.job import Job, JobError
 from crawler.jobs.lifecycle import Jobs
-from crawler.jobs.worker import Worker, WorkerStoppedError
-from crawler.platforms.links import read_link
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.service.jobs.models import FailureLine, RecordLine
-from crawler.service.jobs.runs import Runs
 from crawler.service.jobs.uploads import Upload, Uploads
 from crawler.service.keys import Holder
 from crawler.service.responses import ResponseWriter, send_pieces
@@ -138,34 +134,6 @@ UPLOADS = {
         [["url"], [LINK], ["https://www.walmart.com/browse/food/976759"]]
     ),
 }
-
-
-MESSY = [f"({LINK}).", "\u200b//www.walmart.com/browse//food/976759 ", "“https://www.walmart.com/search?q=tea”"]
-MESSY_UPLOADS = {
-    "text/plain": ("# links\n" + "\n".join(MESSY)).encode(),
-    "text/csv": ("\ufeffNote;URL\n" + "".join(f"a;{each}\n" for each in MESSY)).encode(),
-    "application/json": json.dumps([{"Url ": each} for each in MESSY]).encode(),
-}
-
-
-@pytest.mark.parametrize("media_type", MESSY_UPLOADS)
-def test_a_messy_upload_is_read_as_the_targets_that_people_mean(service: Service, media_type: str) -> None:
-    reply = post(service.url, MESSY_UPLOADS[media_type], media_type)
-    assert (reply.body["valid"], reply.body["invalid"]) == (3, 0)
-    job_id = reply.body["job"]["job_id"]
-    ended(service.url, job_id)
-    _, _, body = raw(service.url, f"/v1/jobs/{job_id}/records")
-    found = [json.loads(line) for line in body.splitlines()]
-    meant = [read_link(each["params"]["url"]).params if "url" in each["params"] else each["params"] for each in found]
-    targets = [
-        (each["scraper"], {name: params[name] for name in params.keys() & {"username", "cat_id", "query"}})
-        for each, params in zip(found, meant, strict=True)
-    ]
-    assert sorted(targets, key=str) == [
-        ("microblog-profile", {"username": "quiet_harbor"}),
-        ("retail-category-v4", {"cat_id": "976759"}),
-        ("retail-search-v4", {"query": "tea"}),
-    ]
 
 
 @pytest.mark.parametrize("media_type", UPLOADS)
@@ -359,13 +327,6 @@ def test_an_exhaustive_listing_has_each_product_once(service: Service) -> None:
     assert job["coverage"] is None
 
 
-def test_since_last_reads_and_bills_only_new_entries(service: Service) -> None:
-    first, records_of_first = listing(service, {"url": LINK, "since": "last", "max_pages": 5})
-    second, records_of_second = listing(service, {"url": LINK, "since": "last", "max_pages": 5})
-    assert first["targets"]["done"] > second["targets"]["done"] == 1
-    assert len(records_of_second) <= 1 < len(records_of_first)
-
-
 # A job
 
 
@@ -433,19 +394,6 @@ def test_csv_and_workbook_have_no_formula_and_keep_ids_as_text(made: Made) -> No
     ids = [row[names.index("target_id")] for row in table[1:]]
     assert sorted(cell.value for cell in ids) == ["007", "a1"]
     assert {cell.data_type for row in table for cell in row} <= {"s", "n", "b", "d", "inlineStr"}
-
-
-def test_lists_have_a_row_for_each_entry(made: Made) -> None:
-    lines = [json.loads(each) for each in records(made, "scraper=retail-search-v4&explode=products").splitlines()]
-    assert len(lines) > 2
-    assert {each["target_id"] for each in lines} == {"a1", "007"}
-
-
-def test_chosen_fields_of_several_scrapers_are_one_table(made: Made) -> None:
-    text = records(made, "format=csv&fields=target_id,nextCursor,total_results").decode("utf-8-sig")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == ["target_id", "nextCursor", "total_results"]
-    assert {(bool(row["nextCursor"]), bool(row["total_results"])) for row in rows} == {(True, False), (False, True)}
 
 
 def test_a_cursor_continues_where_the_last_response_ended(made: Made) -> None:
@@ -539,23 +487,6 @@ def test_failed_targets_are_retried_and_lines_that_are_no_targets_are_not(servic
         assert ended(service.url, job_id)["targets"] == first["targets"]
 
 
-FAILS_ONCE = """
-from crawler.service.jobs.runs import Runs
-scrape = Runs._scrape_target
-async def fail_once(self, crawler, claim):
-    Runs._scrape_target = scrape
-    raise ZeroDivisionError
-Runs._scrape_target = fail_once
-"""
-
-
-def test_a_target_whose_task_failed_is_tried_again(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "JOB_LEASE=1", before=FAILS_ONCE) as service:
-        job_id = post(service.url, f"{LINK}\n".encode(), "text/plain").body["job"]["job_id"]
-        assert ended(service.url, job_id)["state"] == "done"
-        assert "ZeroDivisionError" in service.logged()
-
-
 FIRST_LISTING_FAILS = """
 from scrapy.crawler import AsyncCrawlerRunner
 crawl, failing = AsyncCrawlerRunner.crawl, []
@@ -601,23 +532,6 @@ def test_an_endpoint_ends_although_a_listing_starts_at_that_moment(tmp_path: Pat
     with running(tmp_path / "log", slow, before=before) as service:
         post(service.url, json.dumps({**CATEGORY, "exhaustive": True}).encode(), "application/json")
         assert service.process.wait(60) == 0, service.logged()
-
-
-async def test_an_endpoint_ends_although_its_worker_cannot_be_closed(
-    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def close(_: Worker) -> None:
-        raise WorkerStoppedError("The store was replaced.")
-
-    monkeypatch.setattr(Worker, "close", close)
-    monkeypatch.setattr("crawler.service.jobs.runs.RESTART_SECONDS", 0.0)
-    crawlers: Any = SimpleNamespace(of={})
-    runs = Runs(Jobs(sqlite_store), crawlers, 60.0, 5)
-    runs.open()
-    await asyncio.sleep(0.05)
-    runs.stop()
-    async with asyncio.timeout(300):
-        await runs.close()
 
 
 # Clients that disconnect, and large bodies

@@ -185,13 +185,3 @@ def test_an_invalid_command_line_is_refused(tmp_path: Path, arguments: list[str]
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
-
-
-def test_a_port_in_use_is_an_error_without_a_traceback(tmp_path: Path) -> None:
-    with running(tmp_path / "log") as service:
-        port = service.url.rpartition(":")[2]
-        run = scrapy("serve", "--sandbox", "--port", port, keys=tmp_path / "none.sqlite")
-        assert run.returncode == 1
-        assert "Cannot listen" in run.stderr
-        assert "Traceback" not in run.stderr
-        assert call(service.url, "/healthz", method="GET").status == 200

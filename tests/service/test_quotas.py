@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -29,18 +28,6 @@ NOVEMBER = datetime(2026, 11, 30, 23, 59, 50, tzinfo=UTC).timestamp()
 
 
 # The quota in the store
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The location of a store that has no usage yet."""
-    if request.param == "sqlite":
-        return str(tmp_path / "service.sqlite3")
-    url: str = request.getfixturevalue("postgresql")
-    store = Store(url)
-    store.transact_sync(lambda session: session.run("DELETE FROM usage"))
-    asyncio.run(store.close())
-    return url
 
 
 async def test_the_records_of_the_month_count_and_nothing_else(location: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from crawler.registry import scrapers
 from tests.crawls import ROOT
 from tests.service.conftest import Service
 
@@ -59,17 +58,6 @@ def test_the_next_page_has_other_rows(client: dict[str, Any], name: str, params:
     assert first
     assert second
     assert first[0] != second[0]
-
-
-def test_the_table_has_each_scraper_with_pages() -> None:
-    rows = re.search(r"^\| scrapers \| there are more rows .*?\n\n", PAGE, re.MULTILINE | re.DOTALL)
-    assert rows is not None
-    paged = {
-        name
-        for name, each in scrapers().items()
-        if name == each.name and {"cursor", "page"} & each.params.model_fields.keys()
-    }
-    assert set(re.findall(r"`([a-z0-9]+-[a-z0-9-]+)`", rows[0])) == paged == PAGED.keys() | IN_BROWSER.keys()
 
 
 def test_a_refusal_that_a_repetition_cannot_help_is_raised(client: dict[str, Any]) -> None:

@@ -12,14 +12,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from scrapy.settings import Settings
 
-from crawler.downloads.facts import Facts
 from crawler.errors import InvalidApiKey, StoreUnavailable
 from crawler.jobs.store import Session, Store, StoreTime, _AbandonedError, _Job
 from crawler.service import usage
 from crawler.service.keys import Holder, Key, KeyRing, KeyStore
-from crawler.service.limits import KeyLimits
 from crawler.service.usage import Usage
 
 
@@ -271,23 +268,6 @@ async def test_wide_reports_are_consistent_while_usage_is_stored(
 
 
 # Clocks
-
-
-async def test_a_clock_that_is_set_back_blocks_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = KeyLimits(Settings({"KEY_RATE": "2/minute", "PROCESSES": 1}), Facts())
-    holder = Holder("acme", "k")
-
-    async def allowed() -> bool:
-        status = await limits.count(holder)
-        assert status
-        return status.allowed
-
-    assert [await allowed() for _ in range(3)] == [True, True, False]
-    now, started = time.time(), time.monotonic()
-    monkeypatch.setattr(time, "time", lambda: now - 86_400)
-    assert not await allowed()
-    monkeypatch.setattr(time, "monotonic", lambda: started + 61)
-    assert [await allowed() for _ in range(3)] == [True, True, False]
 
 
 async def test_usage_of_a_clock_that_is_set_back_is_counted_on_the_earlier_day(

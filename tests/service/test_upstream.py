@@ -7,15 +7,10 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from crawler.service.keys import KeyStore
 from tests.hanging_platform import HangingPlatform, hanging_platform
-from tests.service import names
-from tests.service.client import CATEGORY, HEADERS, SEARCH, call
+from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import running
-from tests.service.metrics_of import becomes
-from tests.shop import open_shop
 
 BUDGET = 4
 CLIENTS = 50
@@ -41,33 +36,6 @@ def test_a_deadline_closes_the_upstream_connection(tmp_path: Path) -> None:
         assert reply.code == "UPSTREAM_TIMEOUT"
         assert len(platform.requested_paths) == 1
         platform.wait_until(lambda seen: seen.open_connections == 0)
-
-
-def test_a_name_that_cannot_be_resolved_is_an_error_of_the_platform(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fails = tmp_path / "fails"
-    fails.touch()
-    monkeypatch.setenv(names.FAILS, str(fails))
-    headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme"), "Prefer": "wait=20"}
-    with open_shop() as shop:
-        origin = {"retail": shop.origin.replace("127.0.0.1", "shop.test")}
-        own = (
-            f"KEYS_FILE={tmp_path / 'keys.sqlite3'}",
-            f"PLATFORM_ORIGINS={json.dumps(origin)}",
-            'EXTENSIONS={"names.Names": 0}',
-        )
-        with running(tmp_path / "log", *own, sandbox=False) as service:
-            failed = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
-            fails.unlink()
-            found = call(service.url, SEARCH, {"query": "mustard"}, headers=headers)
-            assert becomes(service.url, 2, "crawler_retries_total", platform="retail")
-            log = service.logged()
-    assert (failed.code, failed.status) == ("UPSTREAM_ERROR", 502)
-    assert failed.body["status"]["retryable"]
-    assert failed.body["error"]["message"].startswith("The platform's host name cannot be resolved: ")
-    assert found.code == "OK"
-    assert "Traceback" not in log
 
 
 def test_disconnected_clients_cause_no_connections_beyond_the_budget(tmp_path: Path) -> None:
@@ -97,9 +65,3 @@ def send_call(url: str, key: str, query: str, number: int) -> socket.socket:
     head = f"POST {SEARCH} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
     client.sendall(f"{head}Prefer: wait=5\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
     return client
-
-
-@pytest.mark.parametrize("setting", ['EGRESSES=[{"name": "dead", "proxy": "http://127.0.0.1:9"}]', "ZYTE_API_KEY=key"])
-def test_with_the_sandbox_no_request_leaves_by_an_egress_or_zyte_api(tmp_path: Path, setting: str) -> None:
-    with running(tmp_path / "log", setting) as service:
-        assert call(service.url, CATEGORY, {"cat_id": "976759"}).code == "OK"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,10 +29,9 @@ from crawler.service.keys import Holder
 from crawler.service.upkeep import repeat
 from crawler.service.usage import Usage
 from tests.jobs.lossy_postgresql import lossy
-from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many
-from tests.service.conftest import VERY_SLOW, Service, running
+from tests.service.client import CATEGORY, HEADERS, call
+from tests.service.conftest import Service, running
 from tests.service.key_commands import Keys
-from tests.service.metrics_of import becomes
 
 TODAY = datetime.now(UTC).date()
 TARGETS = ("976759", "3944", "424242", "none")
@@ -147,31 +145,6 @@ def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
         assert report(f"?from={_ago(31)}")["calls"] == 38
         assert report(f"?from={_ago(31)}&to={_ago(1)}")["calls"] == 31
         assert report("?from=0001-01-01&to=0001-01-02")["usage"] == []
-        for query in (
-            "?from=2026-02-30",
-            "?from=20260101",
-            "?since=2026-01-01",
-            "?to=",
-            f"?from={_ago(0)}&to={_ago(1)}",
-        ):
-            reply = call(service.url, f"/v1/usage{query}", method="GET")
-            assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), query
-        assert call(service.url, "/v1/usage", method="GET", headers={}).code == "MISSING_API_KEY"
-
-
-def test_a_stopped_service_has_written_all_usage(tmp_path: Path) -> None:
-    async def ended_in_the_middle(service: Service) -> list[str]:
-        calls = [(SEARCH, {"query": "slow", "page": page}) for page in range(1, 6)]
-        slow = asyncio.ensure_future(many(service.url, calls))
-        assert await asyncio.to_thread(becomes, service.url, 5, "crawler_calls_in_flight", platform="retail")
-        service.process.send_signal(signal.SIGTERM)
-        return [reply.code for reply in await slow]
-
-    with running(tmp_path / "log", before=VERY_SLOW) as service:
-        codes = asyncio.run(ended_in_the_middle(service))
-        assert service.process.wait(timeout=300) == 0
-    with running(tmp_path / "log") as service:
-        assert counted(service) == Counter(codes)
 
 
 def test_calls_of_unknown_keys_are_not_counted(tmp_path: Path) -> None:
@@ -216,19 +189,6 @@ def test_the_sandbox_has_its_own_usage(monkeypatch: pytest.MonkeyPatch, own: str
     assert Path(store_location(sandbox)).absolute().parent.is_dir()
 
 
-async def test_counts_stay_pending_while_the_store_is_unavailable(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.write_text("a file, where a folder should be")
-    counts = Usage(Store(str(folder / "service.sqlite3")))
-    counts.count("one", "some-scraper", "OK", billable=True)
-    await counts.flush()
-    counts.count("one", "some-scraper", "OK", billable=True)
-    folder.unlink()
-    report = await counts.report(Holder("one", "k"))
-    assert (report["calls"], report["billable"]) == (2, 2)
-    await counts.store.close()
-
-
 async def test_counts_are_written_even_if_the_flush_is_cancelled(tmp_path: Path) -> None:
     """At shutdown, the upkeep task is cancelled, possibly while its write waits for the store's thread."""
     store = Store(str(tmp_path / "service.sqlite3"))
@@ -266,31 +226,6 @@ async def test_usage_is_stored_after_an_unexpected_exception() -> None:
     await asyncio.wait([upkeep, second], return_when=asyncio.FIRST_COMPLETED)
     assert second.done()
     upkeep.cancel()
-
-
-async def test_several_workers_write_at_the_same_time(tmp_path: Path) -> None:
-    workers = [Usage(Store(str(tmp_path / "service.sqlite3"))) for _ in range(4)]
-    for _ in range(25):
-        for worker in workers:
-            worker.count("one", "a", "OK", billable=True)
-            worker.count("one", "b", "OK", billable=True)
-        await asyncio.gather(*(worker.flush() for worker in workers))
-    report = await workers[0].report(Holder("one", "k"), date(2020, 1, 1))
-    assert report["calls"] == 200
-    for worker in workers:
-        await worker.store.close()
-
-
-async def test_usage_is_stored_in_postgresql(postgresql: str) -> None:
-    store = Store(postgresql)
-    client = f"client-{os.getpid()}-{time.time_ns()}"
-    counts = Usage(store)
-    for _ in range(3):
-        counts.count(client, "a", "OK", billable=True)
-        await counts.flush()
-    report = await counts.report(Holder(client, "k"))
-    assert (report["calls"], report["billable"]) == (3, 3)
-    await store.close()
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -19,7 +19,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
-import aiohttp
 import pytest
 from twisted.web.resource import Resource
 from twisted.web.server import Site
@@ -57,23 +56,6 @@ def wait_for_workers(service: Service, expected: set[str]) -> None:
 def children(service: Service) -> list[int]:
     path = Path(f"/proc/{service.pid}/task/{service.pid}/children")
     return [int(pid) for pid in path.read_text().split()]
-
-
-def kept_connections(service: Service, number: int, calls: int) -> None:
-    """Open keep-alive connections, and make several calls over each."""
-    parts = urlsplit(service.url)
-    connections = [http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300) for _ in range(number)]
-    for connection in connections:
-        for _ in range(calls):
-            connection.request("POST", CATEGORY, json.dumps({"cat_id": "3944"}), HEADERS)
-            assert json.load(connection.getresponse())["success"]
-        connection.close()
-
-
-def test_kept_connections_are_distributed_evenly(pair: Service) -> None:
-    before = Counter(served_by(pair))
-    kept_connections(pair, number=8, calls=5)
-    assert Counter(served_by(pair)) - before == Counter({"0": 20, "1": 20})
 
 
 def test_a_burst_of_connections_is_distributed_evenly(pair: Service) -> None:
@@ -128,69 +110,6 @@ def test_workers_exit_with_the_supervisor(pair: Service) -> None:
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-async def load(url: str, until: asyncio.Event, found: Counter[str]) -> None:
-    """Make calls until the event is set. Count the codes of the responses, and the broken connections."""
-    async with aiohttp.ClientSession(headers=HEADERS) as session:
-        while not until.is_set():
-            try:
-                async with session.post(url + SEARCH, json={"query": "mustard"}) as answer:
-                    found[(await answer.json())["status"]["code"]] += 1
-            except aiohttp.ClientConnectionError:
-                found["broken"] += 1
-                await asyncio.sleep(0.05)
-
-
-async def served(found: Counter[str], more: int) -> None:
-    """Wait until further calls have succeeded."""
-    expected = found["OK"] + more
-    while found["OK"] < expected:  # noqa: ASYNC110  # the tasks of the load count
-        await asyncio.sleep(0.01)
-
-
-def test_a_worker_killed_under_load_loses_only_its_own_calls(pair: Service) -> None:
-    clients = 12
-
-    async def scenario() -> Counter[str]:
-        found: Counter[str] = Counter()
-        done = asyncio.Event()
-        loads = [asyncio.ensure_future(load(pair.url, done, found)) for _ in range(clients)]
-        await served(found, clients)
-        os.kill(children(pair)[0], signal.SIGKILL)
-        await asyncio.to_thread(wait_for_workers, pair, {"0", "1"})
-        await served(found, clients)
-        done.set()
-        await asyncio.gather(*loads)
-        return found
-
-    found = asyncio.run(scenario())
-    assert set(found) == {"OK", "broken"}
-    # Each connection to the killed worker breaks once, or again if it is reopened before the supervisor detects the
-    # crash.
-    assert found["broken"] <= 2 * clients
-
-
-def test_sigterm_under_load_loses_no_call(pair: Service) -> None:
-    async def scenario() -> Counter[str]:
-        found: Counter[str] = Counter()
-        done = asyncio.Event()
-        loads = [asyncio.ensure_future(load(pair.url, done, found)) for _ in range(12)]
-        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 12))
-        await served(found, 12)
-        pair.process.send_signal(signal.SIGTERM)
-        assert {reply.code for reply in await slow} <= {"OK", "SHUTTING_DOWN"}, "every call has a response"
-        await asyncio.to_thread(pair.process.wait, 300)
-        done.set()
-        await asyncio.gather(*loads)
-        return found
-
-    found = asyncio.run(scenario())
-    assert found["OK"]
-    assert set(found) <= {"OK", "SHUTTING_DOWN", "broken"}
-    assert pair.process.returncode == 0
-    # No accepted call was interrupted by the shutdown.
-    assert "CLIENT_GONE" not in pair.logged()
 
 
 @pytest.mark.parametrize("exits", ["before", "after"])

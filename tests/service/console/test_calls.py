@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.service.conftest import ROOT
-from tests.service.console.page import DESKTOP, OWN, PHONE, OpenConsole, call
+from tests.service.console.page import DESKTOP, OWN, OpenConsole, call
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,6 @@ def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> N
     expect(page.locator(".fields").first).to_be_visible()
     assert page.get_by_text("cannot show this record").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP[0]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("size", [DESKTOP, PHONE])
-def test_the_record_is_seen_without_scrolling(console: OpenConsole, size: tuple[int, int]) -> None:
-    page = console("retail-search-v4", size)
-    call(page)
-    expect(page.locator(".own .cards li").first).to_be_in_viewport()
-    page.wait_for_function("() => document.querySelector('.outcome').getBoundingClientRect().top < innerHeight / 8")
 
 
 @pytest.mark.parametrize("place", ["%", "constructor", "__proto__", "retail-search-v4%20"])

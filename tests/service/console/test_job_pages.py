@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.service.conftest import ROOT
 from tests.service.console.page import (
     DESKTOP,
     OWN,
@@ -24,8 +22,7 @@ from tests.service.console.page import (
     start,
     violations,
 )
-from tests.service.console.png import with_palette
-from tests.service.console.test_jobs import MISSING, TEN_LINKS
+from tests.service.console.test_jobs import MISSING
 
 PAYLOADS = [
     "<script>window.hacked = 1</script>",
@@ -172,36 +169,3 @@ def test_axe_finds_no_serious_violations_on_the_pages_of_jobs(console: OpenConso
         page.locator("table.jobs").wait_for()
         assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-
-
-PICTURES = {
-    "console-jobs": ((1000, 850), False),
-    "console-job-dark": ((1000, 800), True),
-    "console-job-phone": (PHONE, False),
-}
-MAX_PICTURE_BYTES = 60_000
-
-
-@pytest.mark.soak
-def test_the_pictures_of_the_documentation_are_those_of_the_pages(console: OpenConsole) -> None:
-    """If the environment variable CONSOLE_PICTURES is set, the screenshots in docs/ are created again."""
-    page = console("jobs")
-    start(page, "https://www.walmart.com/browse/976759\nhttps://www.walmart.com/search?q=mustard")
-    job_id = start(console("jobs"), TEN_LINKS)
-    for name, (size, is_dark) in PICTURES.items():
-        page = console("jobs" if name == "console-jobs" else f"jobs/{job_id}", size, dark=is_dark)
-        if name == "console-jobs":
-            page.get_by_label(PASTE).fill(TEN_LINKS)
-            page.locator("table.jobs").wait_for()
-        else:
-            page.locator("summary").click()
-            page.locator(".failures li").wait_for()
-        page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-        picture = page.screenshot()
-        path = ROOT / "docs" / f"{name}.png"
-        if os.environ.get("CONSOLE_PICTURES"):
-            path.write_bytes(with_palette(picture))
-        kept = path.read_bytes()
-        assert kept[16:24] == picture[16:24], "width and height"
-        assert len(kept) <= MAX_PICTURE_BYTES
-        assert f"({path.name})" in (ROOT / "docs" / "console.md").read_text()
