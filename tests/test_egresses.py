@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections import defaultdict
 from pathlib import Path
-
-import pytest
 
 from crawler.service.keys import KeyStore
 from tests.browsers import require_chromium
@@ -17,15 +14,12 @@ from tests.egresses import (
     at,
     check_budget,
     crawl,
-    crawling,
     egresses_by,
-    finished,
     probe_egresses,
     queries,
     secrets_in,
     shared_stage,
     starts,
-    wait_for,
 )
 from tests.proxies import Fault
 from tests.service.client import SEARCH, call
@@ -87,50 +81,6 @@ def test_pages_in_the_browser_use_the_egress_of_their_target(at: Stage, tmp_path
     assert all(len(used) == 1 for used in by_keyword.values()), by_keyword
 
 
-@pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=[] if each == "reset" else [pytest.mark.soak]) for each in FAULTS]
-)
-def test_a_broken_proxy_loses_no_target(at: Stage, tmp_path: Path, fault: Fault) -> None:
-    """The proxy's targets restart once on other egresses. ``scrapy probe`` names the proxy and the reason."""
-    at.proxies.relays["egress-2"].set(fault)
-    budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0}})
-    settings = {"PLATFORM_BUDGETS": budgets, "DOWNLOAD_TIMEOUT": 3 if fault == "hang" else 30, "BREAKER_COOLDOWN": 600}
-    run = crawl(at, tmp_path, "retail", queries(30), **settings)
-    run.check_each_target_once(30)
-    assert run.codes == {"OK": 30}, run.failures
-    assert "event=target_restarted" in run.log
-    complete = {each["id"] for each in run.records}
-    assert len(complete) == 30
-    if fault != "reset":  # with a reset, requests reach the platform
-        assert set(at.clients()) == {"egress-1", "egress-3"}
-        code, found = probe_egresses(at, DOWNLOAD_TIMEOUT=settings["DOWNLOAD_TIMEOUT"], RETRY_TIMES=0)
-        assert code == 4
-        assert FAULTS[fault] in found["egress-2"]
-        assert ["outcome    OK" in found[name] for name in ("egress-1", "egress-3")] == [True, True]
-
-
-@pytest.mark.soak
-def test_a_proxy_comes_back_by_itself(at: Stage, tmp_path: Path) -> None:
-    budgets = json.dumps({"retail": {"concurrency": 1, "delay": 0.2}})
-    settings = {"PLATFORM_BUDGETS": budgets, "DOWNLOAD_TIMEOUT": 3, "BREAKER_COOLDOWN": 2, "TARGETS_IN_FLIGHT": 6}
-    with crawling(at, tmp_path, "retail", queries(300), **settings) as process:
-        wait_for(lambda: len(at.seen()) > 40)
-        at.proxies.relays["egress-2"].set("502")
-        broken_at = time.time()
-        wait_for(lambda: len(at.seen()) > 120)
-        repaired_at = time.time()
-        at.proxies.relays["egress-2"].set("")
-        process.wait(600)
-    run = finished(tmp_path, process.returncode)
-    run.check_each_target_once(300)
-    assert run.codes == {"OK": 300}
-    source = at.proxies.sources["egress-2"]
-    times = [each["time"] for each in at.seen() if each["client"] == source]
-    assert any(each < broken_at for each in times)
-    assert not any(broken_at + 3 < each < repaired_at for each in times)
-    assert any(each > repaired_at for each in times), "it is used again"
-
-
 def test_a_refused_target_is_not_sent_elsewhere_while_its_egress_rests(at: Stage, tmp_path: Path) -> None:
     """Eight rows have the same blocked target. The seven repeats get the first one's outcome without a request."""
     walls = [{"query": "challenge"}] * 8
@@ -153,22 +103,6 @@ def test_a_probe_goes_through_each_egress(at: Stage) -> None:
     for name, report in found.items():
         assert report.startswith(f"{name} (http://127.0.0.1:")
         assert "outcome    OK" in report
-
-
-def test_processes_share_the_budget_of_each_egress(at: Stage, tmp_path: Path) -> None:
-    delay = 0.4
-    budgets = json.dumps({"retail": {"concurrency": 1, "delay": delay}})
-    settings = {"PLATFORM_BUDGETS": budgets, "SHARED_LIMITS": 1, "STORE": str(tmp_path / "jobs.sqlite3")}
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-    with crawling(at, folders[0], "retail", queries(12), **settings) as one:
-        second = crawl(at, folders[1], "retail", queries(12), **settings)
-        one.wait(600)
-    for run in (finished(folders[0], one.returncode), second):
-        run.check_each_target_once(12)
-        assert run.codes == {"OK": 12}
-    check_budget(at, delay, all_used=False)  # on a slow machine, the first egress can be ready again for every target
 
 
 def test_the_service_shows_its_egresses_without_credentials(at: Stage, tmp_path: Path) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +12,6 @@ from typing import Any
 import pytest
 
 from crawler.registry import find_scraper
-from crawler.service.keys import KeyStore
 from tests import forks
 from tests.browsers import require_chromium
 from tests.crawls import ROOT, comparable, lines
@@ -32,8 +28,6 @@ from tests.egresses import (
     wait_for,
 )
 from tests.proxies import Fault
-from tests.service.client import SEARCH, many
-from tests.service.conftest import running
 from tests.stored_facts import suspensions
 
 WALL = {"query": "challenge"}
@@ -146,42 +140,6 @@ def test_a_retried_target_that_was_refused_is_not_sent_while_its_egress_rests(at
 
     (name,) = [name for name, source in at.proxies.sources.items() if source == refused]
     assert suspensions(store["STORE"], "retail") == {name: [("search", "challenge")]}
-
-
-@pytest.mark.soak
-def test_workers_share_budgets_and_rests_and_restarts_do_not_reset_them(at: Stage, tmp_path: Path) -> None:
-    """The delay exceeds the deadline of a call, so all processes together get one call through each working egress."""
-    at.proxies.relays["egress-3"].set("407")
-    keys = tmp_path / "keys.sqlite"
-    headers = {"X-API-Key": KeyStore(keys).create("tests"), "Content-Type": "application/json"}
-    store = {"STORE": str(tmp_path / "jobs.sqlite3")}
-    settings = (
-        at.settings
-        | store
-        | {
-            "PLATFORM_BUDGETS": json.dumps({"retail": {"concurrency": 1, "delay": 5_000}}),
-            "SERVICE_RECYCLE_TARGETS": 1,
-            "BREAKER_COOLDOWN": 600,
-            "BREAKER_THRESHOLD": 5,
-            "KEYS_FILE": str(keys),
-        }
-    )
-    given = [f"{name}={value}" for name, value in settings.items()]
-
-    def codes(url: str, number: int) -> Counter[str]:
-        calls = [(SEARCH, query) for query in queries(number)]
-        return Counter(reply.code for reply in asyncio.run(many(url, calls, headers=headers)))
-
-    with running(tmp_path / "log", *given, sandbox=False, workers=2) as service:
-        assert codes(service.url, 12) == {"OK": 2, "OVERLOADED": 10}
-        children = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGKILL)
-        wait_for(lambda: "worker_exited" in service.logged())
-        assert codes(service.url, 6) == {"OVERLOADED": 6}
-    with running(tmp_path / "restarted", *given, sandbox=False, workers=2) as service:
-        assert codes(service.url, 6) == {"OVERLOADED": 6}
-    assert at.clients() == {"egress-1": 1, "egress-2": 1}
-    assert suspensions(store["STORE"], "retail") == {"egress-3": [("(connection)", "egress_failed")]}
 
 
 def test_credentials_are_in_no_saved_fixture_log_or_traceback(at: Stage, tmp_path: Path) -> None:

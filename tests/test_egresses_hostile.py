@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from crawler.service.keys import KeyStore
-from tests.egresses import Stage, at, crawling, finished, queries, shared_stage, wait_for
+from tests.egresses import Stage, at, shared_stage
 from tests.proxies import Fault
 from tests.service.client import SEARCH, call, many
 from tests.service.conftest import running
@@ -58,35 +56,3 @@ def test_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Sta
     assert [resting[name] for name in faults] == [1, 1]
     assert "the proxy did not open a tunnel within 5 s" in log
     assert "the head of the proxy's response is larger than 65536 bytes" in log
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(each, marks=[] if each == "garbage" else [pytest.mark.soak])
-        for each in ("garbage", "refuse", "hang", "407", "reset", "endless")
-    ],
-)
-def test_a_proxy_that_breaks_in_the_middle_loses_no_target_and_moves_no_refused_one(
-    at: Stage, tmp_path: Path, fault: Fault
-) -> None:
-    """The platform refuses other targets of the crawl, which must stay on their egresses."""
-    walls = [{"query": "challenge", "page": page} for page in range(1, 7)]
-    targets = [*queries(80), *walls, *({"query": f"late {n}"} for n in range(214))]
-    budgets = json.dumps({"retail": {"concurrency": 2, "delay": 0.05}})
-    settings = {"PLATFORM_BUDGETS": budgets, "BREAKER_COOLDOWN": 600, "DOWNLOAD_TIMEOUT": 5, "CONNECT_TIMEOUT": 1}
-    with crawling(at, tmp_path, "retail", targets, **settings) as process:
-        wait_for(lambda: len(at.seen()) > 40)
-        at.proxies.relays["egress-2"].set(fault)
-        process.wait(600)
-    run = finished(tmp_path, process.returncode)
-    run.check_each_target_once(300)
-    assert run.codes["OK"] == 294, run.codes
-    clients: defaultdict[str, set[str]] = defaultdict(set)
-    for each in at.seen():
-        if "challenge" in each["uri"]:
-            clients[each["uri"]].add(each["client"])
-    assert len(clients) == 6
-    # A truncated response does not show whether the platform refuses the target, so it is sent once more.
-    most = 2 if fault == "reset" else 1
-    assert max(map(len, clients.values())) <= most, "sent through no other egress after a refusal"

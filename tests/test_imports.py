@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "crawler"
 
@@ -111,32 +109,6 @@ def test_no_cycle_in_imports() -> None:
     assert not cycle, "circular imports: " + " imports ".join(cycle)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from sample.b import B",
-        "from sample import b",
-        "import sample.b",
-        "if TYPE_CHECKING:\n    from sample.b import B",
-        "def late():\n    from sample.b import B",
-    ],
-)
-def test_a_cycle_in_imports_is_found(tmp_path: Path, source: str) -> None:
-    modules = {"__init__": "", "a": source, "b": "from sample.c import C", "c": "from sample.a import A"}
-    (tmp_path / "sample").mkdir()
-    for name, text in modules.items():
-        (tmp_path / f"sample/{name}.py").write_text(text)
-    assert set(cycle_in(import_graph(tmp_path / "sample"))) == {"sample.a", "sample.b", "sample.c"}
-
-
-def test_imports_for_types_are_left_out_of_the_layers(tmp_path: Path) -> None:
-    (tmp_path / "sample").mkdir()
-    text = "if TYPE_CHECKING:\n    import sample.b\ntry:\n    import sample.c\nexcept E:\n    import sample.d\n"
-    for name, source in {"a": text, "b": "", "c": "", "d": ""}.items():
-        (tmp_path / f"sample/{name}.py").write_text(source)
-    assert import_graph(tmp_path / "sample", for_types=False)["sample.a"] == {"sample.c", "sample.d"}
-
-
 def import_breaking_layers(component: str, module: str) -> bool:
     """Return whether the layers forbid a component to import a module."""
     target = component_of(module)
@@ -146,26 +118,6 @@ def import_breaking_layers(component: str, module: str) -> bool:
         return False
     same_package = str(target).partition(".")[0] == component.partition(".")[0]
     return LAYERS[str(target)] >= LAYERS[component] + same_package
-
-
-@pytest.mark.parametrize(
-    ("component", "module", "breaks"),
-    [
-        ("platforms", "crawler.reading.careful", False),
-        ("platforms", "crawler.platforms.retail.pages", False),
-        ("platforms", "crawler.targets.target", True),
-        ("reading", "crawler.service.endpoint", True),
-        ("outputs", "crawler.downloads.platform_lanes", True),  # the same layer
-        ("jobs.output", "crawler.jobs.outcomes", False),  # the same layer of the same package
-        ("jobs", "crawler.jobs.outcomes", True),
-        ("service", "crawler.sandbox.server", False),
-        ("platforms", "crawler.sandbox.server", True),
-        ("sandbox", "crawler.errors", True),
-        ("sandbox", "crawler.sandbox.faults", False),
-    ],
-)
-def test_an_import_of_a_higher_layer_is_found(component: str, module: str, *, breaks: bool) -> None:
-    assert import_breaking_layers(component, module) == breaks
 
 
 def test_imports_point_to_lower_layers_and_the_sandbox_imports_only_itself() -> None:

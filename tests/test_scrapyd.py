@@ -29,7 +29,6 @@ import pytest
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox
-from tests.jobs.test_collect import Commands, assert_complete, searches, write
 
 http = build_opener(ProxyHandler({}))
 OTHER_SPIDERS = """
@@ -254,35 +253,12 @@ def test_an_invalid_argument_is_explained_in_the_log(installed: Scrapyd, setting
     assert installed.data(spider, job) == []
 
 
-@pytest.mark.parametrize("spider", spider_cases())
-def test_an_unknown_scraper_is_explained_in_the_log(installed: Scrapyd, settings: dict[str, Any], spider: str) -> None:
-    job = installed.run(spider, settings, scraper="nothing")
-    assert installed.log(spider, job).startswith("Unknown scraper 'nothing': this spider has ")
-    assert installed.failures(spider, job) == []
-
-
 def test_the_last_line_of_the_log_has_the_exit_code(installed: Scrapyd, settings: dict[str, Any]) -> None:
     """Scrapyd lists the failed job as finished. Its own log names the exit code, too."""
     job = installed.run("retail", settings, query="gone")
     assert installed.log("retail", job).splitlines()[-1].endswith("event=crawl_ended exit_code=4")
     (died,) = re.findall(rf"Process died: exitstatus=4 .*job='{job}'", (installed.folder / "scrapyd.log").read_text())
     assert "spider='retail'" in died
-
-
-def test_three_crawls_of_one_job_run_beside_each_other(
-    installed: Scrapyd, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """Each target is in the feed of exactly one crawl, and the export from the store contains all of them."""
-    budgets = {name: {**each, "delay": 0.2} for name, each in json.loads(settings["PLATFORM_BUDGETS"]).items()}
-    own = {**settings, "STORE": tmp_path / "jobs.sqlite3", "PLATFORM_BUDGETS": json.dumps(budgets)}
-    commands = Commands(tmp_path, str(own["STORE"]), own)
-    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(60))).returncode == 0
-    crawls = [installed.schedule("retail", own, job="shared") for _ in range(3)]
-    for crawl in crawls:
-        installed.wait_for("retail", crawl)
-    feeds = [[line["id"] for line in installed.data("retail", crawl)] for crawl in crawls]
-    assert sorted(each for feed in feeds for each in feed) == sorted(f"t{number}" for number in range(60))
-    assert_complete(commands, "shared", 60)
 
 
 def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) -> None:

@@ -40,7 +40,3 @@ def today() -> Surface:
 @pytest.mark.parametrize("kind", HEADINGS)
 def test_each_name_that_went_has_a_row(kind: str, today: Surface) -> None:
     assert documented(kind) == gone(version_0_2()[kind], today[kind])
-
-
-def test_an_option_of_a_command_that_went_needs_no_row() -> None:
-    assert gone(["egress", "egress --json", "jobs", "jobs --part"], ["jobs"]) == {"egress", "jobs --part"}

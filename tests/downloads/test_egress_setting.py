@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler.downloads.egress_setting import DIRECT, Egress, Proxy, check_egresses, egresses, egresses_of
-from tests import forks
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2-x@:/"
@@ -108,19 +106,3 @@ def test_credentials_are_in_no_repr() -> None:
     assert "hunter2" not in shown
     assert "me" not in shown.replace("name", "")
     assert egress.proxy.authorization is not None
-
-
-@pytest.mark.parametrize("command", [["crawl", "retail"], ["serve", "--sandbox"]])
-def test_a_command_refuses_a_wrong_setting_at_its_start(command: list[str]) -> None:
-    value = json.dumps([{"name": "a", "proxy": "https://me:hunter2-x@127.0.0.1:1"}])
-    run = forks.run(
-        [sys.executable, "-m", "scrapy", *command, "-s", f"EGRESSES={value}"],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=300,
-    )
-    assert run.returncode == 2
-    assert "EGRESSES: 0.proxy: https:// proxies cannot be used" in run.stderr
-    assert "hunter2" not in run.stderr + run.stdout

@@ -104,7 +104,6 @@ class Once:
 CASES: dict[str, tuple[Case, list[str], int]] = {
     # By name: the case, the outcome of each download, and the number of requests that the server receives
     "well": (Case(sends(OK + TEN + TEXT)), [GOOD], 1),
-    "in pieces": (Case(sends(*(bytes([each]) for each in OK + TEN + TEXT))), [GOOD], 1),
     "a request as given": (
         Case(
             sends(OK + TEN + TEXT),
@@ -137,18 +136,8 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         ["200 b'Content-Length: 30' b'0123456789'"],
         1,
     ),
-    "chunked": (
-        Case(keeps(OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6;x=y\r\n456789\r\n0\r\n\r\n"), downloads=2),
-        ["200 b'' b'0123456789'"] * 2,
-        2,
-    ),
     "HTTP/1.0 without length": (Case(sends(b"HTTP/1.0 200 OK\r\n\r\n", TEXT)), ["200 b'' b'0123456789', partial"], 1),
     "HTTP/1.1 without length": (Case(sends(OK + b"\r\n", TEXT)), ["200 b'' b'0123456789', partial"], 1),
-    "early hints": (
-        Case(sends(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", OK + TEN + TEXT)),
-        [GOOD],
-        1,
-    ),
     "endless hints": (
         Case(repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", seconds=0.01), settings=SHORT),
         [TIMED_OUT],
@@ -159,39 +148,9 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         ["connection: The platform's server refused the connection. Retried."],
         0,
     ),
-    "no content": (
-        Case(keeps(b"HTTP/1.1 204 No Content\r\n\r\n"), downloads=2),
-        ["204 b'Content-Length: 0' b''"] * 2,
-        2,
-    ),
-    "not modified with a length": (
-        Case(keeps(b"HTTP/1.1 304 Not Modified\r\n" + TEN), downloads=2),
-        ["304 b'Content-Length: 0' b''"] * 2,
-        2,
-    ),
-    "empty body": (
-        Case(keeps(OK + b"Content-Length: 0\r\n\r\n"), downloads=2),
-        ["200 b'Content-Length: 0' b''"] * 2,
-        2,
-    ),
-    "HEAD": (Case(keeps(OK + TEN), downloads=2, request={"method": "HEAD"}), ["200 b'Content-Length: 10' b''"] * 2, 2),
-    "no reason": (Case(sends(b"HTTP/1.1 200\r\n" + TEN + TEXT)), [GOOD], 1),
     "unknown status": (
         Case(sends(b"HTTP/1.1 999 Denied\r\n" + TEN + TEXT)),
         ["999 b'Content-Length: 10' b'0123456789'"],
-        1,
-    ),
-    "bare line feeds": (Case(sends(b"HTTP/1.1 200 OK\nContent-Length: 10\n\n" + TEXT)), [GOOD], 1),
-    "folded header": (
-        Case(sends(OK + b"X: a\r\n b\r\n" + TEN + TEXT)),
-        ["200 b'Content-Length: 10, X: a b' b'0123456789'"],
-        1,
-    ),
-    "line without colon": (Case(sends(OK + b"nonsense\r\n" + TEN + TEXT)), [GOOD], 1),
-    "space before colon": (Case(sends(OK + b"X : a\r\n" + TEN + TEXT)), [FAILED], 1),
-    "redirect": (
-        Case(sends(b"HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")),
-        ["302 b'Content-Length: 0, Location: /other' b''"],
         1,
     ),
     "large header": (Case(sends(OK + b"X: " + b"x" * 100_000 + b"\r\n" + TEN + TEXT)), [FAILED], 1),
@@ -211,15 +170,9 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     "body ends late": (Case(keeps(OK + TEN + TEXT + b"more"), downloads=2), [GOOD] * 2, 2),
     "body over the limit": (Case(repeats(OK + b"\r\n", b"x" * 10_000)), [TOO_LARGE], 1),
     "length over the limit": (Case(hangs(OK + f"Content-Length: {MAX_BODY + 1}\r\n\r\n".encode())), [TOO_LARGE], 1),
-    "invalid length": (Case(sends(OK + b"Content-Length: ten\r\n\r\n" + TEXT)), [FAILED], 1),
     "two lengths": (Case(sends(OK + b"Content-Length: 5\r\n" + TEN + TEXT)), [FAILED], 1),
-    "garbage chunk": (Case(sends(OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n0123\r\n")), [LOST], 1),
-    "chunks end early": (Case(sends(OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n")), [LOST], 1),
     "garbage": (Case(sends(b"\x00\x01garbage\r\n\r\n" + TEXT)), [FAILED], 1),
-    "closed before the head": (Case(sends()), [FAILED], 1),
-    "closed in the head": (Case(sends(OK + b"X: y")), [FAILED], 1),
     "reset before the head": (Case(resets()), [FAILED], 1),
-    "reset in the head": (Case(resets(OK + b"X: y")), [FAILED], 1),
     "reset in the body": (Case(resets(OK + TEN + TEXT[:5])), [LOST], 1),
     "closed between requests": (Case(Once(sends()), downloads=3), [GOOD] * 3, 4),
     "reset between requests": (Case(Once(resets()), downloads=3), [GOOD] * 3, 4),

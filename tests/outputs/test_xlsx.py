@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,24 +184,3 @@ def test_a_workbook_may_be_added_to_an_empty_file(tmp_path: Path) -> None:
         book.close()
         assert not file.closed
     assert sheet(tmp_path / "out.xlsx")["A2"].value == 1
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(OFFICE is None, reason="LibreOffice is not installed")
-def test_libreoffice_opens_and_saves_it(tmp_path: Path) -> None:
-    assert OFFICE
-    texts = ["=1+1", "https://www.example.com/", "00123", "Müsli \U0001f600", "_x0041_", "<r>x</r>"]
-    rows = [{"text": text, "number": n, "yes": True} for n, text in enumerate(texts)]
-    source = tmp_path / "out.xlsx"
-    source.write_bytes(written(["text", "number", "yes"], *rows))
-    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
-    subprocess.run(
-        [OFFICE, profile, "--headless", "--convert-to", "xlsx", "--outdir", str(tmp_path / "saved"), str(source)],
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    assert sheet(tmp_path / "saved" / "out.xlsx")["A2"].data_type == "s"
-    found = [list(row.cells.values()) for row in read_sheet((tmp_path / "saved" / "out.xlsx").open("rb"))]
-    expected = [[text if text != "<r>x</r>" else f" {text}", str(n), "true"] for n, text in enumerate(texts)]
-    assert found == [["text", "number", "yes"], *expected]
