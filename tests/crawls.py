@@ -64,12 +64,8 @@ def crawl(
             *("-O", str(out)),
             *arguments,
         ],
-        check=False,
-        capture_output=True,
-        text=True,
         cwd=cwd,
         env={**os.environ, "PYTHONWARNINGS": "default"},
-        timeout=900,
     )
     return run.returncode, lines(out), lines(failures), run.stderr
 

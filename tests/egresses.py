@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -121,14 +120,7 @@ def secrets_in(*texts: str) -> list[str]:
 def probe_egresses(at: Stage, **settings: Any) -> tuple[int, dict[str, str]]:
     """Return the exit code of ``scrapy probe``, and the report on each egress by its name."""
     given = [part for name, value in (at.settings | settings).items() for part in ("-s", f"{name}={value}")]
-    run = forks.run(
-        [sys.executable, "-m", "scrapy", "probe", "retail-search-v4", "-a", "query=tea", *given],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=300,
-    )
+    run = forks.run([*forks.SCRAPY, "probe", "retail-search-v4", "-a", "query=tea", *given])
     assert not secrets_in(run.stdout, run.stderr)
     reports = run.stdout.split("\negress     ")[1:]
     return run.returncode, {report.partition(" ")[0]: report for report in reports}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,14 +46,7 @@ class Shop:
     def scrapy(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
         """Run a Scrapy command of the project against this shop."""
         options = [part for name, value in (self.settings() | settings).items() for part in ("-s", f"{name}={value}")]
-        return forks.run(
-            [sys.executable, "-m", "scrapy", *arguments, *options],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=300,
-        )
+        return forks.run([*forks.SCRAPY, *arguments, *options])
 
     def crawl(self, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
         """Run a crawl of the shop. The crawl has a failures feed only if the settings name one."""

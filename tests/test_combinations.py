@@ -108,7 +108,7 @@ def outcome(folder: Path, *command: str) -> tuple[int, list[Any], dict[str, str]
     settings = {"SANDBOX": 1, "STORE": folder / "store.sqlite3", "FAILURES_FEED": folder / "failures.jsonl"}
     settings |= {"RETRY_TIMES": 0, "BREAKER_THRESHOLD": 0}
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    run = forks.run([*forks.SCRAPY, *command, *given], cwd=ROOT, capture_output=True, text=True)
+    run = forks.run([*forks.SCRAPY, *command, *given])
     failures = next(folder.rglob("*failures*.jsonl"), None)
     assert failures is not None, run.stdout + run.stderr
     records = sorted(lines(folder / "out.jsonl"), key=lambda line: str(line["id"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -61,10 +60,7 @@ class Project:
     def run(self, *arguments: str, settings: Mapping[str, Any] | None = None, **environment: str) -> Any:
         options = [part for name, value in (settings or {}).items() for part in ("-s", f"{name}={_text(value)}")]
         return forks.run(
-            [sys.executable, "-m", "scrapy", *arguments, *options],
-            check=False,
-            capture_output=True,
-            text=True,
+            [*forks.SCRAPY, *arguments, *options],
             cwd=self.folder,
             env={
                 **os.environ,
@@ -73,7 +69,6 @@ class Project:
                 "LOOPBACK_LOG": str(self.refused),
                 **environment,
             },
-            timeout=300,
             before="import tests.loopback_only",
         )
 

@@ -32,7 +32,7 @@ def environment() -> dict[str, str]:
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = scrapy(*arguments)
-    return forks.run(command, cwd=project, env=environment(), capture_output=True, text=True, check=False, timeout=300)
+    return forks.run(command, cwd=project, env=environment())
 
 
 def test_keys_calls_and_usage_work_with_defaults(project: Path) -> None:

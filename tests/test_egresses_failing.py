@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from crawler.registry import find_scraper
 from tests import forks
 from tests.browsers import require_chromium
-from tests.crawls import ROOT, comparable, lines
+from tests.crawls import comparable, lines
 from tests.egresses import (
     Stage,
     at,
@@ -38,7 +37,7 @@ __all__ = ["at", "shared_stage"]
 
 def scrapy(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    return forks.run([sys.executable, "-m", "scrapy", *arguments, *given], capture_output=True, text=True, cwd=ROOT)
+    return forks.run([*forks.SCRAPY, *arguments, *given])
 
 
 @pytest.mark.soak

@@ -252,7 +252,7 @@ def test_extract_uses_page_objects_that_override_others(tmp_path: Path, pattern:
 
     def scrapy(*arguments: str) -> Any:
         command = [sys.executable, "-m", "scrapy", *arguments, "-s", "SCRAPY_POET_DISCOVER=own_pages"]
-        run = forks.run(command, capture_output=True, text=True, cwd=tmp_path)
+        run = forks.run(command, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
         return run.stdout
 

@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-from crawler.service.keys import KeyStore
-from tests.service.client import HEADERS, call
-from tests.service.conftest import running
 from tests.shop import Shop, open_shop
 
 ALLOWED = 6
@@ -65,22 +62,14 @@ class Limit:
                 self._times.clear()
 
 
-class Window(Limit):
-    """Counts the requests of the last ``WINDOW`` seconds. Those above the limit get status 429, and count, too."""
-
-    def _forget(self, path: str, now: float) -> None:
-        while self._times and self._times[0] <= now - WINDOW:
-            self._times.popleft()
-
-
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     with open_shop() as opened:
         yield opened
 
 
-def limited(shop: Shop, retry_after: int | None = None, kind: type[Limit] = Limit) -> Limit:
-    limit = kind(shop, retry_after)
+def limited(shop: Shop, retry_after: int | None = None) -> Limit:
+    limit = Limit(shop, retry_after)
     shop.answer = limit.answer  # type: ignore[method-assign]  # the server looks it up for each request
     return limit
 
@@ -103,29 +92,6 @@ def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int |
     assert sorted(found) == sorted(f"mustard {number}" for number in range(TARGETS))
     assert window.was_waited_for()
     assert max(window.refused.count(path) for path in window.refused) == 1
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("budget", [{"delay": 0, "burst": 1}, {}], ids=["without a delay", "as shipped"])
-@pytest.mark.parametrize("paged", [False, True], ids=["targets", "pages"])
-def test_each_target_and_page_is_collected_from_a_platform_with_a_window(
-    tmp_path: Path, shop: Shop, budget: dict[str, int], *, paged: bool
-) -> None:
-    window, targets = limited(shop, kind=Window), tmp_path / "targets.csv"
-    targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
-    arguments = ("-a", "query=mustard", "-a", f"max_pages={PAGES}") if paged else ("-a", f"targets={targets}")
-    run = shop.crawl(
-        *arguments,
-        *("-O", f"{tmp_path}/out.jsonl"),
-        STORE=tmp_path / "store.sqlite3",
-        PLATFORM_BUDGETS=json.dumps({"retail": budget}),
-        BREAKER_COOLDOWN=WINDOW + 1,
-    )
-    assert run.returncode == 0, run.stderr[-3_000:]
-    found = [line["page"] if paged else line["params"]["query"] for line in lines(tmp_path / "out.jsonl")]
-    expected = [*range(1, PAGES + 1)] if paged else [f"mustard {number}" for number in range(TARGETS)]
-    assert sorted(found) == sorted(expected)
-    assert window.refused or budget == {}
 
 
 @pytest.mark.parametrize("retry_after", [None, 3])
@@ -182,28 +148,3 @@ def test_a_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
     assert run.returncode == 0, run.stderr[-3_000:]
     assert len({line["params"]["query"] for line in lines(tmp_path / "out.jsonl")}) == TARGETS
     assert window.was_waited_for()
-
-
-def test_a_client_s_job_collects_each_target(tmp_path: Path, shop: Shop) -> None:
-    """The endpoint returns a target that met a rate limit to its queue, once."""
-    window, keys = limited(shop), KeyStore(tmp_path / "keys.sqlite")
-    headers = {**HEADERS, "X-API-Key": keys.create("client")}
-    settings = [
-        f"STORE={tmp_path / 'store.sqlite3'}",
-        f"PLATFORM_ORIGINS={json.dumps({'retail': shop.origin})}",
-        f"PLATFORM_BUDGETS={json.dumps(FREE)}",
-        f"KEYS_FILE={keys.path}",
-        f"BREAKER_COOLDOWN={COOLDOWN}",
-    ]
-    targets = [{"query": f"mustard {number}"} for number in range(TARGETS)]
-    with running(tmp_path / "log", *settings, sandbox=False) as service:
-        made = call(service.url, "/v1/jobs?scraper=retail-search-v4", targets, headers=headers)
-        assert made.status in {201, 202}, made.body
-        job = made.body["job"]["job_id"]
-        for _ in range(120):
-            found = call(service.url, f"/v1/jobs/{job}", method="GET", headers=headers).body
-            if found["state"] == "done":
-                break
-            time.sleep(0.5)
-    assert window.was_waited_for()
-    assert (found["state"], found["targets"]["done"], found["targets"]["failed"]) == ("done", TARGETS, 0)

@@ -23,7 +23,7 @@ from crawler.sandbox.shortvideo.site import Site as Shortvideo
 from crawler.targets.parser import TargetParser
 from tests import forks
 from tests.browsers import require_chromium
-from tests.crawls import ROOT, crawl
+from tests.crawls import crawl
 from tests.service.client import HEADERS, Reply, many
 from tests.service.conftest import Service, running
 from tests.service.downloads_log import ENABLED
@@ -77,7 +77,7 @@ def crawl_throttled(
     given += ["-s", f"STORE={store}"]
     if not store.exists():
         push = [sys.executable, "-m", "scrapy", "jobs", "push", "throttled", str(targets), "-s", "SANDBOX=1", *given]
-        forks.run(push, check=True, cwd=ROOT, capture_output=True)
+        forks.run(push, check=True)
     return crawl(tmp_path, *given, "-a", "job=throttled", *options, spider=spider)
 
 

@@ -19,9 +19,9 @@ from crawler.service.envelope import MAX_UNREAD, Call, partial_header, success
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.changed_shop import BEFORE, CHANGED, RATING, RENAMED, TILES, UNKNOWN, changed
-from tests.crawls import QUICK, ROOT, lines
+from tests.crawls import QUICK, lines
 from tests.monitoring.test_progress import on_terminal
-from tests.service.client import HEADERS, SEARCH, Reply, call
+from tests.service.client import CATEGORY, SEARCH, Reply, call
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value
 from tests.structured_fields import parse_list
@@ -58,7 +58,7 @@ UNKNOWN_TEXT = f"{UNKNOWN}: unknown in 2 of 58 (NewTile, Tile\\x1b[2J), not coll
 def scrapy(*arguments: str) -> tuple[int, str, str]:
     """Run a command with a changed simulated shop. Return its exit code, output and log."""
     command = [sys.executable, "-m", "scrapy", *arguments]
-    run = forks.run(command, before=BEFORE, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(command, before=BEFORE)
     return run.returncode, run.stdout, run.stderr
 
 
@@ -148,12 +148,12 @@ def test_extract_prints_the_paths(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     log = tmp_path_factory.mktemp("unread") / "log"
-    with running(log, "BREAKER_THRESHOLD=1", f'RESPONSE_CACHE={{"{SCRAPER}": 60}}', before=BEFORE) as started:
+    with running(log, "BREAKER_THRESHOLD=1", before=BEFORE) as started:
         yield started
 
 
-def ask(service: Service, **headers: str) -> Reply:
-    return call(service.url, SEARCH, {"query": CHANGED}, headers={**HEADERS, **headers})
+def ask(service: Service) -> Reply:
+    return call(service.url, SEARCH, {"query": CHANGED})
 
 
 HEADER = [
@@ -176,6 +176,15 @@ def test_a_response_names_the_paths(service: Service) -> None:
     failures = {"platform": "retail", "source": "search", "reason": "unread"}
     assert value(service.url, "crawler_source_failures_total", **failures) == 0, "the source did not fail"
     assert len(re.findall(rf"event=unread .*{re.escape(RATING)}", service.logged())) == 1
+
+
+def test_a_response_names_the_params_that_the_page_does_not_prove(service: Service) -> None:
+    prices = {"min_price": 20, "max_price": 30}
+    reply = call(service.url, SEARCH, {"query": "no-prices", **prices})
+    assert reply.body["data"]["products"]
+    assert "Not confirmed by the page: min_price, max_price." in reply.body["status"]["message"]
+    assert "reason=unproven" in reply.headers["x-partial"]
+    assert "x-partial" not in call(service.url, CATEGORY, {"cat_id": "976759", **prices}).headers
 
 
 def labels(path: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from crawler.service.envelope import partial_header
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.crawls import ROOT, comparable, crawl
-from tests.service.client import HEADERS, Reply, call
+from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 from tests.service.metrics_of import value
 from tests.structured_fields import parse_list
@@ -203,7 +203,7 @@ def test_probe_prints_the_warnings() -> None:
     params = [part for name, value in case.params.items() for part in ("-a", f"{name}={value}")]
     name = SCRAPERS[case.platform].name
     command = [sys.executable, "-m", "scrapy", "probe", name, *params, *settings("SANDBOX=1")]
-    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(command)
     assert run.returncode == 0, run.stderr
     printed = [line for line in run.stdout.splitlines() if line.startswith("WARNING")]
     assert printed == [f"WARNING    without {source}: {code} ({reason})" for source, code, reason in case.warnings]
@@ -214,15 +214,14 @@ def test_probe_prints_the_warnings() -> None:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    cached = json.dumps({scraper.name: 60 for scraper in SCRAPERS.values()})
-    with running(tmp_path_factory.mktemp("warnings") / "log", *SETTINGS, f"RESPONSE_CACHE={cached}") as started:
+    with running(tmp_path_factory.mktemp("warnings") / "log", *SETTINGS) as started:
         yield started
 
 
-def ask(service: Service, case: Case, **headers: str) -> Reply:
+def ask(service: Service, case: Case) -> Reply:
     name = SCRAPERS[case.platform].name
     params = case.params | ({"cursor": case.cursor} if case.cursor else {})
-    return call(service.url, f"/v1/scrapers/{name}", params, headers={**HEADERS, **headers})
+    return call(service.url, f"/v1/scrapers/{name}", params)
 
 
 def usage(service: Service, platform: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from crawler.configuration.command import RUN_FAILED
 from tests import forks
-from tests.crawls import ROOT
 
 
 def test_a_port_that_another_program_uses_is_named_and_the_run_has_failed(tmp_path: Path) -> None:
@@ -16,7 +15,7 @@ def test_a_port_that_another_program_uses_is_named_and_the_run_has_failed(tmp_pa
         port = str(other.getsockname()[1])
         store = f"STORE={tmp_path / 'store.sqlite3'}"
         start = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", port, "-s", store]
-        run = forks.run(start, capture_output=True, text=True, cwd=ROOT, timeout=60)
+        run = forks.run(start)
     assert (run.returncode, run.stdout) == (RUN_FAILED, "")
     assert "already in use" in run.stderr
     assert "Traceback" not in run.stderr

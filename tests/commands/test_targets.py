@@ -152,7 +152,7 @@ def test_the_commands_end_with_their_codes(tmp_path: Path, arguments: list[str],
     (tmp_path / "t.txt").write_text("quiet_harbor\n")
     (tmp_path / "f.jsonl").write_text("".join(json.dumps(each) + "\n" for each in FAILURES))
     command = [sys.executable, "-m", "scrapy", "targets", *arguments]
-    run = forks.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    run = forks.run(command, cwd=tmp_path)
     assert run.returncode == code, run.stderr
     assert out in run.stdout
     assert err in run.stderr

@@ -168,7 +168,7 @@ def test_scrapy_webhook_listen() -> None:
 )
 def test_wrong_use_of_scrapy_webhook(arguments: list[str], secret: str, message: str) -> None:
     environment = os.environ | {"CRAWLER_WEBHOOK_SECRET": secret}
-    done = forks.run([*SCRAPY, "webhook", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = forks.run([*SCRAPY, "webhook", *arguments], env=environment)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -198,7 +197,7 @@ def test_keda_scales_the_workers_by_the_targets_that_are_left(postgresql_store: 
     left: list[object] = []
     for command in (["push", "monday", str(targets)], ["cancel", "monday"]):
         setting = f"STORE={postgresql_store}"
-        forks.run([sys.executable, "-m", "scrapy", "jobs", *command, "-s", setting], cwd=ROOT, check=True)
+        forks.run([*forks.SCRAPY, "jobs", *command, "-s", setting], check=True)
         with psycopg.connect(postgresql_store) as connection:
             left += connection.execute(trigger["metadata"]["query"]).fetchone() or ()
     assert left == [2, 0]

@@ -17,7 +17,7 @@ from crawler.downloads.local_origins import moved
 from crawler.downloads.zyte import refusal
 from crawler.sandbox.retail.site import Site
 from tests import forks
-from tests.crawls import ROOT, command, lines, sandbox
+from tests.crawls import command, lines, sandbox
 from tests.http_server import Handler, served
 
 http = build_opener(ProxyHandler({}))
@@ -62,7 +62,7 @@ def extract(url: str, shop: str) -> dict[str, Any]:
 def crawl(tmp_path: Path, settings: dict[str, Any]) -> tuple[list[Any], list[Any], str]:
     out, failed = tmp_path / "out.jsonl", tmp_path / "failed.jsonl"
     start = command("retail", {"cat_id": "976759"}, {**settings, "FAILURES_FEED": failed}, "-O", str(out))
-    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start)
     return lines(out), lines(failed), run.stderr
 
 

@@ -73,21 +73,25 @@ class Popen(subprocess.Popen[Any]):
                 os.kill(self.command_pid, sig)
 
 
-def run(  # subprocess.run's own
+def run(
     command: list[Any],
     *,
     check: bool = False,
-    capture_output: bool = False,
+    capture_output: bool = True,
     timeout: float = 900,
-    input: str | bytes | None = None,  # noqa: A002  # likewise
+    input: str | bytes | None = None,  # noqa: A002  # the name in ``subprocess.run``
     **options: Any,
 ) -> subprocess.CompletedProcess[Any]:
-    """``subprocess.run`` for ``python -m scrapy``. ``options`` are those of ``Popen``."""
+    """``subprocess.run`` for ``python -m scrapy``, by default in the project's folder, and with its output as text.
+
+    ``options`` are those of ``Popen``.
+    """
+    given: dict[str, Any] = {"cwd": ROOT, "text": True} | options
     if capture_output:
-        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        given |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     if input is not None:
-        options["stdin"] = subprocess.PIPE
-    with Popen(command, **options) as process:
+        given["stdin"] = subprocess.PIPE
+    with Popen(command, **given) as process:
         try:
             out, err = process.communicate(input, timeout=timeout)
         except BaseException:

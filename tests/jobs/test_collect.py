@@ -325,9 +325,7 @@ def test_a_plain_crawl_leaves_no_file_behind(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "scrapy", "crawl", "retail", "-s", "SANDBOX=1", "-O", "out.jsonl"]
     for given in ("query=mustard", "targets=targets.jsonl"):
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        run = forks.run(
-            [*program, "-a", given], check=False, capture_output=True, text=True, cwd=tmp_path, env=environment
-        )
+        run = forks.run([*program, "-a", given], cwd=tmp_path, env=environment)
         assert run.returncode == 0, run.stderr
         assert sorted(each.name for each in tmp_path.rglob("*")) == ["out.jsonl", "scrapy.cfg", "targets.jsonl"]
 

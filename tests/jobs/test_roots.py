@@ -131,7 +131,7 @@ def timeline_worker(tmp_path: Path, location: str, site: Site, job: str) -> list
 def work(tmp_path: Path, location: str, site: Site, job: str) -> dict[str, list[list[int]]]:
     """Run a worker of a job to its end. Return the posts of each page, by user."""
     start = timeline_worker(tmp_path, location, site, job)
-    run = forks.run(start, capture_output=True, text=True, check=False, cwd=ROOT)
+    run = forks.run(start)
     assert run.returncode in {0, 4}, run.stderr
     return asyncio.run(pages_of(location, job))
 

@@ -163,7 +163,7 @@ def test_a_proxy_may_pass_on_the_name_of_the_service(http_url: str) -> None:
 def test_an_address_in_use_is_named(http_url: str) -> None:
     address = http_url.removeprefix("http://").removesuffix("/mcp")
     command = [*COMMAND, "--url", "http://127.0.0.1:9", "--http", address]
-    done = forks.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = forks.run(command)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Cannot listen on {address}: Address already in use" in done.stderr
 

@@ -19,7 +19,7 @@ from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.keys import KeyRing, KeyStore
 from tests import forks
 from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
-from tests.service.conftest import ROOT, VERY_SLOW, running
+from tests.service.conftest import VERY_SLOW, running
 from tests.service.key_commands import Keys
 from tests.service.metrics_of import becomes
 
@@ -115,7 +115,7 @@ def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
     own = {"CRAWLER_KEYS_FILE": str(keys), "CRAWLER_STORE": str(keys.with_name("store.sqlite3"))}
     environment = {**os.environ, **own}
     command = [sys.executable, "-m", "scrapy", *arguments]
-    return forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
+    return forks.run(command, env=environment)
 
 
 def test_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:

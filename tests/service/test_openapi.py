@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +21,11 @@ from crawler.service.calls import NOT_FROM_SCRAPERS
 from crawler.service.openapi import describe_error
 from tests.openapi import DOCUMENT, resolved
 from tests.service.client import call
-from tests.service.conftest import ROOT, Service, running
+from tests.service.conftest import ROOT, Service
 
 
 def test_the_document_is_valid() -> None:
     validate(DOCUMENT)
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(tmp_path_factory.mktemp("service") / "log") as started:
-        yield started
 
 
 def test_the_service_serves_the_document(service: Service) -> None:

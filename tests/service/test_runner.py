@@ -126,6 +126,18 @@ async def test_a_target_that_the_crawler_refuses_waits_again(tmp_path: Path, err
     assert len(ids) == 3
 
 
+async def test_a_target_that_meets_a_rate_limit_is_tried_once_more(tmp_path: Path) -> None:
+    errors = {"mustard": [UpstreamRateLimited("later")], "honey": [UpstreamRateLimited("later")] * 3}
+
+    async def fetch(target: Target) -> ScrapeError | None:
+        left = errors[target.params.model_dump()["query"]]
+        return left.pop() if left else None
+
+    async with running(tmp_path, fetch) as jobs:
+        await has(jobs, await made(jobs, "acme", *errors), done=1, failed=1)
+    assert errors == {"mustard": [], "honey": [errors["honey"][0]]}
+
+
 async def test_an_error_of_the_platform_is_the_outcome(tmp_path: Path) -> None:
     async def fetch(_: Target) -> ScrapeError:
         return TargetNotFound("Gone.")

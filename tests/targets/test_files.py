@@ -30,7 +30,7 @@ from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetsUnavailableError, WrongTargetsError
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from tests import forks
-from tests.crawls import ROOT, command
+from tests.crawls import command
 from tests.targets.reading import all_of
 
 FOOD = {"cat_id": "976759"}
@@ -367,7 +367,7 @@ def test_a_file_that_is_not_utf_8_ends_the_run_before_a_feed_is_opened(tmp_path:
     (tmp_path / "keep.jsonl").write_text("yesterday's output\n")
     options = ["-O", str(tmp_path / "keep.jsonl"), "-s", "FAILURES_FEED="]
     start = command("retail", {"targets": tmp_path / "latin1.csv"}, {"SANDBOX": 1}, *options)
-    run = forks.run(start, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run(start)
     assert run.returncode == 2
     assert "latin1.csv, line 2: not valid UTF-8 (byte 0xfc)" in run.stderr
     assert (tmp_path / "keep.jsonl").read_text() == "yesterday's output\n"

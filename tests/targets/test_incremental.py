@@ -23,7 +23,7 @@ from crawler.spiders.retail import RetailSpider
 from crawler.targets.parser import check_params
 from crawler.targets.target import Outcome, Record, Target
 from tests import forks
-from tests.crawls import ROOT, command, lines
+from tests.crawls import command, lines
 from tests.http_server import Handler, served
 from tests.timeline.spider import ORIGIN
 
@@ -79,7 +79,7 @@ def run(tmp_path: Path, site: Site, store: str, **arguments: Any) -> subprocess.
     }
     given = {"user": "someone", "since": "last", "max_pages": 50} | arguments
     start = command("timeline", given, settings, "-O", str(tmp_path / "out.jsonl"))
-    return forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    return forks.run(start)
 
 
 def crawl(tmp_path: Path, site: Site, store: str = "", **arguments: Any) -> list[Any]:
@@ -193,6 +193,6 @@ def test_declared_entries_exist_in_the_data(name: str) -> None:
 
 def test_since_is_refused_for_a_spider_without_sorted_listings(tmp_path: Path) -> None:
     start = command("retail", {"query": "mustard", "since": "last"}, {"STORE": tmp_path / "store.sqlite3"})
-    run = forks.run(start, check=False, cwd=ROOT, capture_output=True, text=True)
+    run = forks.run(start)
     assert run.returncode == 2
     assert "since=last requires a listing that is sorted by newest first" in run.stderr
