@@ -65,7 +65,8 @@ def parse(response: HttpResponse) -> LexborHTMLParser:
             seconds.
     """
     body = bytes(response.body) if response.encoding == "utf-8" else response.text.encode(errors="replace")
-    tree = None if _has_many_tags(body) or has_many_attributes(body) else LexborHTMLParser(body)
+    is_refused = _has_many_tags(body) or has_many_attributes(body, in_raw_text=True)
+    tree = None if is_refused else LexborHTMLParser(body)
     if tree is None or tree.css_first(_TOO_DEEP):
         message = (
             f"The page has more than {MAX_TAGS:,} elements, more than {MAX_DEPTH} elements in one another, or an "

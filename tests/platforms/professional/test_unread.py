@@ -103,6 +103,14 @@ HOSTILE = {
         b"<div " + b" ".join((b"a%d", b"a%d <")[each % 150 == 0] % each for each in range(30_000)) + b">",
         "too_large",
     ),
+    "30,000 attributes in a title of a picture": (
+        b"<svg><title><a " + b" ".join(b"a%d" % each for each in range(30_000)) + b"></a></title></svg>",
+        "too_large",
+    ),
+    "30,000 attributes in a script of a picture": (
+        b"<svg><script><a " + b" ".join(b"a%d" % each for each in range(30_000)) + b"></a></script></svg>",
+        "too_large",
+    ),
 }
 """Hostile HTML, and the error reason of a page that contains it (None: the page gives data).
 
