@@ -16,7 +16,7 @@ from tests.shop import Shop, open_shop
 
 ALLOWED = 6
 TARGETS, PAGES = 25, 11
-SILENCE, COOLDOWN = 2.0, 3.0
+SILENCE, COOLDOWN = 0.5, 1.0
 """Seconds that at least pass before a refused request is repeated, and the crawl's cooldown."""
 WINDOW = 10.0
 """Seconds in which another platform allows the requests."""
@@ -78,7 +78,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("retry_after", [None, 3])
+@pytest.mark.parametrize("retry_after", [None, 1])
 def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
     window, targets = limited(shop, retry_after), tmp_path / "targets.csv"
     targets.write_text("query\n" + "".join(f"mustard {number}\n" for number in range(TARGETS)))
@@ -94,7 +94,7 @@ def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int |
     assert max(window.refused.count(path) for path in window.refused) == 1
 
 
-@pytest.mark.parametrize("retry_after", [None, 3])
+@pytest.mark.parametrize("retry_after", [None, 1])
 def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
     window = limited(shop, retry_after)
     run = shop.crawl(
