@@ -22,7 +22,7 @@ from scripts import captures
 from scripts.golden.extracts import SCRAPERS
 from tests.browsers import require_chromium
 from tests.crawls import ROOT
-from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, replay, simulated
+from tests.refusals.crawls import RETRY_TIMES, Refusal, Replayed, recorded, replay, replay_each, simulated
 from tests.refusals.server import Page
 
 CONSEQUENCES = ("breaker", "requests", "exit code", "alerts")
@@ -155,17 +155,21 @@ def is_marked(page: dict[str, Any]) -> bool:
 def test_a_crawl_does_with_a_refusal_what_its_row_says(tmp_path: Path, platform: str) -> None:
     if platform == "shortvideo":
         require_chromium()
-    wrong: list[str] = []
+    all_given = list(given(platform))
+    crawled: dict[Path, tuple[int, list[Refusal]]] = {}
     # A page that says nothing about the breaker is not replayed beside one that opens it.
-    for exit_code, effect in sorted({(each.exit, each.breaker) for each in rows(platform)}):
-        of = [(each, refusal) for each, refusal in given(platform) if (each.exit, each.breaker) == (exit_code, effect)]
-        for number, batch in enumerate(batches(list({refusal.name: refusal for _, refusal in of}.values()))):
+    for exit_code, effect in sorted({(each.exit, each.breaker) for each, _ in all_given}):
+        of = {refusal.name: refusal for each, refusal in all_given if (each.exit, each.breaker) == (exit_code, effect)}
+        for number, batch in enumerate(batches(list(of.values()))):
             folder = tmp_path / f"{exit_code}-{effect}-{number}"
             folder.mkdir()
-            status, found, log = replay(platform, batch, folder)
-            assert status == exit_code, log[-3_000:]
-            for each, refusal in of:
-                wrong += differences(each, refusal, found[refusal.name], status) if refusal in batch else []
+            crawled[folder] = exit_code, batch
+    replayed = replay_each(platform, {folder: batch for folder, (_, batch) in crawled.items()})
+    wrong: list[str] = []
+    for (exit_code, batch), (status, found, log) in zip(crawled.values(), replayed, strict=True):
+        assert status == exit_code, log[-3_000:]
+        for each, refusal in all_given:
+            wrong += differences(each, refusal, found[refusal.name], status) if refusal in batch else []
     assert "\n".join(wrong) == ""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -184,28 +186,52 @@ def replay(
 ) -> tuple[int, Mapping[str, Replayed], str]:
     """Crawl the targets of refusals, one after the other. Return the exit code, the refusals by name, and the log.
 
-    ``options``: settings of the crawl.
+    ``folder``: exists, for the crawl's files. ``options``: settings of the crawl.
     """
+    (done,) = replay_each(platform, {folder: refusals}, **options)
+    return done
+
+
+def replay_each(
+    platform: str, batches: Mapping[Path, list[Refusal]], **options: Any
+) -> list[tuple[int, Mapping[str, Replayed], str]]:
+    """Do as ``replay`` for each batch (folder -> refusals). The crawls run beside each other, since they mostly wait.
+
+    No refusal may be in two batches, because the server counts its responses by name.
+    """
+    with (
+        served(platform, itertools.chain.from_iterable(batches.values())) as (server, settings),
+        ThreadPoolExecutor(len(batches)) as pool,
+    ):
+        crawled = [
+            pool.submit(_replay, platform, refusals, folder, server, {**settings, **options})
+            for folder, refusals in batches.items()
+        ]
+        return [each.result() for each in crawled]
+
+
+def _replay(
+    platform: str, refusals: list[Refusal], folder: Path, server: Replay, settings: dict[str, Any]
+) -> tuple[int, Mapping[str, Replayed], str]:
     log, targets = folder / "replay.jsonl", folder / "targets.jsonl"
     parser = TargetParser(spiders()[platform].scrapers)
     rows = ({"id": each.name, "scraper": parser.scraper(None, each.params).name, **each.params} for each in refusals)
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with served(platform, refusals) as (server, settings):
-        given = {**settings, "REPLAY_LOG": log, "FAILURES_FEED": folder / "failures.jsonl", **options}
-        command = crawls.command(platform, {"targets": targets}, given, "-s", ENABLED, "-O", str(folder / "out.jsonl"))
-        done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=300)
-        found = {each.name: Replayed() for each in refusals}
-        for line in crawls.lines(log):
-            one = found[line["target"]]
-            if "outcome" in line:
-                one.outcome = line
-            elif "kept" in line:
-                one.kept.append(line["kept"])
-            else:
-                one.pages.append(line)
-        for (name, source), number in server.sent.items():
-            counted = sum(page["source"] == source for page in found[name].pages) if name in found else 0
-            if name in found:
-                again = f"event=target_postponed id={name} " in done.stderr  # each release is counted on its own
-                found[name].requests[source] = number if again else number / (counted or 1)
+    given = {"REPLAY_LOG": log, "FAILURES_FEED": folder / "failures.jsonl", **settings}
+    command = crawls.command(platform, {"targets": targets}, given, "-s", ENABLED, "-O", str(folder / "out.jsonl"))
+    done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=300)
+    found = {each.name: Replayed() for each in refusals}
+    for line in crawls.lines(log):
+        one = found[line["target"]]
+        if "outcome" in line:
+            one.outcome = line
+        elif "kept" in line:
+            one.kept.append(line["kept"])
+        else:
+            one.pages.append(line)
+    for (name, source), number in list(server.sent.items()):
+        if name in found:
+            counted = sum(page["source"] == source for page in found[name].pages)
+            again = f"event=target_postponed id={name} " in done.stderr  # each release is counted on its own
+            found[name].requests[source] = number if again else number / (counted or 1)
     return done.returncode, found, done.stderr
