@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import UsageError
 from scrapy.settings import default_settings
 from scrapy_poet import Addon as PageObjects  # type: ignore[attr-defined]  # the package has no __all__
 from scrapy_poet import InjectionMiddleware  # type: ignore[attr-defined]  # the package has no __all__
 
 from crawler import settings as project
 from crawler.components import install, stay_local
-from crawler.downloads import zyte
 from crawler.settings import Settings
 from crawler.spiders.base import PlatformSpider
 
@@ -71,9 +71,34 @@ class Addon:
         PageObjects().update_settings(settings)
         # PlannedInjection replaces InjectionMiddleware. Because of None, scrapy-poet's add-on does not add it later.
         settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", InjectionMiddleware, None)
-        zyte.Addon().update_settings(settings)
+        _use_zyte(settings)
 
 
 def _settings() -> dict[str, Any]:
     """Return the settings in ``crawler/settings.py`` that this project's spiders need in any project."""
     return {name: value for name, value in vars(project).items() if name.isupper() and name not in OF_THE_PROJECT}
+
+
+def _use_zyte(settings: BaseSettings) -> None:
+    """Let Zyte API download the pages if ``ZYTE_API_KEY`` is set, so that platforms do not see this machine's address.
+
+    With ``SANDBOX``, no request is sent to it.
+
+    Raises:
+        UsageError: the key is set, but the extra ``zyte`` is not installed, or ``PLATFORM_ORIGINS`` is set, too.
+    """
+    if not settings.get("ZYTE_API_KEY") or settings.getbool("SANDBOX"):
+        return
+    if settings.getdict("PLATFORM_ORIGINS"):
+        raise UsageError("ZYTE_API_KEY and PLATFORM_ORIGINS exclude each other: Zyte API reaches no local servers")
+    try:
+        from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # slow, needs the extra "zyte"
+
+        ZyteApi().update_settings(settings)
+        settings["DOWNLOAD_HANDLERS"]["http"] = "crawler.downloads.zyte.HttpHandler"
+        settings["DOWNLOAD_HANDLERS"]["https"] = "crawler.downloads.zyte.HttpsHandler"
+    except ImportError as error:
+        raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
+    settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
+        989  # only ThrottleMiddleware is nearer to the network than this middleware
+    )

@@ -45,7 +45,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "crawler.middlewares.Redirect": 600,
         "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
         "crawler.middlewares.Retry": 550,
-        "crawler.downloads.injection.PlannedInjection": 543,  # scrapy-poet's middleware, with one plan per callback
+        "crawler.middlewares.PlannedInjection": 543,  # scrapy-poet's middleware, with one plan per callback
         "crawler.middlewares.ThrottleMiddleware": 990,  # nearest to the network: cached responses need no slot
     },
     "SPIDER_MIDDLEWARES": {

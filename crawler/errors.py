@@ -6,7 +6,7 @@ add a state that causes it to ``tests/service/states.py``; then run ``python -m 
 tests.service.examples``.
 
 A failed target or call has one of these errors. The tracker converts the exceptions of downloads and item pipelines to
-them (``targets/exceptions.py``). Any other exception is a bug: the tracker and the endpoint convert it to
+them (``targets/tracker.py``). Any other exception is a bug: the tracker and the endpoint convert it to
 ``INTERNAL_ERROR``. The errors derive from web-poet's ``PageObjectAction``, so that a fixture can have an error as the
 expected result of a page.
 """

@@ -6,23 +6,23 @@ import builtins
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from scrapy.settings import Settings
 from scrapy.spiderloader import SpiderLoader as ScrapySpiderLoader
+from scrapy.utils.spider import iter_spider_classes
 
-import crawler.spiders
 from crawler.platforms import platforms
-from crawler.spiders.base import PlatformSpider
 from crawler.targets.target import Scraper
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.settings import BaseSettings
 
+    from crawler.spiders.base import PlatformSpider
 
-SHARED_MODULES = frozenset({"base", "page_spider"})
-"""Names of the modules in ``crawler.spiders`` that contain no spider of a platform."""
+SPIDERS = "crawler.spiders"
+"""The package with a module for the spider of each platform."""
 
 
 @cache
@@ -32,13 +32,8 @@ def spider(platform: str) -> type[PlatformSpider]:
     Raises:
         KeyError: the platform does not exist.
     """
-    module = import_module(f"crawler.spiders.{platforms()[platform].name}")
-    (found,) = (
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, PlatformSpider) and "name" in vars(value)
-    )
-    return found
+    (found,) = iter_spider_classes(import_module(f"{SPIDERS}.{platforms()[platform].name}"))
+    return cast("type[PlatformSpider]", found)
 
 
 def spiders() -> dict[str, type[PlatformSpider]]:
@@ -83,11 +78,9 @@ class SpiderLoader:
     """
 
     def __init__(self, settings: BaseSettings) -> None:
-        modules = [name for name in settings.getlist("SPIDER_MODULES") if name != crawler.spiders.__name__]
-        beside = (module.name for module in iter_modules(crawler.spiders.__path__))
-        modules += [
-            f"{crawler.spiders.__name__}.{name}" for name in beside if name not in SHARED_MODULES | platforms().keys()
-        ]
+        modules = [name for name in settings.getlist("SPIDER_MODULES") if name != SPIDERS]
+        beside = (module.name for module in iter_modules(import_module(SPIDERS).__path__))
+        modules += [f"{SPIDERS}.{name}" for name in beside if name not in {"base", *platforms()}]
         warn_only = settings.getbool("SPIDER_LOADER_WARN_ONLY")
         self._others = ScrapySpiderLoader(Settings({"SPIDER_MODULES": modules, "SPIDER_LOADER_WARN_ONLY": warn_only}))
 

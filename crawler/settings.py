@@ -19,7 +19,7 @@ from scrapy.settings import default_settings
 
 from crawler import logs
 from crawler.configuration import setting_types
-from crawler.configuration.descriptions import Described
+from crawler.configuration.names import Described
 from crawler.configuration.setting_types import (
     Count,
     Database,

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from crawler.platforms.retail.pages import ALWAYS_SERVED, MOST_ROWS, PriceFilter, ignores
-from crawler.platforms.retail.slices import Page, Slice, Step
-from crawler.platforms.retail.slices import Row as Fact
+from crawler.platforms.retail.plan import Page, Slice, Step
+from crawler.platforms.retail.plan import Row as Fact
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail import page as pages
 from crawler.sandbox.retail.product import Product

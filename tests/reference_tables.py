@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from crawler.configuration.descriptions import description
+from crawler.configuration.names import description
 from crawler.errors import documented
 from crawler.jobs.options import CategoryOptions, LimitedOptions
 from crawler.outputs.formats import FORMATS

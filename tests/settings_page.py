@@ -9,7 +9,7 @@ import re
 
 from scrapy.settings import default_settings
 
-from crawler.configuration.descriptions import description
+from crawler.configuration.names import description
 from crawler.settings import Settings
 from tests.crawls import ROOT
 from tests.platform_pages import table

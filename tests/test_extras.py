@@ -31,9 +31,9 @@ def test_components_of_every_crawl_import_no_optional_library() -> None:
 
 
 def test_the_tests_import_only_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "crawler.downloads.zyte_handlers", raising=False)
+    monkeypatch.delitem(sys.modules, "crawler.downloads.zyte", raising=False)
     monkeypatch.setitem(sys.modules, "scrapy_zyte_api.handler", None)  # importing it raises ModuleNotFoundError
-    import_installed("crawler.downloads.zyte_handlers")
+    import_installed("crawler.downloads.zyte")
     with pytest.raises(ModuleNotFoundError):
         import_installed("crawler.downloads.nothing")
 

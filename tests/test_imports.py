@@ -17,8 +17,7 @@ LAYERS = {
     "runtime": 0,
     "storage.files": 0,
     "configuration.setting_types": 0,
-    "configuration.descriptions": 0,
-    "configuration.suggestions": 0,
+    "configuration.names": 0,
     "outputs.formats": 0,
     "reading": 1,
     "storage": 1,
@@ -29,6 +28,7 @@ LAYERS = {
     "platforms": 2,
     "targets": 3,
     "jobs.shared_facts": 3,
+    "registry": 4,
     "items": 4,
     "pipelines": 4,
     "outputs": 4,
@@ -41,18 +41,17 @@ LAYERS = {
     "middlewares": 5,
     "monitoring": 5,
     "browser": 5,
+    "configuration": 5,
     "spiders": 6,
-    "registry": 7,
-    # The modules of jobs that depend on spiders and their data models.
-    "jobs.changes": 8,
-    "jobs.extension": 8,
-    "jobs.outcomes": 8,
-    "jobs.output": 8,
-    "probe": 8,
-    "configuration": 8,
-    "addon": 8,
-    "service": 9,
-    "commands": 10,
+    # The modules of jobs that depend on the registry and on monitoring.
+    "jobs.changes": 6,
+    "jobs.extension": 6,
+    "jobs.outcomes": 6,
+    "jobs.output": 6,
+    "probe": 6,
+    "addon": 7,
+    "service": 7,
+    "commands": 8,
 }
 SANDBOX = "sandbox"
 MAY_IMPORT_SANDBOX = {"commands", "downloads", "service"}
@@ -141,4 +140,4 @@ def test_machinery_is_in_the_packages_and_not_among_the_spiders() -> None:
     }
     spiders = {path.stem for path in (PACKAGE / "spiders").glob("*.py")} - {"__init__"}
     platforms = {path.parent.name for path in (PACKAGE / "platforms").glob("*/__init__.py")}
-    assert spiders == platforms | {"base", "page_spider"}
+    assert spiders == platforms | {"base"}

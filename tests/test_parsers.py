@@ -17,18 +17,17 @@ from web_poet import HttpResponse
 
 from crawler.errors import ScrapeError
 from crawler.outputs import feed_files, sql
-from crawler.platforms import cursors
 from crawler.platforms.microblog.js_literals import Literals
-from crawler.platforms.microblog.records import Records
+from crawler.platforms.microblog.pages import Records
 from crawler.platforms.model import encodable
 from crawler.platforms.photoapp import pages as embed
 from crawler.platforms.professional.document import read_document
+from crawler.platforms.requests import decode_cursor
 from crawler.platforms.retail.payload import DataBlock
 from crawler.platforms.shortvideo.pages import wall_in
 from crawler.platforms.videosite import details as feed
 from crawler.reading.careful import read, read_plain
-from crawler.reading.json import all_dicts, decode, encode, linked_data, script_block
-from crawler.reading.markup import has_many_attributes
+from crawler.reading.documents import all_dicts, decode, encode, has_many_attributes, linked_data, script_block
 from crawler.registry import scrapers
 from crawler.service.mcp import bounded
 from crawler.service.route import read_object
@@ -69,14 +68,14 @@ READERS_OF_HTML: list[Callable[[str], object]] = [
     lambda text: embed.raise_for_broken(b'<p class="EmbedIsBroken">' + text.encode()),
 ]
 STRANGERS: dict[str, Callable[[str], object]] = {
-    "platforms/cursors.py:decode": lambda text: cursors.decode("videos-1", text),
+    "platforms/requests.py:decode": lambda text: decode_cursor("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
     "platforms/professional/markup.py:parse": lambda text: read_document(response(text)),
     "platforms/videosite/details.py:feed_root": feed_values,
-    "reading/json.py:": lambda text: decode(f'["\n",{text}', what="text"),
-    "reading/json.py:decode": lambda text: linked_data([text]),
-    "reading/markup.py:has_many_attributes": lambda text: has_many_attributes(text.encode()),
-    "reading/markup.py:parsed_html": lambda text: [each(text) for each in READERS_OF_HTML],
+    "reading/documents.py:": lambda text: decode(f'["\n",{text}', what="text"),
+    "reading/documents.py:decode": lambda text: linked_data([text]),
+    "reading/documents.py:has_many_attributes": lambda text: has_many_attributes(text.encode()),
+    "reading/documents.py:parsed_html": lambda text: [each(text) for each in READERS_OF_HTML],
     "reading/strict.py:_decoder": lambda text: read(DataBlock, text.encode(), what="block", code_after=True),
     "service/route.py:read_object": lambda text: read_object(request(text)),
     "targets/files/tables.py:_records": rows("csv"),
@@ -108,9 +107,9 @@ REFUSED_FROM = {"platforms/professional/markup.py:parse": 600_000}
 WALKERS: dict[str, Callable[[Any], object]] = {
     "service/mcp.py:_first": lambda data: bounded(encodable({"data": data}), 100),
     "outputs/sql.py:_storable": lambda data: sql._storable(encodable(data)),
-    "platforms/microblog/records.py:Records.nested": lambda data: Records([], frozenset("a")).nested(data),
-    "reading/json.py:all_dicts": lambda data: list(all_dicts(data)),
-    "reading/json.py:encode": lambda data: encode(data, what="data"),
+    "platforms/microblog/pages.py:Records.nested": lambda data: Records([], frozenset("a")).nested(data),
+    "reading/documents.py:all_dicts": lambda data: list(all_dicts(data)),
+    "reading/documents.py:encode": lambda data: encode(data, what="data"),
     "reading/careful.py:read_plain": lambda data: read_plain(DataBlock, data),
     "platforms/model.py:encodable": encodable,
 }
@@ -214,7 +213,7 @@ def test_a_parser_that_is_not_linear_is_found() -> None:
 
 
 def test_a_place_that_parses_is_found() -> None:
-    assert {"reading/json.py:decode", "targets/files/json.py:", "platforms/videosite/details.py:feed_root"} <= (
+    assert {"reading/documents.py:decode", "targets/files/json.py:", "platforms/videosite/details.py:feed_root"} <= (
         parsing_places()
     )
 

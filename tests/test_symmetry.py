@@ -5,23 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from crawler.registry import SHARED_MODULES
 from scripts import missing_parts
 
 pytestmark = pytest.mark.meta
 
 ROOT = Path(__file__).parents[1]
-PLATFORMS = sorted(
-    path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem not in SHARED_MODULES
-)
+PLATFORMS = sorted(path.stem for path in (ROOT / "crawler/spiders").glob("[a-z]*.py") if path.stem != "base")
 FILES = (
-    "crawler/platforms/{}/link.py",
+    "crawler/platforms/{}/urls.py",
     "crawler/platforms/{}/schema.py",
-    "crawler/platforms/{}/requests.py",
     "crawler/platforms/{}/pages.py",
     "crawler/sandbox/{}/site.py",
     "tests/platforms/{}/test_pages.py",
-    "tests/platforms/{}/test_requests.py",
+    "tests/platforms/{}/test_urls.py",
     "tests/spiders/test_{}.py",
     "tests/sandbox/test_{}.py",
     "docs/platforms/{}.md",

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.requests import encode_cursor
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
@@ -294,7 +294,7 @@ def timeline_of(fault: str) -> dict[str, str]:
     """Return the params of a page that only the source "timeline" can supply."""
     handle = microblog(fault)["username"]
     payload = {"handle": handle, "user_id": Microblog().account(handle).user.id, "cursor": "", "seen": []}
-    return {"username": handle, "cursor": cursors.encode(CURSOR, payload)}
+    return {"username": handle, "cursor": encode_cursor(CURSOR, payload)}
 
 
 def test_good_calls_between_throttled_ones_do_not_reset_the_breaker(tmp_path: Path) -> None:

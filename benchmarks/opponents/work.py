@@ -10,11 +10,11 @@ import orjson
 from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
-from crawler.downloads.local_origins import moved
+from crawler.downloads.handlers import moved
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import SearchPage
-from crawler.platforms.retail.requests import listing_request
 from crawler.platforms.retail.schema import SearchListing
+from crawler.platforms.retail.urls import listing_request
 
 DOWNLOADS = 16
 """Downloads at once of each crawl."""

@@ -26,9 +26,8 @@ from crawler.browser.sessions import PageSession
 from crawler.downloads.connections import through
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
-from crawler.downloads.handlers import HttpHandler
+from crawler.downloads.handlers import HttpHandler, origin_of, restored
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.local_origins import origin_of, restored
 from crawler.downloads.throttle import Throttle
 from crawler.errors import BrowserFailed, Detail, UpstreamBlocked, UpstreamTimeout
 

@@ -110,9 +110,9 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a store or a project folder, or the settings disable an essential component.
     """
-    if problems := argument_problems(spider, arguments):
-        raise ValueError(with_values(problems, arguments))
     if issubclass(spider, PlatformSpider):
+        if problems := argument_problems(spider, arguments):
+            raise ValueError(with_values(problems, arguments))
         spider.update_settings(settings.copy())
         own: dict[str, Any] = {**arguments}
         made = spider(**own)

@@ -31,7 +31,7 @@ from crawler.logs import one_line
 from crawler.pipelines import validated
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage, mismatch_error
-from crawler.probe.reread import MAX_LINE, overrides_for, read, reread
+from crawler.probe.recorder import MAX_LINE, overrides_for, read, reread
 from crawler.probe.suggest import suggestions
 from crawler.registry import spider_for
 from crawler.storage.kept import KeptError, folder_of, kept

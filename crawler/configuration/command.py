@@ -19,7 +19,7 @@ from scrapy.settings import BaseSettings, default_settings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 
-from crawler.configuration.suggestions import nearest
+from crawler.configuration.names import nearest
 from crawler.downloads.egress_setting import check_egresses
 from crawler.platforms import platforms
 from crawler.platforms.model import first_problem

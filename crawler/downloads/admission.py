@@ -15,7 +15,7 @@ from scrapy import Request
 
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane, egress_failed
-from crawler.downloads.platform_lanes import Lanes, start_in
+from crawler.downloads.lanes import Lanes, start_in
 from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
 from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target

@@ -28,7 +28,7 @@ from crawler.downloads.breaker import (
 from crawler.downloads.egress_setting import egresses_of, platform_capacity
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.platform_lanes import Lanes, Refusals
+from crawler.downloads.lanes import Lanes, Refusals
 from crawler.downloads.throttle import Throttle
 from crawler.jobs import prepare, store_location
 

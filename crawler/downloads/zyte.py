@@ -1,10 +1,17 @@
-"""Support for ``ZYTE_API_KEY``: Zyte API downloads the pages, so that platforms do not see this machine's address."""
+"""Support for ``ZYTE_API_KEY``: Zyte API downloads the pages, so that platforms do not see this machine's address.
+
+The transfers of its download handlers end when the crawler closes. Needs the extra ``zyte``.
+"""
 
 from __future__ import annotations
 
+from typing import Any, Self, cast
+
 from scrapy import Request
-from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy_zyte_api.handler import ScrapyZyteAPIHTTPDownloadHandler, ScrapyZyteAPIHTTPSDownloadHandler
+from zyte_api import RequestError
 
 from crawler.errors import (
     BlockedByPolicy,
@@ -14,32 +21,36 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.targets.shutdown import Closing
 
 
-class Addon:
-    """Scrapy add-on that enables scrapy-zyte-api if ``ZYTE_API_KEY`` is set."""
+class BoundedTransfers:
+    """A mixin for download handlers: their transfers end ``CLOSE_GRACE`` seconds after the crawler begins to close."""
 
-    def update_settings(self, settings: BaseSettings) -> None:
-        """Change the settings so that requests are sent to Zyte API. With ``SANDBOX``, none are.
+    closing: Closing
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        handler: Any = super().from_crawler(crawler)  # type: ignore[misc]  # defined by the handler
+        handler.closing = Closing(crawler, crawler.settings.getfloat("CLOSE_GRACE"))
+        return cast("Self", handler)
+
+    async def download_request(self, request: Request) -> Response:
+        """Download a request.
 
         Raises:
-            UsageError: the key is set, but the extra ``zyte`` is not installed, or ``PLATFORM_ORIGINS`` is set, too.
+            ShuttingDown: the crawler is closing, and ``CLOSE_GRACE`` seconds have passed.
         """
-        if not settings.get("ZYTE_API_KEY") or settings.getbool("SANDBOX"):
-            return
-        if settings.getdict("PLATFORM_ORIGINS"):
-            raise UsageError("ZYTE_API_KEY and PLATFORM_ORIGINS exclude each other: Zyte API reaches no local servers")
-        try:
-            from scrapy_zyte_api import Addon as ZyteApi  # noqa: PLC0415  # slow, needs the extra "zyte"
+        async with self.closing.limit():
+            return cast("Response", await super().download_request(request))  # type: ignore[misc]  # the handler's
 
-            ZyteApi().update_settings(settings)
-            settings["DOWNLOAD_HANDLERS"]["http"] = "crawler.downloads.zyte_handlers.HttpHandler"
-            settings["DOWNLOAD_HANDLERS"]["https"] = "crawler.downloads.zyte_handlers.HttpsHandler"
-        except ImportError as error:
-            raise UsageError("ZYTE_API_KEY needs scrapy-zyte-api[provider]: install the extra 'zyte'") from error
-        settings["DOWNLOADER_MIDDLEWARES"]["crawler.downloads.zyte.Refusals"] = (
-            989  # only ThrottleMiddleware is nearer to the network than this middleware
-        )
+
+class HttpHandler(BoundedTransfers, ScrapyZyteAPIHTTPDownloadHandler):  # type: ignore[misc]  # the type of its response includes None
+    """Downloads ``http`` URLs through Zyte API."""
+
+
+class HttpsHandler(BoundedTransfers, ScrapyZyteAPIHTTPSDownloadHandler):  # type: ignore[misc]  # the type of its response includes None
+    """Downloads ``https`` URLs through Zyte API."""
 
 
 class Refusals:
@@ -50,8 +61,6 @@ class Refusals:
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Raise the typed error for an error response of Zyte API. Ignore other exceptions."""
-        from zyte_api import RequestError  # noqa: PLC0415  # needs the extra "zyte"
-
         if isinstance(exception, RequestError):
             raise refusal(exception.status) from exception
 

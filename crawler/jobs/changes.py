@@ -80,7 +80,7 @@ from crawler.outputs.columns import (
 from crawler.platforms.model import Mark
 from crawler.reading.values import stated_count
 from crawler.registry import find_scraper
-from crawler.targets import lines
+from crawler.targets.target import identity_keys
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
@@ -520,7 +520,7 @@ def _identity(row: Any) -> dict[str, Any]:
     columns = getattr(row, "columns", None)
     own = orjson.loads(columns) if columns else work.get("columns", {})
     own_id = row.id.decode() if hasattr(row, "id") else work["id"]
-    return lines.identity(own_id, None, work["scraper"], work["params"], own)
+    return identity_keys(own_id, None, work["scraper"], work["params"], own)
 
 
 def _has_no_page(row: Any) -> bool:

@@ -16,17 +16,16 @@ from crawler.jobs import open_jobs
 from crawler.outputs.feeds import FAILED
 from crawler.platforms.model import validation_details
 from crawler.registry import find_scraper, spider
-from crawler.spiders.base import PlatformSpider
-from crawler.targets.incremental import SinceDate
+from crawler.targets.arguments import SinceDate
 
 if TYPE_CHECKING:
-    from scrapy import Spider
     from scrapy.crawler import Crawler
 
     from crawler.jobs.job import Account, Job
     from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.options import JobOptions
     from crawler.jobs.source import JobSource
+    from crawler.spiders.base import PlatformSpider
 
 logger = structlog.get_logger(__name__)
 
@@ -104,10 +103,8 @@ class JobWorker:
             logger.error("worker_stopped", error=str(error))  # noqa: TRY400  # the message is a sentence
 
 
-def argument_problems(spider: type[Spider], arguments: Mapping[str, Any]) -> dict[str, str]:
+def argument_problems(spider: type[PlatformSpider], arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the message for each invalid ``-a`` argument by its name. The name is "" if several arguments conflict."""
-    if not issubclass(spider, PlatformSpider):
-        return {}
     try:
         spider.arguments.model_validate(dict(arguments))
     except ValidationError as error:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from crawler.configuration.descriptions import Described
+from crawler.configuration.names import Described
 
 
 def _int(value: object) -> object:

@@ -26,9 +26,8 @@ from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_
 from crawler.outputs.exporters import Table, joined_rows
 from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.registry import find_scraper, scrapers
-from crawler.targets import lines
 from crawler.targets.reporter import PARTIAL, REPEATED
-from crawler.targets.target import label_of
+from crawler.targets.target import failure_keys, identity_keys, label_of, provenance_keys
 from crawler.targets.warning import FAILED_SOURCES, INCOMPLETE, UNREAD_PATHS, UNREAD_ROWS
 
 if TYPE_CHECKING:
@@ -204,14 +203,14 @@ def _line(row: Any, *inputs: InputId) -> Line:
 def record_line(line: Line) -> dict[str, Any]:
     """Return the line of a target's record."""
     outcome = line.outcome or {}
-    found = lines.provenance(_identity(line), outcome["fetched_at"], outcome["warnings"], _note(line))
-    return lines.record(found, line.record)
+    found = provenance_keys(_identity(line), outcome["fetched_at"], outcome["warnings"], _note(line))
+    return {**found, "data": line.record}
 
 
 def failure_line(line: Line) -> dict[str, Any]:
     """Return the line of a failed target."""
     number = line.inputs[0].line if line.inputs else line.work["line"]
-    return lines.failure(_identity(line), line.work.get("parent"), number, (line.outcome or {})["error"])
+    return failure_keys(_identity(line), line.work.get("parent"), number, (line.outcome or {})["error"])
 
 
 def new_entries(line: Line) -> frozenset[str] | None:
@@ -229,7 +228,7 @@ def _identity(line: Line) -> dict[str, Any]:
     """Return the keys that identify the target. A follow-up has the user's columns of its root."""
     work = line.work
     own_id, own = (line.inputs[0].id, line.inputs[0].columns) if line.inputs else (work["id"], work.get("columns", {}))
-    return lines.identity(own_id, work.get("root"), work["scraper"], work["params"], own)
+    return identity_keys(own_id, work.get("root"), work["scraper"], work["params"], own)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from crawler.jobs import prepare, store_location
 from crawler.jobs import tables as sql
 from crawler.jobs.job import Stored
 from crawler.jobs.store import Store
-from crawler.targets.incremental import Since
+from crawler.targets.arguments import Since
 from crawler.targets.target import Target
 
 if TYPE_CHECKING:

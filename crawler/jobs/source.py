@@ -18,10 +18,10 @@ from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.leases import Holder
 from crawler.jobs.seen import StoredSeen
 from crawler.jobs.worker import Worker, WorkerStoppedError
-from crawler.targets.exceptions import LimitReached
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, SavedTarget, Target, followup_key
+from crawler.targets.tracker import LimitReached
 from crawler.targets.warning import UNREAD, unread_paths
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from filelock import FileLock
 from crawler.errors import StoreUnavailable
 from crawler.jobs import tables
 from crawler.jobs.tables import insert_into, writes
-from crawler.storage.files import FILE_MODE
-from crawler.storage.sqlite import SqliteFile, transaction
+from crawler.storage.files import FILE_MODE, SqliteFile, transaction
 
 JUMP_SECONDS = 2.0
 """Maximum seconds by which the time between two readings may differ on the wall clock and on the monotonic clock.

@@ -12,7 +12,7 @@ from annotated_types import MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from crawler.configuration.descriptions import description
+from crawler.configuration.names import description
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that count as empty. 0 and false are not empty."""

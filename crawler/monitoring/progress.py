@@ -13,7 +13,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 
-from crawler.downloads.platform_lanes import suspensions, waiting_for
+from crawler.downloads.lanes import suspensions, waiting_for
 from crawler.targets.reporter import outcomes_by_code
 
 if TYPE_CHECKING:

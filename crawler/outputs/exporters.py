@@ -22,8 +22,7 @@ from crawler.outputs.feed_files import fixed_path, is_for_failures, kind_of
 from crawler.outputs.formats import NAMES
 from crawler.outputs.selection import flat_columns, flat_row, identified, table_columns, table_row
 from crawler.targets.files.tables import FORMULA_START
-from crawler.targets.lines import FAILURE_KEYS
-from crawler.targets.target import Entries, Record
+from crawler.targets.target import FAILURE_KEYS, Entries, Record
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

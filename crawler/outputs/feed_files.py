@@ -20,8 +20,7 @@ from scrapy.utils.misc import load_object
 from w3lib.url import file_uri_to_path
 
 from crawler.outputs.formats import FORMATS, NAMES, scheme_format
-from crawler.targets import lines
-from crawler.targets.target import InvalidTarget, Outcome, Record
+from crawler.targets.target import InvalidTarget, Outcome, Record, failure_keys
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -152,7 +151,7 @@ def failure_line(outcome: Outcome) -> dict[str, Any]:
     assert error is not None
     parent = None if isinstance(target, InvalidTarget) else target.parent
     found = error.as_dict() | {"retryable": error.retryable}
-    return lines.failure(target.as_dict(), parent, target.line, found)
+    return failure_keys(target.as_dict(), parent, target.line, found)
 
 
 def is_database(uri: object) -> bool:
@@ -265,4 +264,4 @@ class SqlExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         if not isinstance(item, Record):
             raise TypeError(f"{self.database.name}: a database gets only records of this project's scrapers")
-        self.database.write([lines.record(item.provenance(), item.data)])
+        self.database.write([{**item.provenance(), "data": item.data}])

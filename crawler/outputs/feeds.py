@@ -31,9 +31,8 @@ from crawler.outputs.feed_files import (
     repair_last_line,
 )
 from crawler.outputs.formats import NAMES
-from crawler.targets.lines import FAILURE_KEYS
 from crawler.targets.reporter import target_completed
-from crawler.targets.target import InvalidTarget, Outcome, Target
+from crawler.targets.target import FAILURE_KEYS, InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
 
 if TYPE_CHECKING:

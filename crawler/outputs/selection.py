@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.configuration.suggestions import hint
+from crawler.configuration.names import hint
 from crawler.outputs.columns import ColumnType, ListOf, RecordPath, Struct, column_type_of_models, without_lists
 from crawler.targets.target import Record, Scraper
 

@@ -1,6 +1,6 @@
 """Reads what people paste: links, and the texts of params with the handles, ids and words in them.
 
-The module ``link`` of each platform defines ``LINKS``: the platform's hosts, and the links that lead to a target.
+The module ``urls`` of each platform defines ``LINKS``: the platform's hosts, and the links that lead to a target.
 ``read_link`` reads a link of any platform. No request is made: only the text of a link is read, and only values with
 known formats are taken from it, so a link cannot determine which host or URL is requested.
 """
@@ -290,7 +290,7 @@ class PlatformLinks:
 @cache
 def all_links() -> tuple[PlatformLinks, ...]:
     """Return one ``PlatformLinks`` for each platform: its hosts, and what the URLs on these hosts identify."""
-    return tuple(import_module(f"crawler.platforms.{name}.link").LINKS for name in platforms())
+    return tuple(import_module(f"crawler.platforms.{name}.urls").LINKS for name in platforms())
 
 
 def read_link(text: str) -> Link:

@@ -21,7 +21,7 @@ from crawler.errors import (
 from crawler.reading import careful
 from crawler.reading.careful import Reading, read
 from crawler.reading.contract import C, Contract, Unread, invalid_error
-from crawler.reading.json import decode
+from crawler.reading.documents import decode
 from crawler.reading.values import retry_after_seconds
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 412, 418, 451, 999})

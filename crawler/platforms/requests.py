@@ -1,5 +1,9 @@
-"""What requests of several platforms share: headers of a browser, and ids that a platform changes at will, such as the
-ids of API queries and client versions.
+"""What requests of several platforms share: headers of a browser, opaque cursors, and ids that a platform changes at
+will, such as the ids of API queries and client versions.
+
+A client sends the cursor of one page to get the next page. A cursor is a checksum and the JSON array ``[kind,
+payload]``, encoded as URL-safe base64. A cursor contains no secrets and is not signed. The checksum detects cursors
+that were not copied correctly. Each platform's code checks whether the payload matches the params.
 
 A platform with such ids has a file ``ids.json`` and a model of it, ``Ids``. The setting ``PLATFORM_IDS`` can name
 another file to use instead, so that a changed id needs no release.
@@ -7,20 +11,24 @@ another file to use instead, so that a changed id needs no release.
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64decode, urlsafe_b64encode
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import orjson
 from pydantic import ConfigDict, ValidationError
 
-from crawler.configuration.descriptions import Described
+from crawler.configuration.names import Described
 from crawler.platforms import platforms, value_for
 from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
 
 NAVIGATION_HEADERS = {
     "Accept-Language": "en-US,en;q=0.9",  # platforms send texts and dates in this language
@@ -87,7 +95,7 @@ def _model(name: str) -> type[IdsModel]:
     having = [each for each in platforms() if files(f"crawler.platforms.{each}").joinpath(FILE).is_file()]
     if name not in having:
         raise ValueError(f"{SETTING}: {name} has no ids that a file can replace; use {', '.join(having)}.")
-    model: type[IdsModel] = import_module(f"crawler.platforms.{name}.requests").Ids
+    model: type[IdsModel] = import_module(f"crawler.platforms.{name}.urls").Ids
     return model
 
 
@@ -107,3 +115,41 @@ def _read(kind: type[Ids], name: str, path: str) -> Ids:
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         problem = first_problem(error, "the file")
         raise ValueError(f"{SETTING}: {path} is not valid for {name}: {problem}{more}.") from None
+
+
+MAX_CURSOR = 16_384
+"""Maximum number of characters of a cursor. Valid cursors are shorter."""
+
+
+_CHANGED = "not a cursor: expected the value of a previous answer, unchanged"
+
+
+def encode_cursor(kind: str, payload: dict[str, Any]) -> str:
+    """Return the cursor for a payload. ``kind``: the listing and the version of the payload's format, such as
+    "videos-1".
+
+    >>> decode_cursor("videos-1", encode_cursor("videos-1", {"tab": "live"}))
+    {'tab': 'live'}
+    """
+    body = orjson.dumps([kind, payload])
+    return urlsafe_b64encode(zlib.crc32(body).to_bytes(4, "big") + body).decode().rstrip("=")
+
+
+def decode_cursor(kind: str, text: str) -> dict[str, Any]:
+    """Return the payload of a cursor.
+
+    Raises:
+        ValueError: the text is not a cursor, was changed, or is a cursor of another kind.
+    """
+    if len(text) > MAX_CURSOR:
+        raise ValueError("not a cursor: too long")
+    try:
+        raw = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        found, payload = orjson.loads(raw[4:])
+    except (ValueError, TypeError) as error:
+        raise ValueError(_CHANGED) from error
+    if zlib.crc32(raw[4:]).to_bytes(4, "big") != raw[:4]:
+        raise ValueError(_CHANGED)
+    if found != kind or not isinstance(payload, dict):
+        raise ValueError("a cursor of another kind: expected the value of a previous answer of the same scraper")
+    return payload

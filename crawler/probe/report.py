@@ -17,8 +17,7 @@ from crawler.downloads.egress_setting import HOUR, egresses_of, platform_capacit
 from crawler.errors import UpstreamBlocked, UpstreamRateLimited
 from crawler.monitoring.fields import FieldCount, count_fields, values_of
 from crawler.platforms.page import THROTTLING_STATUSES
-from crawler.probe.recorder import Download, Recorder
-from crawler.probe.reread import read
+from crawler.probe.recorder import Download, Recorder, read
 from crawler.registry import scraper_names, scrapers
 from crawler.targets.target import Scraper
 

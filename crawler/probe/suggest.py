@@ -25,7 +25,7 @@ import crawler
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
-from crawler.probe.reread import read
+from crawler.probe.recorder import read
 from crawler.reading.careful import find, objects
 from crawler.reading.contract import ANY, EACH, OFTEN_ROWS, Contract, Step, Value, is_flat, joined, steps, values
 

@@ -35,7 +35,7 @@ from crawler.reading.contract import (
     steps,
     values,
 )
-from crawler.reading.json import decode
+from crawler.reading.documents import decode
 from crawler.reading.strict import MAX_ROWS
 
 ROOT = "$"

@@ -16,7 +16,7 @@ import structlog
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from crawler.configuration.suggestions import nearest
+from crawler.configuration.names import nearest
 from crawler.errors import (
     AuthError,
     JobNotFound,

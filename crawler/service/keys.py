@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, Type
 from crawler.configuration.setting_types import Expected, Rate
 from crawler.errors import InvalidApiKey, MissingApiKey, StoreUnavailable
 from crawler.platforms.model import first_problem
-from crawler.storage.sqlite import SqliteFile
+from crawler.storage.files import SqliteFile
 
 logger = structlog.get_logger(__name__)
 

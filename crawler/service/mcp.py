@@ -25,8 +25,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import ConfigDict, Field, ValidationError
 
-from crawler.configuration.descriptions import Described
-from crawler.configuration.suggestions import name_unknown
+from crawler.configuration.names import Described, name_unknown
 from crawler.errors import InvalidApiKey
 from crawler.jobs.options import CategoryOptions
 from crawler.platforms.model import first_problem, validation_details

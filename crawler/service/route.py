@@ -15,8 +15,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 
-from crawler.configuration.descriptions import Described, description
-from crawler.configuration.suggestions import hint
+from crawler.configuration.names import Described, description, hint
 from crawler.errors import (
     InvalidApiKey,
     InvalidJson,
@@ -28,7 +27,7 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.platforms.model import validation_details
-from crawler.reading.json import refuse_constant, unique_keys
+from crawler.reading.documents import refuse_constant, unique_keys
 
 if TYPE_CHECKING:
     from twisted.web.server import Request

@@ -30,8 +30,8 @@ from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
 from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.platforms.microblog.requests import embed_request, profile_request
 from crawler.platforms.microblog.schema import Profile, ProfileParams
+from crawler.platforms.microblog.urls import embed_request, profile_request
 from crawler.platforms.model import Details, max_details
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.spiders.base import Data, First, PlatformSpider
@@ -45,7 +45,7 @@ SOURCES = ("page", "embed", "user", "timeline")
 AUTHORITATIVE = frozenset({"page", "user"})
 """Sources whose ``TargetError`` (not found, restricted) ends the target. The other sources may be wrong."""
 FALLBACKS = ((EmbedPage.source,), (GuestTokenPage.source, UserPage.source, TimelinePage.source))
-"""The groups of sources that can replace the profile's page (``PageSpider.for_page``)."""
+"""The groups of sources that can replace the profile's page (``PlatformSpider.for_page``)."""
 NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """Fields that newer responses to the user query lack. If a profile lacks only these, the user query is not sent."""
 PROFILE_PATH = "data.additional.profile_demographics"

@@ -17,10 +17,9 @@ from crawler.errors import BlockedByPolicy, ScrapeError, TargetNotFound, Upstrea
 from crawler.items import PhotoappPostV4Item
 from crawler.platforms.model import max_details
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.platforms.photoapp.link import link_of_url
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage, SharePage
-from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
 from crawler.platforms.photoapp.schema import PostData, PostParams
+from crawler.platforms.photoapp.urls import embed_request, link_of_url, post_request, reels_request, share_request
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

@@ -7,11 +7,9 @@ from typing import Any
 from scrapy import Request
 
 from crawler.items import ProfessionalProfileItem, ProfessionalProfileV4Item
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.link import slug_of_username
-from crawler.platforms.professional.pages import ProfilePage
-from crawler.platforms.professional.requests import profile_request
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.platforms.professional.schema import MemberContent, MemberParams, Profile, ProfileParams
+from crawler.platforms.professional.urls import profile_request, slug_of_username
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 

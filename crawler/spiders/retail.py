@@ -14,14 +14,12 @@ from crawler.items import RetailCategoryV4Item, RetailSearchV4Item
 from crawler.jobs.options import LimitedOptions
 from crawler.platforms.links import LinkError, read_link
 from crawler.platforms.retail.pages import ALWAYS_SERVED, PAGE_PATH, ListingPage, PriceFilter, SearchPage, ignores
-from crawler.platforms.retail.plan import MAX_REQUESTS, Plan
-from crawler.platforms.retail.requests import listing_request
-from crawler.platforms.retail.schema import DEFAULT_SORT, CategoryParams, Listing, SearchListing, SearchParams
-from crawler.platforms.retail.slices import Fact, Page, Row, Slice, Step
+from crawler.platforms.retail.plan import MAX_REQUESTS, Fact, Page, Plan, Row, Slice, Step
+from crawler.platforms.retail.schema import CategoryParams, Listing, SearchListing, SearchParams
+from crawler.platforms.retail.urls import DEFAULT_SORT, listing_request
 from crawler.spiders.base import CrawlArguments, Data, First, PlatformSpider
-from crawler.targets.exceptions import LimitReached
 from crawler.targets.target import Outcome, Scraper, Target
-from crawler.targets.tracker import target_failing
+from crawler.targets.tracker import LimitReached, target_failing
 from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)

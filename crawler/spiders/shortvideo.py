@@ -17,16 +17,16 @@ from crawler.errors import Detail, ExtractionFailed, ScrapeError, UpstreamBlocke
 from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import LOGIN_WALL, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.requests import (
+from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.platforms.shortvideo.urls import (
     CLOSE_SELECTORS,
     RESULTS_PATH,
     SEARCH_CALLS,
     STOP_SELECTORS,
     search_request,
 )
-from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.reading.contract import Unread
-from crawler.reading.json import is_json
+from crawler.reading.documents import is_json
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Scraper, Target
 
@@ -187,7 +187,7 @@ class ShortvideoSpider(PlatformSpider):
         return page.received
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
-        """Keep a response as ``PageSpider.keep`` does, except a search page whose session ended with ``error``.
+        """Keep a response as ``PlatformSpider.keep`` does, except a search page whose session ended with ``error``.
 
         In this case, ``read_item`` has kept the response of the search API that caused the error.
         """

@@ -35,14 +35,13 @@ from crawler.platforms import budget
 from crawler.platforms.model import AUTO_SECONDS, max_details
 from crawler.platforms.page import PlatformPage, mismatch_error
 from crawler.platforms.requests import platform_ids
-from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite import urls as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
-from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
-from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.pages import ChannelPage, ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, unenriched, without_about
-from crawler.platforms.videosite.requests import Ids
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
+from crawler.platforms.videosite.urls import Ids
 from crawler.reading.contract import OFTEN_ROWS, Unread
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
@@ -410,7 +409,7 @@ class ChannelReader:
     async def item(
         self, kind: type[VideositePage], request: Request, *, retry: bool = True, optional: bool = False
     ) -> Item:
-        """Fetch another page and return its item. ``retry``, ``optional``: see ``PageSpider.get``.
+        """Fetch another page and return its item. ``retry``, ``optional``: see ``PlatformSpider.get``.
 
         Raises:
             ScrapeError: the download failed, or the page object raised an error.

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from crawler.configuration.suggestions import MAX_NAMED, name_unknown
+from crawler.configuration.names import MAX_NAMED, name_unknown
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
 from crawler.platforms.links import LinkError, cleaned, read_link, unquoted
 from crawler.platforms.model import LinkParams, Params, first_problem, validation_details

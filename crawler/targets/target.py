@@ -24,13 +24,51 @@ from pydantic import BaseModel, ConfigDict
 from crawler.errors import ScrapeError
 from crawler.logs import one_line
 from crawler.platforms.model import Params
-from crawler.targets import lines
-from crawler.targets.exceptions import ReleaseEnded
 from crawler.targets.warning import OutcomeWarning
 
 if TYPE_CHECKING:
     from crawler.downloads.lane import Lane
     from crawler.platforms.page import PlatformPage
+
+# The lines of targets in feeds of batches, in the files of jobs and in the endpoint's downloads. The models
+# ``RecordLine`` and ``FailureLine`` describe them in the OpenAPI document.
+
+ERROR_KEYS = ("code", "message", "retryable", "details", "upstream")
+FAILURE_KEYS = ("id", "root", "scraper", "params", "parent", "line", *ERROR_KEYS)
+"""The columns of failures in tables. ``root`` has a value only in exhaustive crawls."""
+
+
+def identity_keys(
+    target_id: str, root: str | None, scraper: str | None, params: Any, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the keys that identify a target in a line.
+
+    ``root``: the id of the requested target, if lines must contain it. ``columns``: the user's own columns.
+    """
+    return {
+        "id": target_id,
+        **({} if root is None else {"root": root}),
+        "scraper": scraper,
+        "params": params,
+        **({"columns": columns} if columns else {}),
+    }
+
+
+def provenance_keys(target: Mapping[str, Any], fetched_at: str, warnings: list[Any], note: str) -> dict[str, Any]:
+    """Return the keys that precede the data in the line of a record. ``target``: as ``identity_keys()`` returns it."""
+    return {**target, "fetched_at": fetched_at, "warnings": warnings, "note": note}
+
+
+def failure_keys(
+    target: Mapping[str, Any], parent: str | None, line: int | None, error: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the line of a failed target, with its error, and with the id and params that are needed to repeat it.
+
+    ``target``: as ``identity_keys()`` returns it. ``parent``: the id of the target that led to it. ``line``: its line
+    number in the targets file. ``error``: the error as JSON data, with the key ``retryable``.
+    """
+    return {**target, "parent": parent, "line": line, **{key: error.get(key) for key in ERROR_KEYS}}
+
 
 OWN_KEYS = ("id", "scraper")
 """The keys and columns of a target that are not params."""
@@ -96,6 +134,10 @@ class Scraper:
         package = Path(inspect.getfile(self.data)).parent
         code = b"".join(file.read_bytes() for file in sorted(package.glob("*.py")))
         return hashlib.blake2b(code, digest_size=4).hexdigest()
+
+
+class ReleaseEnded(Exception):  # not a ScrapeError, because scrape() may catch a ScrapeError and use another source
+    """Raised to end ``scrape()``, because the target already has its outcome, or was started again on another lane."""
 
 
 @dataclass(slots=True)
@@ -193,7 +235,7 @@ class Target:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
         params = self.params.model_dump(mode="json", exclude_none=True)
-        return lines.identity(self.id, self.root, self.scraper.name, params, self.columns)
+        return identity_keys(self.id, self.root, self.scraper.name, params, self.columns)
 
     @property
     def seconds_left(self) -> float | None:
@@ -283,11 +325,11 @@ class Record(dict[str, Any]):
         ``fetched_at`` is an ISO 8601 time, ``warnings`` a list of objects, empty for a complete record.
         """
         warnings = [each.as_dict() for each in self.warnings]
-        return lines.provenance(self.target.as_dict(), self.fetched_at.isoformat(), warnings, self.target.note)
+        return provenance_keys(self.target.as_dict(), self.fetched_at.isoformat(), warnings, self.target.note)
 
     def as_line(self) -> Record:
         """Return the line of a batch feed: the keys of ``provenance()``, and ``data``."""
-        line = lines.record(self.provenance(), dict(self))
+        line = {**self.provenance(), "data": dict(self)}
         return type(self)(line, self.target, self.fetched_at, self.warnings, is_line=True)
 
 
@@ -306,7 +348,7 @@ class InvalidTarget:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that identify the target in a feed line."""
-        return lines.identity(self.id, None, self.scraper, self.raw, self.columns)
+        return identity_keys(self.id, None, self.scraper, self.raw, self.columns)
 
     @property
     def label(self) -> str:

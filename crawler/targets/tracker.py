@@ -2,7 +2,8 @@
 
 The first of these events determines the outcome of a target: an item, a typed error, a dropped item, an exception, a
 callback without an item, a request that the scheduler drops, the deadline, the end of the crawl. Later events of the
-same target are ignored. No other component sets an outcome.
+same target are ignored. No other component sets an outcome. Exceptions of Scrapy, Twisted and item pipelines are
+converted to typed errors.
 """
 
 from __future__ import annotations
@@ -14,19 +15,43 @@ from collections.abc import AsyncIterator, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Self
 
 import structlog
 from itemadapter import ItemAdapter
 from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+    NotConfigured,
+    ResponseDataLossError,
+)
 from scrapy.http import Response
 from structlog.contextvars import bind_contextvars
+from twisted.internet.defer import AlreadyCalledError
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 from twisted.python.failure import Failure
 
-from crawler.errors import DEADLINE, InvalidRequest, ScrapeError, ServiceError, ShuttingDown, UpstreamTimeout
-from crawler.targets.exceptions import as_scrape_error
+from crawler.errors import (
+    DEADLINE,
+    BlockedByPolicy,
+    InvalidRequest,
+    ItemDropped,
+    ScrapeError,
+    ServiceError,
+    ShuttingDown,
+    UpstreamError,
+    UpstreamTimeout,
+)
 from crawler.targets.reporter import OutcomeReporter
 from crawler.targets.shutdown import crawler_closing
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
@@ -395,3 +420,104 @@ def target_of(response: Response | Failure | None) -> Target | None:
     """Return the target of a response or of a failed download, or None if its request belongs to no target."""
     request: Request | None = getattr(response, "request", None)  # Scrapy sets it on failures, too
     return request.meta.get("target") if request else None
+
+
+class TargetScheduler(BaseScheduler):
+    """Keeps the requests of targets in memory, sorted by priority and then by the order in which they were added.
+
+    Scrapy's scheduler has queues on disk, a queue for each download slot and a filter for duplicates. Targets need none
+    of these: the tracker releases few at a time, the throttle chooses what is downloaded, and the same page may be
+    requested for several targets. The stats are those of Scrapy's scheduler, set when the crawler closes.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._waiting: list[tuple[int, int, Request]] = []
+        self._numbers = count()
+        self._enqueued = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def has_pending_requests(self) -> bool:
+        """Whether a request is waiting."""
+        return bool(self._waiting)
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Add a request. Always return True: no request is dropped as a duplicate."""
+        heappush(self._waiting, (-request.priority, next(self._numbers), request))
+        self._enqueued += 1
+        return True
+
+    def next_request(self) -> Request | None:
+        """Remove and return the next request, or return None."""
+        return heappop(self._waiting)[2] if self._waiting else None
+
+    def close(self, reason: str) -> None:
+        """Set the stats of the enqueued and dequeued requests."""
+        assert self._crawler.stats is not None
+        for name, number in (("enqueued", self._enqueued), ("dequeued", self._enqueued - len(self._waiting))):
+            self._crawler.stats.set_value(f"scheduler/{name}", number)
+            self._crawler.stats.set_value(f"scheduler/{name}/memory", number)
+
+
+CAUSES: dict[type[Exception], str] = {
+    CannotResolveHostError: "The platform's host name cannot be resolved: check the network and its DNS servers",
+    DownloadConnectionRefusedError: "The platform's server refused the connection",
+    ConnectError: "No connection to the platform's server: check the network and its firewall",
+    ConnectionDone: "The connection was closed before the response was complete",
+    ConnectionLost: "The connection was lost before the response was complete",
+    ResponseDataLossError: "The connection was lost before the response was complete",
+    DownloadCancelledError: "The download was cancelled, for example because it is larger than DOWNLOAD_MAXSIZE",
+    DownloadFailedError: "The download failed before the response was complete",
+    OSError: "The download failed: the system reported a network error",
+}
+"""Exception of a download -> the message for it. Subclasses precede their bases."""
+DOWNLOAD_FAILURES: tuple[type[Exception], ...] = (
+    ScrapeError,
+    IgnoreRequest,
+    DownloadTimeoutError,
+    AlreadyCalledError,
+    *CAUSES,
+)
+"""The exceptions of downloads that become the error of a target.
+
+Scrapy's engine raises ``AlreadyCalledError`` if it was closed between a response and its redirect or retry.
+"""
+
+
+class LimitReached(BlockedByPolicy):
+    """Raised when a crawl has reached a limit that its user has set.
+
+    In a job, such a target is paused until the limit is raised.
+    """
+
+
+def as_scrape_error(error: BaseException | None) -> ScrapeError:
+    """Convert an exception to a typed error.
+
+    A failed download becomes an upstream error (or the error of a policy or of the end of the crawl), a dropped item
+    ``ItemDropped``, and any unknown exception ``ServiceError``.
+    """
+    if isinstance(error, ScrapeError):
+        return error
+    if isinstance(error, DropItem):
+        return ItemDropped(f"The item was dropped: {error}", reason="dropped")
+    if isinstance(error, DOWNLOAD_FAILURES):
+        return _download_error(error)
+    return ServiceError("Internal error. The log has its details under this request's id.")
+
+
+def _download_error(error: Exception) -> ScrapeError:
+    if isinstance(error, AlreadyCalledError):
+        return ShuttingDown("The crawl ended before the target was done.")
+    if isinstance(error, DownloadTimeoutError):
+        return UpstreamTimeout("The platform did not respond in time.", reason="timeout")
+    if not isinstance(error, IgnoreRequest):
+        happened = next(text for kind, text in CAUSES.items() if isinstance(error, kind))
+        reason = "cancelled" if isinstance(error, DownloadCancelledError) else "connection"
+        return UpstreamError(f"{happened}.", reason=reason)
+    if "robots.txt" in str(error):  # Scrapy provides no other detail of the failure
+        return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb

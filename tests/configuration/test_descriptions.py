@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 import pytest
 from pydantic import Field
 
-from crawler.configuration.descriptions import Described, description, docstrings
+from crawler.configuration.names import Described, description, docstrings
 
 
 class Plain(Described):
@@ -79,7 +79,7 @@ def test_a_schema_has_the_docstrings_of_fields() -> None:
 def test_a_model_without_source_has_no_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("made")
     monkeypatch.setitem(sys.modules, "made", made)
-    source = "from crawler.configuration.descriptions import Described\nclass Made(Described):\n    a: int\n    'Text.'"
+    source = "from crawler.configuration.names import Described\nclass Made(Described):\n    a: int\n    'Text.'"
     exec(source, vars(made))  # noqa: S102  # a class without a file
     assert docstrings(made.Made) == {}
     assert made.Made.model_json_schema()["properties"] == {"a": {"title": "A", "type": "integer"}}

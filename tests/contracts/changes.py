@@ -25,7 +25,7 @@ import orjson
 
 from crawler.errors import TargetError
 from crawler.platforms import platforms
-from crawler.reading.json import all_dicts
+from crawler.reading.documents import all_dicts
 from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Answer, Recorded, recorded
 from tests.mutations import SUFFIX, Block, Name, blocks, names, renamed

@@ -28,7 +28,7 @@ from scrapy.utils.misc import load_object
 from crawler.components import COMPONENTS
 from crawler.downloads.shared_state import SharedState
 from crawler.sandbox.tls import loopback_pem
-from crawler.targets.exceptions import as_scrape_error
+from crawler.targets.tracker import as_scrape_error
 
 ROOT = Path(__file__).parents[2]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

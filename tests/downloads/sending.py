@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.platform_lanes import Lanes
+from crawler.downloads.lanes import Lanes
 from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import UpstreamBlocked, UpstreamError
 from crawler.middlewares import ThrottleMiddleware

@@ -17,7 +17,7 @@ from scrapy_poet.injection import DynamicDeps
 from scrapy_poet.page_input_providers import PageObjectInputProvider
 from web_poet import HttpResponse, PageParams, WebPage
 
-from crawler.downloads.injection import PlannedInjection
+from crawler.middlewares import PlannedInjection
 
 
 class Page(WebPage[dict[str, str]]):

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.browser.handler import BrowserHandler
 from crawler.components import stay_local
-from crawler.downloads.local_origins import LocalOrigins, restored
+from crawler.downloads.handlers import LocalOrigins, restored
 from crawler.errors import BlockedByPolicy, ScrapeError, UpstreamBlocked
 from crawler.middlewares import AllowedOrigins
 from tests.shop import open_shop

@@ -14,7 +14,7 @@ import pytest
 
 from crawler.downloads.egress_setting import platform_capacity
 from crawler.downloads.lane import egress_failed
-from crawler.downloads.platform_lanes import target_key
+from crawler.downloads.lanes import target_key
 from crawler.errors import (
     CircuitOpen,
     EgressFailed,
@@ -25,8 +25,7 @@ from crawler.errors import (
     UpstreamRateLimited,
     UpstreamTimeout,
 )
-from crawler.targets.exceptions import ReleaseEnded
-from crawler.targets.target import Release, Target
+from crawler.targets.target import Release, ReleaseEnded, Target
 from tests.downloads.sending import BLOCK, FAILED, LOST, NAMES, Sending, made, names, released_again, target
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from crawler.downloads.platform_lanes import target_key
+from crawler.downloads.lanes import target_key
 from crawler.errors import CircuitOpen, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.targets.target import Outcome
 from tests.downloads.sending import BLOCK, FAILED, LOST, Sending, made, target

@@ -9,8 +9,8 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
-from crawler.downloads.scheduler import TargetScheduler
 from crawler.spiders.retail import RetailSpider
+from crawler.targets.tracker import TargetScheduler
 
 URL = "https://shop.example/"
 
@@ -25,7 +25,7 @@ def crawler() -> Crawler:
 def test_spiders_of_platforms_have_a_small_scheduler() -> None:
     settings = Settings({"ADDONS": {"crawler.Addon": 500}})
     RetailSpider.update_settings(settings)
-    assert settings["SCHEDULER"] == "crawler.downloads.scheduler.TargetScheduler"
+    assert settings["SCHEDULER"] == "crawler.targets.tracker.TargetScheduler"
 
 
 def test_another_scheduler_can_be_chosen_on_the_command_line() -> None:

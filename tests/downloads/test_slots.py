@@ -15,7 +15,7 @@ from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Bre
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
 from crawler.downloads.lane import Lane
-from crawler.downloads.platform_lanes import Lanes, Refusals
+from crawler.downloads.lanes import Lanes, Refusals
 from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown

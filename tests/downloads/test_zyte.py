@@ -13,7 +13,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from crawler.downloads.local_origins import moved
+from crawler.downloads.handlers import moved
 from crawler.downloads.zyte import refusal
 from crawler.sandbox.retail.site import Site
 from tests import forks

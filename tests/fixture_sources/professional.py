@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, UpstreamRateLimited
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from tests.make_fixtures import Case, Failure

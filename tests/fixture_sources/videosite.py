@@ -18,10 +18,9 @@ from crawler.errors import (
 )
 from crawler.platforms.model import empty
 from crawler.platforms.page import PlatformPage
-from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite import urls as upstream
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
-from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
-from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.pages import ChannelPage, ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.schema import Profile
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite import expected

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from scrapy.utils.test import get_crawler
 
-from crawler.downloads.platform_lanes import Suspension
+from crawler.downloads.lanes import Suspension
 from crawler.monitoring.progress import Progress
 from crawler.sandbox.retail.site import FAULTS, Site
 from tests import forks

@@ -14,7 +14,7 @@ import pytest
 from scrapy.extensions.feedexport import ItemFilter
 
 from crawler.outputs.feed_files import repair_last_line
-from crawler.targets.lines import FAILURE_KEYS
+from crawler.targets.target import FAILURE_KEYS
 from tests.crawls import lines
 from tests.http_server import Handler, served
 from tests.shop import Shop, open_shop

@@ -45,7 +45,7 @@ from web_poet.testing import Fixture
 
 from crawler.errors import ScrapeError
 from crawler.platforms.page import PlatformPage
-from crawler.reading.json import all_dicts
+from crawler.reading.documents import all_dicts
 from tests.mutations import blocks
 
 HERE = Path(__file__).parent

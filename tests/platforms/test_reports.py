@@ -34,7 +34,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         'merge: raise missing_error("No source': "several pages: microblog/test_merge.py",
         'js_literals: raise _too_long(f"more than {MAX_CHARACTERS:,} characters")': "megabytes: test_js_literals.py",
         'js_literals: raise _too_long(f"{MAX_ELEMENTS:,} elements or more")': "megabytes: test_js_literals.py",
-        'records: raise invalid_error(message, ["script"], "Too many objects"': "megabytes: test_js_literals.py",
+        'pages: raise invalid_error(message, ["script"], "Too many objects"': "megabytes: test_js_literals.py",
     },
     "professional": {
         'markup: raise invalid_error(message, ["html"], "Too many elements': "megabytes: professional/test_unread.py",
@@ -42,8 +42,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "reading": {
         "careful: raise invalid_error(": "a deep document: tests/reading/test_contract.py",
         'careful: raise invalid_error(message, [path], "Too many rows"': "megabytes: tests/reading/test_contract.py",
-        'json: raise invalid_error(message, [what], str(error), "json_invalid"': "rare: tests/reading/test_json.py",
-        'markup: raise invalid_error(message, ["html"], "Too many tags': "megabytes: tests/reading/test_markup.py",
+        'documents: raise invalid_error(message, [what], str(error), "json_invalid"': "rare: reading/test_json.py",
+        'documents: raise invalid_error(message, ["html"], "Too many tags': "megabytes: tests/reading/test_markup.py",
     },
     "videosite": {
         "record: raise mismatch_error(message": "several pages: videosite/test_pages.py",

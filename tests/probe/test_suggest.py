@@ -18,10 +18,10 @@ from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.retail.pages import SearchPage
 from crawler.probe import suggest
-from crawler.probe.reread import read
+from crawler.probe.recorder import read
 from crawler.probe.suggest import Candidate, Gap, Part, Suggestion, changed_declarations, suggestions
 from crawler.reading.contract import Contract, values
-from crawler.reading.json import script_block
+from crawler.reading.documents import script_block
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from tests.copies import ProjectCopy

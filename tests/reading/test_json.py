@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import ExtractionFailed
-from crawler.reading.json import all_dicts, decode, dicts, dig, script_block
+from crawler.reading.documents import all_dicts, decode, dicts, dig, script_block
 
 DEPTH = 1_000
 

@@ -10,8 +10,7 @@ from web_poet import HttpResponse
 from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp.pages import post_in_html
 from crawler.platforms.shortvideo.pages import wall_in
-from crawler.reading.json import script_block
-from crawler.reading.markup import MAX_ATTRIBUTES, MAX_TAGS, has_many_attributes, parsed_html
+from crawler.reading.documents import MAX_ATTRIBUTES, MAX_TAGS, has_many_attributes, parsed_html, script_block
 
 
 def test_a_document_with_the_largest_number_of_tags_is_parsed() -> None:

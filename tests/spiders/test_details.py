@@ -22,7 +22,7 @@ from scrapy_poet.utils import scrapy_response_to_http_response as http_response
 from web_poet import PageParams
 
 from crawler.downloads.lane import Lane
-from crawler.downloads.platform_lanes import Lanes
+from crawler.downloads.lanes import Lanes
 from crawler.errors import InvalidRequest
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp

@@ -14,11 +14,10 @@ import orjson
 import pytest
 from scrapy.settings import Settings
 
-from crawler.platforms import cursors
 from crawler.platforms.microblog.guest import CurrentQueries
-from crawler.platforms.microblog.requests import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
 from crawler.platforms.microblog.schema import CURSOR as PURPOSE
-from crawler.platforms.requests import check_platform_ids, shipped_ids
+from crawler.platforms.microblog.urls import CURSOR, HANDLE, USER_ID, Ids, NamedQuery
+from crawler.platforms.requests import check_platform_ids, encode_cursor, shipped_ids
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
 from tests import forks
@@ -70,7 +69,7 @@ def replaced(tmp_path: Path, **changes: Any) -> Path:
 def cursor_of(handle: str, page: int) -> str:
     user_id = SITE.account(handle).user.id
     payload = {"handle": handle, "user_id": user_id, "cursor": SITE.cursor(page), "seen": []}
-    return cursors.encode(PURPOSE, payload)
+    return encode_cursor(PURPOSE, payload)
 
 
 # Ids from the page

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.requests import decode_cursor, encode_cursor
 from crawler.sandbox.microblog.expected import post_record
 from crawler.sandbox.microblog.faults import FAULTS, failing_sources
 from crawler.sandbox.microblog.site import Site
@@ -281,7 +281,7 @@ def test_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
 def cursor_of(handle: str, **changes: Any) -> str:
     """Return a cursor that points to the start of an account's timeline."""
     payload = {"handle": handle, "user_id": SITE.account(handle).user.id, "cursor": "", "seen": []} | changes
-    return cursors.encode(CURSOR, payload)
+    return encode_cursor(CURSOR, payload)
 
 
 @pytest.mark.parametrize(("returned", "first_pages"), [(65, [15, 20]), (85, [0, 15, 20])])
@@ -321,7 +321,7 @@ def test_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> None:
     ],
 )
 def test_a_cursor_without_a_user_id_fails_with_the_error_of_the_query(client: Client, handle: str, code: str) -> None:
-    cursor = cursors.encode(CURSOR, {"handle": handle, "user_id": "", "cursor": "", "seen": []})
+    cursor = encode_cursor(CURSOR, {"handle": handle, "user_id": "", "cursor": "", "seen": []})
     assert client.loop(handle, cursor=cursor).errors == [code]
 
 
@@ -343,7 +343,7 @@ Site.page = hidden
     assert first.errors == [], log
     data = first.pages[0]
     assert data["hasMore"]
-    assert cursors.decode(CURSOR, data["nextCursor"])["user_id"] == ""
+    assert decode_cursor(CURSOR, data["nextCursor"])["user_id"] == ""
     with sandbox(HONEST) as origins:
         rest, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), cursor=data["nextCursor"])
     assert rest.errors == [], log

@@ -14,7 +14,7 @@ from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError, UpstreamBlocked
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage
-from crawler.platforms.photoapp.requests import post_request
+from crawler.platforms.photoapp.urls import post_request
 from crawler.sandbox.photoapp.page import prefetched
 from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from web_poet import HttpResponse
 
 from crawler.platforms import platforms
-from crawler.probe.reread import reread
+from crawler.probe.recorder import reread
 from crawler.storage import kept
 from crawler.storage.kept import Head, Keeper, KeptError, KeptResponse, load
 from tests import forks

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from crawler.storage.files import create_file, create_folder, write_new
-from crawler.storage.sqlite import SqliteFile, transaction
+from crawler.storage.files import SqliteFile, create_file, create_folder, transaction, write_new
 from tests import forks
 from tests.changed_shop import BEFORE, RENAMED
 from tests.crawls import QUICK, ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.storage.sqlite import SqliteFile, transaction
+from crawler.storage.files import SqliteFile, transaction
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS t (n INTEGER)", "CREATE INDEX IF NOT EXISTS i ON t (n)")
 

@@ -14,7 +14,7 @@ from scrapy.http import HtmlResponse, Response
 
 from crawler.errors import ScrapeError
 from crawler.platforms.retail.pages import SearchPage
-from crawler.platforms.retail.requests import listing_request
+from crawler.platforms.retail.urls import listing_request
 from crawler.spiders.base import First, PlatformSpider
 from crawler.targets.target import Target
 

@@ -27,11 +27,10 @@ from twisted.python.failure import Failure
 from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
 from crawler.reading.contract import Unread
 from crawler.registry import scrapers
-from crawler.targets.exceptions import CAUSES, as_scrape_error
 from crawler.targets.reporter import REPEATS_PER_TURN, outcomes_by_code
 from crawler.targets.sources import QueueSource, TargetSource, TargetsUnavailableError
 from crawler.targets.target import InvalidTarget, Outcome, Record, Target
-from crawler.targets.tracker import TargetTracker
+from crawler.targets.tracker import CAUSES, TargetTracker, as_scrape_error
 from crawler.targets.warning import OutcomeWarning
 
 SCRAPER = scrapers()["retail-search-v4"]

@@ -30,7 +30,7 @@ from crawler.platforms.microblog.payload import (
 from crawler.platforms.microblog.timeline import Row, Timeline, lacking_parts, owner_of, timeline_of
 from crawler.platforms.page import PlatformPage, missing_error
 from crawler.reading.contract import join
-from crawler.reading.json import all_dicts, decode, dicts, dig, is_json
+from crawler.reading.documents import all_dicts, decode, dicts, dig, is_json
 from crawler.reading.values import text
 
 USER_PATH = ("data", "user", "result")

@@ -27,7 +27,7 @@ from crawler.platforms.microblog.payload import User
 from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.reading.contract import invalid_error
-from crawler.reading.json import all_dicts, decode, dicts, dig, is_json
+from crawler.reading.documents import all_dicts, decode, dicts, dig, is_json
 from crawler.reading.values import count, retry_after_seconds, text
 
 LOGIN_PATH = "/i/flow/login"

@@ -21,7 +21,7 @@ from crawler.platforms.microblog.payload import Link, Media, Number, Post, User,
 from crawler.platforms.microblog.timeline import Row, owner_of
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import Contract, Unread, always, identity, sometimes
-from crawler.reading.json import script_block
+from crawler.reading.documents import script_block
 
 COUNTS = ("likes", "replies", "reposts")
 USER = (

@@ -23,7 +23,7 @@ from crawler.platforms.microblog.api import GuestTokenPage, TimelinePage, UserPa
 from crawler.platforms.microblog.base import PERMANENT_REASONS, STALE_QUERY, TOKEN_REFUSED, ApiPage
 from crawler.platforms.microblog.merge import Part
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.platforms.microblog.requests import Ids, NamedQuery, Query, query_request, token_request
+from crawler.platforms.microblog.urls import Ids, NamedQuery, Query, query_request, token_request
 from crawler.platforms.requests import platform_ids
 
 if TYPE_CHECKING:

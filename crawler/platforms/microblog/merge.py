@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
-from crawler.platforms import cursors
 from crawler.platforms.microblog.convert import merged
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, Demographics
 from crawler.platforms.model import empty
 from crawler.platforms.page import missing_error
+from crawler.platforms.requests import encode_cursor
 
 Part = dict[str, Any]
 """The item of one source's page object: ``profile``, ``user_id``, ``posts``, ``pinned`` and ``next_cursor``."""
@@ -74,7 +74,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
     return {
         "data": {"additional": {"profile_demographics": demographics}, "main": posts},
         "hasMore": has_more,
-        "nextCursor": cursors.encode(CURSOR, payload) if has_more else "",
+        "nextCursor": encode_cursor(CURSOR, payload) if has_more else "",
     }
 
 

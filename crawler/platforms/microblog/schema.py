@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from crawler.platforms import cursors
-from crawler.platforms.microblog.link import HANDLE, LINKS
+from crawler.platforms.microblog.urls import LINKS, USERNAME
 from crawler.platforms.model import Details, LinkParams, Mark, Model, Rows, Selects, refuse_link
+from crawler.platforms.requests import MAX_CURSOR, decode_cursor
 
 CURSOR = "microblog-profile-1"
 """Kind and version of this scraper's cursors."""
@@ -25,12 +25,12 @@ class ProfileParams(LinkParams):
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: Annotated[Annotated[str, HANDLE] | None, Selects("echo")] = None
+    username: Annotated[Annotated[str, USERNAME] | None, Selects("echo")] = None
     """Handle of the profile: 1 to 15 letters, digits and underscores. One leading @ is dropped; case is ignored."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of the profile or of one of its tabs, also without ``https://``. Only the handle is used."""
     cursor: Annotated[str | None, Selects(None, "a page of further posts does not repeat it")] = Field(
-        default=None, min_length=1, max_length=cursors.MAX_LENGTH
+        default=None, min_length=1, max_length=MAX_CURSOR
     )
     """``nextCursor`` from an earlier response for the same handle, unchanged. Default: the newest posts."""
     details: Details = "auto"
@@ -62,7 +62,7 @@ class ProfileParams(LinkParams):
         Raises:
             ValueError: the cursor belongs to another scraper, or was truncated or changed.
         """
-        payload = {"posts": None} | cursors.decode(CURSOR, self.cursor or "")
+        payload = {"posts": None} | decode_cursor(CURSOR, self.cursor or "")
         kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None}
         malformed = payload.keys() != kinds.keys() or not all(
             isinstance(payload[key], kind) for key, kind in kinds.items()

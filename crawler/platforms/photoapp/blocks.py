@@ -29,10 +29,10 @@ from crawler.errors import (
     quoted,
 )
 from crawler.platforms.page import missing_error
-from crawler.platforms.photoapp.link import shortcode_in
 from crawler.platforms.photoapp.payload import Ruling
+from crawler.platforms.photoapp.urls import shortcode_in
 from crawler.reading.contract import Unread, invalid_error
-from crawler.reading.json import all_dicts, decode, dicts, is_json, scripts_with
+from crawler.reading.documents import all_dicts, decode, dicts, is_json, scripts_with
 from crawler.reading.values import text
 
 _ROUTE = re.compile(rb'"canonicalRouteName"\s*:\s*"(?P<name>[^"]{1,200})"')

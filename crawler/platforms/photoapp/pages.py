@@ -17,12 +17,11 @@ from crawler.errors import ExtractionFailed, TargetNotFound, UpstreamBlocked, qu
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.photoapp import blocks
 from crawler.platforms.photoapp.blocks import missing_or_private
-from crawler.platforms.photoapp.link import HOSTS, link_of_path, shortcode_in
 from crawler.platforms.photoapp.payload import Answer, Embedded, Gated, Post, Reels
 from crawler.platforms.photoapp.post import Identity, exact_duration, identity_of, nonzero_count, photo_post, picture
+from crawler.platforms.photoapp.urls import HOSTS, link_of_path, shortcode_in
 from crawler.reading.contract import Unread
-from crawler.reading.json import all_dicts, decode, dig
-from crawler.reading.markup import parsed_html
+from crawler.reading.documents import all_dicts, decode, dig, parsed_html
 from crawler.reading.values import absolute_url, text
 
 _BROKEN = re.compile(rb'class="[^"]{0,100}?\b(?P<name>EmbedIsBroken|EmbedBrokenMedia)\b')

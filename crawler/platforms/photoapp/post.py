@@ -11,7 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms.photoapp import PLATFORM
-from crawler.platforms.photoapp.link import code_of_id, id_of_code, shortcode_of
 from crawler.platforms.photoapp.payload import (
     CAROUSEL,
     IMAGE,
@@ -28,8 +27,9 @@ from crawler.platforms.photoapp.payload import (
     Slide,
     Tag,
 )
+from crawler.platforms.photoapp.urls import code_of_id, id_of_code, shortcode_of
 from crawler.reading.contract import Count
-from crawler.reading.json import decode, dig
+from crawler.reading.documents import decode, dig
 from crawler.reading.values import absolute_url, count, iso_duration, number, text
 
 ORIGIN = PLATFORM.origin

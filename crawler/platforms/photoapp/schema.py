@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from crawler.platforms.model import Details, Mark, Model, Params, Rows, Selects
-from crawler.platforms.photoapp.link import LINKS, PostLink, link_of_url
+from crawler.platforms.photoapp.urls import LINKS, PostLink, link_of_url
 
 
 class PostParams(Params):

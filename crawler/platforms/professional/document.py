@@ -24,10 +24,9 @@ from crawler.platforms.professional.markup import (
 )
 from crawler.platforms.professional.masked import is_masked
 from crawler.platforms.professional.payload import nodes_by_type
-from crawler.platforms.professional.sections import TABLE
-from crawler.platforms.professional.table import Sections, read_sections, unknown_names
+from crawler.platforms.professional.sections import TABLE, Sections, read_sections, unknown_names
 from crawler.reading.contract import Unread
-from crawler.reading.json import is_json
+from crawler.reading.documents import is_json
 
 HEAD = "section.top-card-layout"
 HEAD_NAME = ".top-card-layout__title"

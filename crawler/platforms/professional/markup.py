@@ -13,7 +13,7 @@ from web_poet import HttpResponse
 
 from crawler.platforms.professional import PLATFORM
 from crawler.reading.contract import invalid_error
-from crawler.reading.markup import MAX_ATTRIBUTES, has_many_attributes
+from crawler.reading.documents import MAX_ATTRIBUTES, has_many_attributes
 from crawler.reading.values import absolute_url, count, text
 
 ORIGIN = PLATFORM.origin

@@ -1,4 +1,10 @@
-"""Professional network: the page object for a member's profile, complete or masked, and the countries of locations."""
+"""Professional network: the page objects for a member's profile, complete or masked, and for the same page as a content
+envelope (specification 2.4); the countries of locations; and the errors for responses that say why they are not the
+profile.
+
+Each of these statements has a mark: a text, an address or a status that recorded responses of its kind have, and that
+the error's details quote. A response without a mark is no statement about the member.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +15,17 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import attrs
-from web_poet import field
+from web_poet import HttpResponse, field
 
-from crawler.errors import ExtractionFailed, quoted
+from crawler.errors import Detail, ExtractionFailed, TargetNotFound, UpstreamBlocked, quoted
+from crawler.platforms.model import empty
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error
-from crawler.platforms.professional import blocks, document, lists, masked, posts
+from crawler.platforms.professional import document, masked, record
 from crawler.platforms.professional.markup import clean_url, is_cut, last_segment, picture, plain, uncut
 from crawler.platforms.professional.payload import FOLLOW, LinkedData, Person
+from crawler.platforms.professional.schema import MemberProfile
 from crawler.reading.contract import MAX_NAMES, Unread, invalid_error
-from crawler.reading.json import encode
+from crawler.reading.documents import encode
 from crawler.reading.values import text
 
 _NAMES = """
@@ -93,7 +101,7 @@ class ProfilePage(PlatformPage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return any(mark in body for mark in blocks.PROFILE_MARKS) or blocks.has_mark(body)
+        return any(mark in body for mark in PROFILE_MARKS) or has_mark(body)
 
     def validate_input(self) -> None:
         """Raise an error unless the response is a member's profile.
@@ -106,7 +114,7 @@ class ProfilePage(PlatformPage):
             ExtractionFailed: the page contains no profile or that of another member, names several members, or has an
                 unknown layout (``_raise_if_unrecognised``).
         """
-        blocks.raise_for_refusals(self.response)
+        raise_for_refusals(self.response)
         self.raise_for_failures()
         self._raise_for_pages_without_profile()
         self._raise_for_other_members()
@@ -250,12 +258,12 @@ class ProfilePage(PlatformPage):
     @cached_property
     def activity_cards(self) -> list[Row]:
         """The cards of the section with the activity, with what the linked data has of the posts."""
-        return posts.activity(self.cells.get("activity", []), self.linked.postings, self.public_identifier)
+        return record.activity(self.cells.get("activity", []), self.linked.postings, self.public_identifier)
 
     @property
     def article_cells(self) -> list[Row]:
         """The cells of the articles: from the page's section, or else from the linked data."""
-        return lists.article_cells(self._document, self.linked)
+        return record.article_cells(self._document, self.linked)
 
     @cached_property
     def linked(self) -> LinkedData:
@@ -291,11 +299,11 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
         """All lists in the profile, by field name."""
-        return lists.record_lists(self._document, self.linked, self.activity_cards)
+        return record.record_lists(self._document, self.linked, self.activity_cards)
 
     @cached_property
     def _linked_followers(self) -> int | None:
-        return posts.statistic(self._person.statistics, FOLLOW) if self._person else None
+        return record.statistic(self._person.statistics, FOLLOW) if self._person else None
 
     @cached_property
     def _counts(self) -> tuple[str, str]:
@@ -350,7 +358,7 @@ class ProfilePage(PlatformPage):
     def _raise_for_pages_without_profile(self) -> None:
         if self._name and self._profile_url:
             return
-        blocks.raise_for_other_pages(self.response, clean_url(self._document.canonical))
+        raise_for_other_pages(self.response, clean_url(self._document.canonical))
         if not (self._name or self._head.exists or self._meta("og:type") == "profile"):
             message = "The response has no mark of a profile page."
             raise missing_error(message, [document.HEAD], reason="unknown_form")
@@ -383,7 +391,7 @@ class ProfilePage(PlatformPage):
         sections = self._document.sections
         marks = {
             name: "the page has this section, but no known row in it"
-            for name in (*lists.HISTORY, masked.MASKED)
+            for name in (*record.HISTORY, masked.MASKED)
             if sections.lost(name)
         }
         if self._document.is_whole and not (self._head.exists and self._head.name):
@@ -419,3 +427,184 @@ class ProfilePage(PlatformPage):
 
 def _comparable(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
+
+
+HEADING = "top-card-layout__title"
+"""The CSS class of a heading that every profile page has. Pages of companies and jobs have it, too (captures
+64c005d46817 and 682e9ace68dc)."""
+PROFILE_MARKS = (HEADING, '"Person"', "public_profile_v3", 'content="profile"')
+"""Texts of which a profile page, or a saved part of one, contains at least one."""
+
+NOT_FOUND, HOME = "not_found", "guest_home"
+# Each pattern matches the mark of a page that is not a profile, whatever the HTTP status.
+_MARKS = {
+    "login_wall": re.compile(r"[\"']auth_wall_[a-z]|<title>\s*(?:Sign Up|LinkedIn Login, Sign in) \| "),
+    "refused_with_script": re.compile(r"\"/authwall\?trk=\"\s*\+"),
+    "challenge": re.compile(r"\bccookie="),
+    HOME: re.compile(r"d_homepage-guest-home|<title>\s*LinkedIn: Log In or Sign Up"),
+    NOT_FOUND: re.compile(r"page-not-found__headline|<title>\s*Profile Not Found"),
+}
+_PATHS = {
+    "authwall": "login_wall",
+    "uas": "login_wall",
+    "login": "login_wall",
+    "signup": "login_wall",
+    "checkpoint": "challenge",
+}
+_OTHER_PAGES = frozenset({"company", "school", "showcase", "pub", "posts", "pulse", "jobs", "learning", "404"})
+"""First path segments of pages other than profiles, to which a profile's URL may redirect."""
+
+BLOCKED_STATUS = 999
+"""The platform's own HTTP status for blocked visitors, whichever member they request."""
+BLOCK_SECONDS = 3_600
+"""Minimum duration of a block with status 999, in seconds, according to published measurements. Each request prolongs
+it."""
+_LASTING_BLOCKS = frozenset({"status_999", "refused_with_script"})
+
+
+def has_mark(body: str) -> bool:
+    """Whether a response body is a block or the not-found page."""
+    return any(pattern.search(body) for pattern in _MARKS.values())
+
+
+def has_heading(response: HttpResponse) -> bool:
+    """Whether the response has the heading of a page of a member, a company or a job.
+
+    The bytes are searched first, because decoding them is slow.
+    """
+    return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
+
+
+def raise_for_refusals(response: HttpResponse) -> None:
+    """Raise an error for a login wall, a challenge or another block, and for the not-found page, with any HTTP status.
+
+    Raises:
+        UpstreamBlocked: the visitor is blocked. For a block that lasts, such as HTTP status 999, ``retry_after`` is
+            ``BLOCK_SECONDS``.
+        TargetNotFound: the profile is missing or private: the platform shows the same page for both.
+    """
+    found = _refusal(response)
+    if found is None:
+        return
+    reason, mark = found
+    if reason == NOT_FOUND:
+        raise TargetNotFound("The platform has no such public profile.", reason=reason, details=mark)
+    message = "The platform blocked this visitor before it served the profile. The member may exist."
+    seconds = BLOCK_SECONDS if reason in _LASTING_BLOCKS else None
+    raise UpstreamBlocked(message, reason=reason, retry_after=seconds, details=mark)
+
+
+def _refusal(response: HttpResponse) -> tuple[str, list[Detail]] | None:
+    """Return the reason and the mark of a refusal, or None if the response has no mark."""
+    if response.status == BLOCKED_STATUS:
+        return "status_999", quoted(str(response.status), "status")
+    path = urlsplit(str(response.url)).path
+    if _first_segment(path) in _PATHS:
+        return _PATHS[_first_segment(path)], quoted(path, "url")
+    if not has_heading(response):  # the texts of a profile may contain any of the marks
+        searches = ((reason, pattern.search(response.text)) for reason, pattern in _MARKS.items())
+        return next(((reason, quoted(found[0], "body")) for reason, found in searches if found), None)
+    return None
+
+
+def raise_for_other_pages(response: HttpResponse, canonical: str) -> None:
+    """Raise an error if a response without a profile is another kind of page, by its URL or its canonical URL.
+
+    Raises:
+        UpstreamBlocked: the page is the platform's home page.
+        TargetNotFound: the page is, for example, a company's or a school's.
+    """
+    for place, url in (("url", str(response.url)), ("canonical", canonical)):
+        path = urlsplit(url).path
+        if path == "/":
+            message = "The platform returned its home page instead of the profile."
+            raise UpstreamBlocked(message, reason=HOME, details=quoted(path, place))
+        if _first_segment(path) in _OTHER_PAGES:
+            message = "The page is not a member's profile."
+            raise TargetNotFound(message, reason="wrong_page_kind", details=quoted(path, place))
+
+
+def _first_segment(path: str) -> str:
+    return path.lstrip("/").partition("/")[0]
+
+
+@attrs.define(slots=False)
+class ContentPage(PlatformPage):
+    """A member's profile page, as a profile with content items. ``page_params`` has ``slug``: the requested name.
+
+    ``ProfilePage`` validates the page, and reads the parts that this envelope and the flat profile have in common.
+    """
+
+    source: ClassVar[str] = ProfilePage.source
+
+    @classmethod
+    def recognise(cls, body: str) -> bool:
+        return ProfilePage.recognise(body)
+
+    def validate_input(self) -> None:
+        """Raise an error unless the response is a member's profile, and a link of its articles or posts can be read.
+
+        Unknown tabs of posts, and a shown number of followers that is shortened in another language than English, are
+        added to ``unread``.
+
+        Raises:
+            ScrapeError: ``ProfilePage`` raised this error.
+            ExtractionFailed: the page has articles or posts, but none of them has a link that identifies it.
+        """
+        _ = self._member.fullName  # reading a field validates the page
+        self.unread += self._member.unread
+        unidentified = sum(not post["content_id"] for post in self._posts)
+        if self._posts and unidentified == len(self._posts):
+            raise missing_error(
+                "No link of an article or post could be read.", ["posts[].content_link"], reason="blind"
+            )
+        if unidentified:
+            self.unread.append(Unread("posts[].content_id", "unknown", unidentified, len(self._posts), loses_rows=True))
+        tabs = [card["kind"] for card in self._member.activity_cards if "kind" in card]
+        unknown = sum(kind not in record.TABS for kind in tabs)
+        if unknown:
+            self.unread.append(Unread("posts[].content_type", "unknown", unknown, len(tabs)))
+        if self._member.shown_followers and self._member.follower_count is None:
+            self.unread.append(Unread("profile.follower_count", "unknown"))
+
+    @field
+    def pagination(self) -> Row:
+        return {"cursor": "", "has_more": False}  # the page already contains all content that visitors can see
+
+    @field
+    def posts(self) -> list[Row]:
+        return [post for post in self._posts if post["content_id"]]
+
+    @field
+    def profile(self) -> Row:
+        member = self._member
+        return {
+            **empty(MemberProfile),
+            "banner_image": member.background_cover_image_url,
+            "biography": member.about,
+            "display_name": member.fullName,
+            "external_links": [row["url"] for row in member.websites],
+            "follower_count": member.follower_count,
+            "location": member.location,
+            "profile_image": member.profile_photo,
+            "profile_link": member.profile_url,
+            "subscriber_count_text": member.shown_followers,
+            "username": member.public_identifier,
+        }
+
+    @cached_property
+    def _member(self) -> ProfilePage:
+        page = ProfilePage(response=self.response, page_params=self.page_params)
+        page.payloads = self.payloads
+        return page
+
+    @cached_property
+    def _posts(self) -> list[Row]:
+        """The items of the articles and of the activity, also those whose link has no id."""
+        member = self._member
+        own = {"author": member.fullName, "author_username": member.public_identifier}
+        articles = record.articles(member.article_cells, member.linked.articles, own)
+        activity = (
+            member.activity_cards if "activity" in member.cells else record.linked_activity(member.linked.postings)
+        )
+        return [record.item(card) for card in [*articles, *activity]]

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from crawler.platforms.professional.table import unknown_names
+from crawler.platforms.professional.sections import unknown_names
 from crawler.reading.contract import Contract, Unread, always, filled, identity, sometimes
-from crawler.reading.json import linked_data
+from crawler.reading.documents import linked_data
 from crawler.reading.values import text
 
 FOLLOW, LIKE = "FollowAction", "LikeAction"

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from crawler.platforms import content
+from crawler.platforms import model
 from crawler.platforms.model import LinkParams, Mark, Model, Params, Selects
-from crawler.platforms.professional.link import LINKS, slug_of_url, slug_of_username
+from crawler.platforms.professional.urls import LINKS, slug_of_url, slug_of_username
 
 
 class Activity(Model):
@@ -436,7 +436,7 @@ ContentType = Literal["article", "post", "like", "share"]
 # The content envelope
 
 
-class MemberItem(content.ContentItem):
+class MemberItem(model.ContentItem):
     """An article by the member, or a post from the member's activity.
 
     The following are always null or empty, because the page does not show them: the author's id, slideshows, videos and
@@ -533,7 +533,7 @@ class MemberProfile(Model):
 class MemberContent(Model):
     """A member with articles and recent activity."""
 
-    pagination: content.Pagination
+    pagination: model.Pagination
     """Always ``{"cursor": "", "has_more": false}``: the page shows one page of content."""
     posts: list[MemberItem]
     """The articles, then the activity, each in page order."""

@@ -16,11 +16,11 @@ from web_poet import field
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.link import CATEGORY_ID
 from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, InitialData, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
+from crawler.platforms.retail.urls import CATEGORY_ID
 from crawler.reading.contract import Unread
-from crawler.reading.json import is_json, script_block
+from crawler.reading.documents import is_json, script_block
 from crawler.reading.values import absolute_url, count, number
 
 NEAR = 1.0

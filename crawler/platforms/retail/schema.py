@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from crawler.platforms.links import WORDS
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
-from crawler.platforms.retail import link
+from crawler.platforms.retail import urls
+from crawler.platforms.retail.urls import DEFAULT_SORT, Sort
 
-Sort = Literal["best_match", "best_seller", "price_low", "price_high", "rating_high", "new"]
-SORTS: tuple[Sort, ...] = get_args(Sort)
-"""The platform's names for its sort orders, the default first."""
-DEFAULT_SORT: Sort = SORTS[0]
 Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False), Selects("rows")]
 
 
 class _ListingParams(LinkParams):
     """The params that the category scraper and the search scraper have in common."""
 
-    links: ClassVar = link.LINKS
+    links: ClassVar = urls.LINKS
 
     page: Annotated[int, Selects("echo")] = Field(default=1, ge=1, le=10_000)
     """Number of the page, from 1. A page after the last one has no products; it is not an error."""
@@ -46,7 +43,7 @@ class CategoryParams(_ListingParams):
     exactly_one_of: ClassVar = ("cat_id", "url")
     _no_link = field_validator("cat_id", mode="before")(refuse_link)
 
-    cat_id: Annotated[Annotated[str, link.CATEGORY_ID] | None, Selects("echo")] = None
+    cat_id: Annotated[Annotated[str, urls.CATEGORY_ID] | None, Selects("echo")] = None
     """Category id: numbers joined by underscores, the broadest first. A shorter id is a broader listing."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
     """URL of a category page, also without ``https://``. The id at its end is used, and ``page``, ``sort``,

@@ -14,10 +14,9 @@ from crawler.errors import Detail, ScrapeError, UpstreamBlocked, UpstreamError, 
 from crawler.platforms.page import PlatformPage, missing_error, unread_error
 from crawler.platforms.shortvideo.payload import Answer, Flag, Item
 from crawler.platforms.shortvideo.post import IMAGES, URLS, missing_part, photo_post
-from crawler.platforms.shortvideo.requests import CAPTCHA_MOUNT, STOP_SELECTORS
+from crawler.platforms.shortvideo.urls import CAPTCHA_MOUNT, STOP_SELECTORS
 from crawler.reading.contract import Cause, Unread, steps, values
-from crawler.reading.json import decode, dicts, is_json
-from crawler.reading.markup import parsed_html
+from crawler.reading.documents import decode, dicts, is_json, parsed_html
 from crawler.reading.values import count, text
 
 LOGIN_REQUIRED_STATUS = "2483"

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from crawler.platforms.links import WORDS, Grammar
 from crawler.platforms.model import LinkParams, Mark, Model, Rows, Selects, at_most, encodable, refuse_link
-from crawler.platforms.shortvideo.link import LINKS
+from crawler.platforms.shortvideo.urls import LINKS
 
 CURSOR = Grammar(r"[0-9]{1,6}", "a cursor is a number of at most 6 digits: the cursor of the previous record")
 MAX_ROWS = 30

@@ -22,12 +22,12 @@ from crawler.errors import (
     quoted,
 )
 from crawler.platforms.page import BLOCK_STATUSES, PlatformPage, missing_error
-from crawler.platforms.videosite.item import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.payload import Failure, Lockup, Placed, PlaylistVideo, Short
+from crawler.platforms.videosite.record import ENGLISH, Path, gaps, is_video_id, item_of, stated_texts
 from crawler.platforms.videosite.schema import TABS
 from crawler.reading.careful import read
 from crawler.reading.contract import MAX_NAME_LENGTH, MAX_NAMES, C, Unread
-from crawler.reading.json import assigned_block, is_json
+from crawler.reading.documents import assigned_block, is_json
 from crawler.reading.values import text
 
 DATA = "ytInitialData"

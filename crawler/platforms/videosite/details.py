@@ -15,12 +15,11 @@ from web_poet import field
 from crawler.errors import TargetNotFound, TargetRestricted, UpstreamBlocked, UpstreamError, UpstreamRateLimited, quoted
 from crawler.platforms.page import missing_error
 from crawler.platforms.videosite.base import CHANNEL_MARK, VideositePage
-from crawler.platforms.videosite.item import first, handle_in, is_video_id, post
-from crawler.platforms.videosite.link import CHANNEL_ID
 from crawler.platforms.videosite.payload import Endpoint, Metadata, Panel, PanelHolder, Player, Resolved
-from crawler.platforms.videosite.profile import about_of, blank, creation
+from crawler.platforms.videosite.record import about_of, blank, creation, first, handle_in, is_video_id, post
+from crawler.platforms.videosite.urls import CHANNEL_ID
 from crawler.reading.contract import MAX_NAMES, Contract, Unread, always, filled, identity, often, sometimes
-from crawler.reading.json import is_json
+from crawler.reading.documents import is_json
 from crawler.reading.values import count, text, unix_time
 
 ATOM = "http://www.w3.org/2005/Atom"

@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from crawler.platforms import content, cursors
+from crawler.platforms import model
 from crawler.platforms.model import Details, LinkParams, Mark, Model, Selects, refuse_link
-from crawler.platforms.videosite import link
+from crawler.platforms.requests import MAX_CURSOR, decode_cursor
+from crawler.platforms.videosite import urls
 
 TABS = {"video": "videos", "short": "shorts", "live": "streams"}
 """Maps each content type to the last URL segment of its tab. For the type ``all``, the tabs are read in this order."""
@@ -35,7 +36,7 @@ def switch(value: Any) -> Any:
 class Continuation(Model):
     """The content of a cursor that this scraper issues: the channel, and the position in its lists."""
 
-    channel: Annotated[str, link.CHANNEL_ID]
+    channel: Annotated[str, urls.CHANNEL_ID]
     """The channel's id."""
     names: list[str]
     """The names, in lower case, by which the channel may be requested with this cursor."""
@@ -52,12 +53,12 @@ class Continuation(Model):
 class ChannelParams(LinkParams):
     """Params that name a channel by its name or URL, and the page of its items to return."""
 
-    links: ClassVar = link.LINKS
+    links: ClassVar = urls.LINKS
     kinds: ClassVar = ("channel",)
     exactly_one_of: ClassVar = ("username", "url")
     _no_link = field_validator("username", mode="before")(refuse_link)
 
-    username: Annotated[Annotated[str, link.USERNAME] | None, Selects("echo")] = None
+    username: Annotated[Annotated[str, urls.USERNAME] | None, Selects("echo")] = None
     """Handle (with or without "@"), channel id, or legacy name. A legacy name may have the prefix of its URL:
     ``c/name``, ``user/name``."""
     url: Annotated[str | None, Selects("echo")] = Field(default=None, max_length=2_000)
@@ -67,7 +68,7 @@ class ChannelParams(LinkParams):
     type: Annotated[Literal["all", "video", "short", "live"], Selects("echo")] = "video"
     """The kind of items to return; ``all`` returns all videos first, then all shorts, then all live streams."""
     cursor: Annotated[str | None, Selects(None, "a page of further items does not repeat it")] = Field(
-        default=None, min_length=1, max_length=cursors.MAX_LENGTH
+        default=None, min_length=1, max_length=MAX_CURSOR
     )
     """``pagination.cursor`` from the previous record of the same channel and type."""
 
@@ -120,10 +121,10 @@ def continuation_of(cursor: str) -> Continuation:
     Raises:
         ValueError: the cursor is truncated, modified, or belongs to another scraper.
     """
-    return Continuation.model_validate(cursors.decode(CURSOR_KIND, cursor))
+    return Continuation.model_validate(decode_cursor(CURSOR_KIND, cursor))
 
 
-class ContentItem(content.ContentItem):
+class ContentItem(model.ContentItem):
     """A video, a short or a live stream of the channel."""
 
     author_id: str | None
@@ -138,7 +139,7 @@ class ContentItem(content.ContentItem):
     """Always null: no response that the scraper requests contains the number of comments."""
     content_code: str
     """The same as ``content_id``: the platform has only one id for an item."""
-    content_id: Annotated[str, link.VIDEO_ID, Mark.KEY]
+    content_id: Annotated[str, urls.VIDEO_ID, Mark.KEY]
     """The item's id, 11 characters. Never empty."""
     content_link: str = Field(min_length=1)
     """URL of the item's page. Never empty."""
@@ -200,7 +201,7 @@ class Profile(Model):
     """English name of the country; "" if unknown, and without ``include_about``."""
     privacy_status: str
     """Always ``public``: channels that are not public have no page."""
-    profile_id: Annotated[str, link.CHANNEL_ID, Mark.KEY]
+    profile_id: Annotated[str, urls.CHANNEL_ID, Mark.KEY]
     """The channel's id. Never empty."""
     profile_image: str
     """URL of the avatar."""
@@ -220,7 +221,7 @@ class Profile(Model):
 class ChannelRecord(Model):
     """A channel with one page of its items."""
 
-    pagination: content.Pagination
+    pagination: model.Pagination
     posts: list[ContentItem]
     """The items of this page, in the platform's order, each once."""
     profile: Profile

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from crawler.reading.json import refuse_constant, unique_keys
+from crawler.reading.documents import refuse_constant, unique_keys
 from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, damage
 from crawler.targets.files.text import TextFile
 

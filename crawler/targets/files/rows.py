@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from crawler.configuration.suggestions import first_of, name_unknown, nearest
+from crawler.configuration.names import first_of, name_unknown, nearest
 from crawler.platforms.links import cleaned
 from crawler.targets.parser import TargetParser, heading, required_params
 from crawler.targets.target import OWN_KEYS

@@ -12,9 +12,9 @@ import pytest
 
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
-from crawler.platforms import cursors
 from crawler.platforms.microblog.convert import id_seconds
 from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.requests import decode_cursor
 from crawler.registry import scrapers
 from scripts.captures import CAPTURES, body_of, captures
 from tests.microblog_pages import page_of, timeline_with
@@ -135,7 +135,7 @@ def test_the_rendered_page_gives_profile_and_posts() -> None:
     quoted = posts[4]["quoted_post"]
     assert (quoted["creator_handle"], quoted["creator_name"], quoted["like_count"]) == ("synthwavedd", "leo 🐾", 6124)
     assert all(p["upload_timestamp"] == id_seconds(p["post_id"]) for p in posts)
-    continuation = cursors.decode(CURSOR, read(PAGE)["nextCursor"])
+    continuation = decode_cursor(CURSOR, read(PAGE)["nextCursor"])
     assert read(PAGE)["hasMore"], "the profile has more posts, and the timeline was not fetched"
     assert (continuation["cursor"], continuation["seen"]) == ("", [p["post_id"] for p in posts])
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms import cursors
 from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.merge import Part, record
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
+from crawler.platforms.requests import MAX_CURSOR, decode_cursor, encode_cursor
 
 LONG_ID = "1" * 20
 
@@ -47,7 +47,7 @@ def test_a_record_without_a_timeline_has_more_unless_it_is_complete(
     data = record({"page": part(posts, **profile)}, "Quiet_Harbor")
     assert (data["hasMore"], bool(data["nextCursor"])) == (has_more, has_more)
     if has_more:
-        found = cursors.decode(CURSOR, data["nextCursor"])
+        found = decode_cursor(CURSOR, data["nextCursor"])
         assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts, "posts": len(posts)}
 
 
@@ -64,7 +64,7 @@ def test_an_ended_timeline_ends_the_record() -> None:
 def test_cursors_are_bounded() -> None:
     posts = [f"{LONG_ID}{number:04}" for number in range(2 * MAX_SEEN)]
     cursor = record({"embed": part(posts)}, "x" * 15)["nextCursor"]
-    assert len(cursor) < cursors.MAX_LENGTH
+    assert len(cursor) < MAX_CURSOR
     assert ProfileParams(username="x" * 15, cursor=cursor).continuation["seen"] == posts[:MAX_SEEN]
     timeline = {**part([LONG_ID]), "next_cursor": "D" * 500, "pinned": LONG_ID}
     again = record({"timeline": timeline}, "x" * 15, posts[:MAX_SEEN])["nextCursor"]
@@ -74,7 +74,7 @@ def test_cursors_are_bounded() -> None:
 def test_a_cursor_that_could_not_be_read_does_not_end_the_record() -> None:
     timeline = {**part(["1", "2"], statuses_count=90), "next_cursor": None}
     data = record({"timeline": timeline}, "quiet_harbor", ["3"], 40)
-    found = cursors.decode(CURSOR, data["nextCursor"])
+    found = decode_cursor(CURSOR, data["nextCursor"])
     assert (data["hasMore"], found["cursor"], found["seen"], found["posts"]) == (True, "", ["3", "1", "2"], 42)
 
 
@@ -88,7 +88,7 @@ def test_a_text_that_another_source_continues_is_completed() -> None:
 
 def test_a_cursor_of_an_earlier_version_is_accepted() -> None:
     payload = {"handle": "x", "user_id": "7", "cursor": "D", "seen": []}
-    cursor = cursors.encode(CURSOR, payload)
+    cursor = encode_cursor(CURSOR, payload)
     assert ProfileParams(username="x", cursor=cursor).continuation == payload | {"posts": None}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crawler.errors import InvalidRequest
-from crawler.platforms import cursors
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, ProfileParams
+from crawler.platforms.requests import encode_cursor
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
 
@@ -17,7 +17,7 @@ SCRAPER = scrapers()["microblog-profile"]
 
 def own_cursor(**changes: Any) -> str:
     payload = {"handle": "quiet_harbor", "user_id": "1", "cursor": "DAAH", "seen": ["2"]} | changes
-    return cursors.encode(CURSOR, payload)
+    return encode_cursor(CURSOR, payload)
 
 
 @pytest.mark.parametrize(("username", "handle"), [("X", "X"), ("@X", "X"), ("a_1", "a_1"), ("A" * 15, "A" * 15)])
@@ -83,7 +83,7 @@ def test_a_cursor_of_the_profile_is_accepted(username: str) -> None:
         own_cursor(seen=["2"] * (MAX_SEEN + 1)),
         own_cursor(more=1),
         own_cursor(user_id=1),
-        cursors.encode("videosite-profile-1", {"handle": "quiet_harbor"}),
+        encode_cursor("videosite-profile-1", {"handle": "quiet_harbor"}),
         "x" * 9_000,
     ],
 )

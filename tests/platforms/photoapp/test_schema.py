@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from crawler.platforms.photoapp.link import ACCEPTED, code_of_id, link_of_path, link_of_url
 from crawler.platforms.photoapp.schema import PostParams
+from crawler.platforms.photoapp.urls import ACCEPTED, code_of_id, link_of_path, link_of_url
 
 CODE = "DeAZ0uAgNuA"
 HOME = "https://www.instagram.com"

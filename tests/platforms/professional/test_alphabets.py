@@ -11,8 +11,7 @@ from typing import Any
 import lxml.html
 import pytest
 
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from tests.platforms.professional.test_unread import MEMBERS, WHOLE, body_of, needs_captures, page_of
 
 CYRILLIC = str.maketrans(

@@ -12,8 +12,7 @@ from parsel import Selector
 from web_poet import HttpResponse, PageParams
 
 from crawler.pipelines import validated
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.platforms.professional.schema import MemberContent, Profile
 from scripts.captures import CAPTURES, body_of
 

@@ -13,8 +13,7 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.pipelines import validated
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.platforms.professional.schema import MemberContent
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crawler.platforms.professional.link import slug_of_url
 from crawler.platforms.professional.schema import MemberParams, ProfileParams
+from crawler.platforms.professional.urls import slug_of_url
 
 WWW = "https://www.linkedin.com"
 

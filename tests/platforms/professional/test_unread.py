@@ -11,8 +11,7 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ExtractionFailed
-from crawler.platforms.professional.content import ContentPage
-from crawler.platforms.professional.pages import ProfilePage
+from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.sandbox.professional.site import Site
 from crawler.sandbox.protocol import FakeRequest
 from scripts import captures

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawler.platforms.retail.plan import Plan
-from crawler.platforms.retail.slices import Fact, Page, Slice, Step
+from crawler.platforms.retail.plan import Fact, Page, Plan, Slice, Step
 
 CEILING = 400
 

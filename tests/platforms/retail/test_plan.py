@@ -12,8 +12,7 @@ from itertools import combinations
 import pytest
 
 from crawler.platforms.coverage import Coverage
-from crawler.platforms.retail.plan import Plan
-from crawler.platforms.retail.slices import Page, Row, Slice, Step, subcategories
+from crawler.platforms.retail.plan import Page, Plan, Row, Slice, Step, subcategories
 from tests.misbehaving import BEHAVING, MODES, ROOT, ROWS_PER_PAGE, MisbehavingShop, ignores_filter
 from tests.platforms.retail.plans import Run, run
 

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from crawler.platforms.retail.payload import Row
-from crawler.platforms.retail.price import LEADS, has_wrong_price, read_price, unknown_leads, unread_lines
+from crawler.platforms.retail.product import LEADS, has_wrong_price, read_price, unknown_leads, unread_lines
 from crawler.reading.careful import read_plain
-from crawler.reading.json import all_dicts, is_json, script_block
+from crawler.reading.documents import all_dicts, is_json, script_block
 from crawler.reading.values import amount, stated_price
 from scripts.captures import CAPTURES, body_of, captures
 

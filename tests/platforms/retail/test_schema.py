@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openapi_schema_validator import OAS31Validator
 from pydantic import ValidationError
 
-from crawler.platforms.retail import link
+from crawler.platforms.retail import urls
 from crawler.platforms.retail.schema import (
     CategoryParams,
     Listing,
@@ -160,7 +160,7 @@ def test_the_json_schema_states_the_constraints() -> None:
     accepted = [{key: one_of[key] for key in keys} for keys in ([], ["cat_id"], ["url"], ["cat_id", "url"])]
     assert [OAS31Validator(schema).is_valid(params) for params in accepted] == [False, True, True, False]
     assert schema["additionalProperties"] is False
-    assert schema["properties"]["cat_id"]["pattern"] == f"^{link.CATEGORY_ID.expression}$"
+    assert schema["properties"]["cat_id"]["pattern"] == f"^{urls.CATEGORY_ID.expression}$"
     assert (schema["properties"]["page"]["minimum"], schema["properties"]["min_price"]["minimum"]) == (1, 0)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from crawler.platforms.coverage import Coverage
-from crawler.platforms.retail.slices import Page, Row, Slice, Step
+from crawler.platforms.retail.plan import Page, Row, Slice, Step
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id

@@ -16,7 +16,7 @@ from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.sandbox.shortvideo.site import Site
-from crawler.spiders.page_spider import PageSpider
+from crawler.spiders.base import PlatformSpider
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 
 
@@ -30,7 +30,9 @@ def test_the_schema_states_what_has_more_means() -> None:
 def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[tuple[str, str | None]] = []
     monkeypatch.setattr(
-        PageSpider, "keep", lambda _self, page, _request, error=None: kept.append((page.source, error and error.reason))
+        PlatformSpider,
+        "keep",
+        lambda _self, page, _request, error=None: kept.append((page.source, error and error.reason)),
     )
     spider, response = ShortvideoSpider(), HttpResponse("https://video.example/", b"x")
     session = SearchSession(PhotoSearchParams(keywords="whales"), quiet=1, pause=0)
@@ -111,7 +113,7 @@ def test_a_response_on_another_path_is_the_outcome_if_there_are_no_results_and_n
     monkeypatch: pytest.MonkeyPatch, wall: str | None
 ) -> None:
     kept: list[PlatformPage] = []
-    monkeypatch.setattr(PageSpider, "keep", lambda _self, page, _request, _error=None: kept.append(page))
+    monkeypatch.setattr(PlatformSpider, "keep", lambda _self, page, _request, _error=None: kept.append(page))
     session, _ = session_of(GENERAL, {"item_list": RENAMED, "cursor": 12, "has_more": 1})
     session.end_marker = wall
     state = f'<html><script id="{STATE_MARK}">{{}}</script></html>'.encode()

@@ -11,9 +11,8 @@ import pytest
 from crawler.commands.extract import extract
 from crawler.errors import TargetError
 from crawler.platforms.videosite.details import ResolvePage, VideoPage
-from crawler.platforms.videosite.item import post
 from crawler.platforms.videosite.pages import ChannelPage
-from crawler.platforms.videosite.record import record
+from crawler.platforms.videosite.record import post, record
 from crawler.reading.values import stated_count
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import Site

@@ -13,12 +13,9 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
-from crawler.platforms.videosite.item import item_of, post
-from crawler.platforms.videosite.lists import ContinuationPage, PlaylistPage
-from crawler.platforms.videosite.pages import ChannelPage
+from crawler.platforms.videosite.pages import ChannelPage, ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.payload import Lockup, Row, Text, flat
-from crawler.platforms.videosite.profile import unwrapped
-from crawler.platforms.videosite.record import joined_record
+from crawler.platforms.videosite.record import item_of, joined_record, post, unwrapped
 from crawler.reading.careful import read_plain
 from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openapi_schema_validator import OAS31Validator
 
 from crawler.errors import InvalidRequest
-from crawler.platforms import cursors
+from crawler.platforms.requests import encode_cursor
 from crawler.platforms.videosite.schema import CURSOR_KIND, Continuation, ProfileParams, continuation_of
 from crawler.targets.parser import check_params
 from tests.videosite import SCRAPER
@@ -27,7 +27,7 @@ PAYLOAD: dict[str, Any] = {
 
 
 def cursor(kind: str = CURSOR_KIND, **changed: Any) -> str:
-    return cursors.encode(kind, PAYLOAD | changed)
+    return encode_cursor(kind, PAYLOAD | changed)
 
 
 def invalid_request(**params: Any) -> InvalidRequest:

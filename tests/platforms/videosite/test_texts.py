@@ -14,10 +14,17 @@ from web_poet import HttpResponse, PageParams
 from crawler.errors import ExtractionFailed
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, VideoPage
-from crawler.platforms.videosite.item import item_of, post
 from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload import Short
-from crawler.platforms.videosite.record import MAX_SEEN_TOKENS, cursor_after, is_used, joined_record, record
+from crawler.platforms.videosite.record import (
+    MAX_SEEN_TOKENS,
+    cursor_after,
+    is_used,
+    item_of,
+    joined_record,
+    post,
+    record,
+)
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.reading.careful import read_plain
 from tests.platforms.videosite.test_pages import BODIES, HARBOR, call

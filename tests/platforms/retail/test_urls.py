@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.platforms import retail
-from crawler.platforms.retail.requests import listing_request
+from crawler.platforms.retail.urls import listing_request
 
 ORIGIN = retail.PLATFORM.origin
 

@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 
 from crawler.platforms import photoapp
-from crawler.platforms.photoapp.requests import embed_request, post_request, reels_request, share_request
+from crawler.platforms.photoapp.urls import embed_request, post_request, reels_request, share_request
 
 ORIGIN = photoapp.PLATFORM.origin
 

@@ -9,7 +9,7 @@ import pytest
 from scrapy import Request
 
 from crawler.platforms import videosite
-from crawler.platforms.videosite import requests as upstream
+from crawler.platforms.videosite import urls as upstream
 
 ORIGIN = videosite.PLATFORM.origin
 CHANNEL = "UCuAXFkgsw1L7xaCfnd5JJOw"

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 
 import structlog
 
-from crawler.configuration.suggestions import first_of
+from crawler.configuration.names import first_of
 from crawler.downloads.breaker import CircuitBreaker, refusal_reason
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Fact, Facts

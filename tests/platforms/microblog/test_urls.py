@@ -8,7 +8,7 @@ import orjson
 from scrapy import Request
 
 from crawler.platforms.microblog import EMBED, PLATFORM
-from crawler.platforms.microblog.requests import Ids, embed_request, profile_request, query_request
+from crawler.platforms.microblog.urls import Ids, embed_request, profile_request, query_request
 from crawler.platforms.requests import shipped_ids
 
 IDS = shipped_ids(Ids)

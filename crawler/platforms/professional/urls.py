@@ -1,12 +1,17 @@
-"""Professional network: reads links to members' profiles."""
+"""Professional network: reads links to members' profiles, and builds the request for a profile page. The response
+contains all data of a record.
+"""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote, unquote
 
+from scrapy import Request
+
 from crawler.platforms.links import Found, Grammar, PlatformLinks, Url, decoded
 from crawler.platforms.professional import PLATFORM
+from crawler.platforms.requests import NAVIGATION_HEADERS
 
 DOMAIN = PLATFORM.domain
 # The site, its mobile site and its country editions ("uk.", "se."). Other hosts of the domain do not serve profiles.
@@ -93,3 +98,10 @@ LINKS = PlatformLinks(
     redirects=re.compile(r"[^/]+/(authwall|login|uas/login|checkpoint|signup|redir|safety)(/|$)"),
     destinations=("sessionRedirect", "session_redirect", "url"),
 )
+
+
+def profile_request(slug: str) -> Request:
+    """Build the request for a member's page. ``slug``: the name in the URL, which ``meta["page_params"]`` also has."""
+    url = f"{PLATFORM.origin}/in/{quote(slug, safe='')}"
+    # Requests that have all headers of a browser are blocked less often (2026-03).
+    return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": {"slug": slug}})

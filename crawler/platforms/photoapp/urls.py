@@ -1,4 +1,7 @@
-"""Photo app: parses links to posts, and computes the shortcodes of posts from their ids."""
+"""Photo app: parses links to posts, computes the shortcodes of posts from their ids, and builds the requests for pages.
+
+All requests are plain page loads. They need no query id (``doc_id``), which the platform changes every few months.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import re
 from base64 import urlsafe_b64encode
 from binascii import a2b_base64
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from scrapy import Request
 
 from crawler.platforms.links import Found, LinkError, PlatformLinks, Url, split_link
 from crawler.platforms.photoapp import PLATFORM
+from crawler.platforms.requests import NAVIGATION_HEADERS
 
 _HOST = PLATFORM.domain
 HOSTS = frozenset({_HOST, f"www.{_HOST}", f"m.{_HOST}", "instagr.am", "www.instagr.am"})
@@ -167,3 +174,30 @@ def id_of_code(code: str) -> str:
     except ValueError:
         return ""
     return str(int.from_bytes(packed, "big") or "")
+
+
+def post_request(shortcode: str) -> Request:
+    """Build the request for the page of a post or reel."""
+    return _page(f"{PLATFORM.origin}/p/{shortcode}/", shortcode=shortcode)
+
+
+def embed_request(shortcode: str) -> Request:
+    """Build the request for a post's embeddable page, which states a video's duration."""
+    return _page(f"{PLATFORM.origin}/p/{shortcode}/embed/captioned/", shortcode=shortcode)
+
+
+def reels_request(username: str) -> Request:
+    """Build the request for the page with an account's newest reels, which shows their play counts."""
+    return _page(f"{PLATFORM.origin}/{quote(username, safe='')}/reels/", username=username)
+
+
+def share_request(share: str) -> Request:
+    """Build the request for a share link. The redirect is not followed: only the shortcode in its URL is used."""
+    request = _page(f"{PLATFORM.origin}/{share}/", share=share)
+    request.meta["dont_redirect"] = True
+    return request
+
+
+def _page(url: str, **params: Any) -> Request:
+    # Without these headers the platform omits the data (2026-10).
+    return Request(url, headers=NAVIGATION_HEADERS, meta={"page_params": params})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.platforms import professional
-from crawler.platforms.professional.requests import profile_request
+from crawler.platforms.professional.urls import profile_request
 
 ORIGIN = professional.PLATFORM.origin
 

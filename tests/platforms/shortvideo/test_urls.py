@@ -3,7 +3,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from crawler.platforms import shortvideo
-from crawler.platforms.shortvideo.requests import search_request
+from crawler.platforms.shortvideo.urls import search_request
 
 ORIGIN = shortvideo.PLATFORM.origin
 
