@@ -261,12 +261,19 @@ def _read_cell(section: LexborNode, name: str, cell: Cell, css: str, places: dic
     return outside
 
 
-def _place(node: LexborNode | None, places: Mapping[int, T]) -> T | None:
-    """Return the entry in ``places`` for an element or its nearest ancestor that has one. Keys are ids in memory."""
+def _place(node: LexborNode | None, places: dict[int, T]) -> T | None:
+    """Return the entry in ``places`` for an element or its nearest ancestor that has one. Keys are ids in memory.
+
+    The elements on the way to the entry get it, too, because most elements of a row share ancestors.
+    """
+    passed: list[int] = []
     while node is not None:
-        found = places.get(node.mem_id)
+        key = node.mem_id
+        found = places.get(key)
         if found is not None:
+            places.update(dict.fromkeys(passed, found))
             return found
+        passed.append(key)
         node = node.parent
     return None
 
