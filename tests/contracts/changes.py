@@ -4,8 +4,6 @@ A change of one name is *noticed* if reading the changed response gives an error
 response does not give. It is *silent* if the answer changes without one. The names that are tried are those that the
 platform's code mentions in a text: a reader cannot depend on any other name.
 
-A statement about the target is silent, too, because an absent key is no mark of one.
-
 ``silent.json`` lists the names for which nothing in a page can speak, each with the reason. ``silent_names`` finds the
 names that are silent if they are renamed, or set to null, everywhere in a response.
 """
@@ -23,7 +21,6 @@ from typing import Literal, NamedTuple, get_args
 
 import orjson
 
-from crawler.errors import TargetError
 from crawler.platforms import platforms
 from crawler.reading.documents import all_dicts
 from scripts.captures import ROOT
@@ -110,8 +107,6 @@ def effect(original: Answer, answer: Answer) -> Effect:
     """Return whether a change of a response has changed its answer, and if so, whether the answer says so."""
     if answer.data == original.data:
         return "none"
-    if isinstance(answer.error, TargetError):
-        return "silent"
     return "noticed" if answer.error or Counter(answer.warnings) - Counter(original.warnings) else "silent"
 
 

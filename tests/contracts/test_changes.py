@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from crawler.errors import ExtractionFailed, TargetNotFound
+from crawler.errors import ExtractionFailed
 from crawler.platforms import platforms
 from scripts.captures import CAPTURES
 from tests.contracts.changes import Operation, changed, effect, listed_names, unlisted, wrongly_listed
@@ -71,7 +71,6 @@ ORIGINAL = Answer({"a": 1}, None, ("old",))
         (Answer({"a": None}, None, ("old", "old")), "noticed"),
         (Answer({"a": None}, None, ("new",)), "noticed"),
         (Answer(None, ExtractionFailed("x", reason="y"), ()), "noticed"),
-        (Answer(None, TargetNotFound("x"), ()), "silent"),
     ],
 )
 def test_whether_a_change_is_noticed(answer: Answer, expected: str) -> None:

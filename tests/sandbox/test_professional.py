@@ -7,11 +7,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-import orjson
 import pytest
 
 from crawler.sandbox.faults import COMMON
-from crawler.sandbox.professional.people import RENAMED, SPECIAL
+from crawler.sandbox.professional.people import SPECIAL
 from crawler.sandbox.professional.site import FAULTS, Site
 from crawler.sandbox.protocol import FakeRequest
 
@@ -62,10 +61,6 @@ def expected_record(slug: str) -> dict[str, Any]:
     return site().expected_record({"url": f"{SITE}/in/{quote(slug)}"})
 
 
-def test_another_seed_has_the_special_members() -> None:
-    assert set(SPECIAL) <= set(Site(2).members)
-
-
 def test_every_kind_of_member_exists() -> None:
     members = site().members.values()
     kinds = {
@@ -112,40 +107,6 @@ def test_expected_records_have_the_contract_s_keys(slug: str) -> None:
     assert record["activity_count"] == len(record["activity"])
 
 
-def test_expected_records_omit_masked_data() -> None:
-    for slug, member in site().members.items():
-        if member.masked:
-            record = expected_record(slug)
-            text = orjson.dumps(record["experience"]).decode()
-            assert "*" not in text
-            names = {position.at.name for position in member.positions} - {member.positions[0].at.name}
-            assert not [name for name in names if name in text]
-            named = [row for row in record["education"] if row["school_name"] or row["school_image"]]
-            assert all(row["masked"] and not row["degree"] for row in record["education"])
-            assert member.linked or not named, "only the linked data has the names of schools"
-
-
-def test_masked_pages_omit_masked_data() -> None:
-    for slug, member in site().members.items():
-        if member.masked:
-            body = site().page(FakeRequest(f"/in/{quote(slug)}"))[2].decode()
-            block = body.partition('class="blurred-list"')[2].partition("</section>")[0]
-            assert not [p.title for p in member.positions if f">{p.title}<" in block]
-            assert block.count("***") or len(member.positions) + len(member.studies) == 1
-
-
-def test_former_names_give_the_renamed_members() -> None:
-    for old, new in RENAMED.items():
-        assert expected_record(old) == expected_record(new)
-        assert site().page(FakeRequest(f"/in/{old}"))[:2] == (302, {"Location": f"/in/{new}"})
-
-
-def test_an_unknown_name_is_404() -> None:
-    assert site().page(FakeRequest("/in/nobody-of-that-name"))[0] == 404
-    with pytest.raises(KeyError):
-        expected_record("nobody-of-that-name")
-
-
 def test_profile_names_select_faults() -> None:
     for name in FAULTS:
         assert site().fault(FakeRequest(f"/in/{name}")) == name
@@ -153,9 +114,3 @@ def test_profile_names_select_faults() -> None:
             assert site().damaged(name, FakeRequest(f"/in/{name}"))[0] in {200, 302, 404, 999}
     assert site().fault(FakeRequest("/in/mara-lindqvist")) is None
     assert all(fault["params"] == {"username": name} for name, fault in site().catalogue()["faults"].items())
-
-
-def test_faults_change_the_page() -> None:
-    names = ("blind", "blind-sections", "nameless", "no-address", "wrong-member", "other-member", "no-linked-data")
-    for request in (FakeRequest(f"/in/{name}") for name in names):
-        assert site().damaged(request.path.removeprefix("/in/"), request)[2] != site().page(request)[2]

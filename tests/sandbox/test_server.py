@@ -1,4 +1,4 @@
-"""``scrapy sandbox`` in a real process: its routes, and each fault as an HTTP client sees it."""
+"""``scrapy sandbox`` in a real process: its routes, encodings and end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import brotli
@@ -21,7 +20,7 @@ import pytest
 
 from crawler.commands.sandbox import listed
 from crawler.sandbox.protocol import FakeRequest
-from crawler.sandbox.retail.site import FAULTS, Site
+from crawler.sandbox.retail.site import Site
 from tests import forks
 
 if sys.version_info >= (3, 14):
@@ -30,8 +29,6 @@ else:
     from backports import zstd
 
 ROOT = Path(__file__).parents[2]
-CHALLENGE = (b"Robot or human?", b'id="px-captcha"', b"blockScript")
-DATA = b'<script id="__NEXT_DATA__"'
 
 
 @pytest.fixture(scope="module")
@@ -73,140 +70,6 @@ def get(origin: str, path: str, *, timeout: float = 10, **headers: str) -> FakeR
 
 def search(name: str) -> str:
     return f"/search?{urlencode({'q': name})}"
-
-
-def category(name: str) -> str:
-    return "/browse/faults/" + next(cat_id for cat_id, fault in Site.fault_ids.items() if fault == name)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The expected response: its status, and texts that its body must or must not contain."""
-
-    status: int = 200
-    contains: tuple[bytes, ...] = (DATA,)
-    lacks: tuple[bytes, ...] = ()
-    headers: tuple[str, ...] = ()
-    kind: str = "text/html"
-    repeat: Expected | None = None
-    """The expected response to a second request, if it differs."""
-
-
-GOOD = Expected(contains=(DATA, b'"itemStacks":[{'), lacks=CHALLENGE)
-EMPTY = Expected(contains=(), lacks=(DATA, *CHALLENGE))
-EXPECTED = {
-    "gone": Expected(404, contains=(b"<html",), lacks=(DATA, *CHALLENGE)),
-    "rate-limited": Expected(429, contains=(), lacks=(DATA,), headers=("Retry-After",)),
-    "forbidden": Expected(403, contains=(), lacks=(DATA,)),
-    "browser-only": Expected(403, contains=(b'<script src="http://localhost:',), lacks=(DATA,)),
-    "server-error": Expected(500, contains=(), lacks=(DATA,)),
-    "bad-gateway": Expected(502, contains=(), lacks=(DATA,)),
-    "unavailable": Expected(503, contains=(), lacks=(DATA,)),
-    "flaky": Expected(503, contains=(), lacks=(DATA,), repeat=GOOD),
-    "empty-body": EMPTY,
-    "not-html": Expected(contains=(b"\x00\x01\x02",), lacks=(DATA,)),
-    "foreign-redirect": Expected(302, contains=(), headers=("Location",)),
-    "slow": GOOD,
-    "slow-once": GOOD,
-    "challenge": Expected(contains=CHALLENGE, lacks=(DATA,)),
-    "challenge-412": Expected(412, contains=CHALLENGE, lacks=(DATA,)),
-    "challenge-redirect": Expected(307, contains=(), headers=("Location",)),
-    "challenge-json": Expected(
-        412, contains=(b'"redirectUrl":"/blocked', b"blockScript"), lacks=(DATA,), kind="application/json"
-    ),
-    "teapot": Expected(418, contains=(), lacks=(DATA,)),
-    "soft-gone": Expected(contains=(DATA, b'"page":"/404"'), lacks=(b'"searchResult"',)),
-    "home": Expected(302, contains=(), headers=("Location",)),
-    "no-listing": Expected(contains=(DATA, b'"searchResult":null')),
-    "editorial": Expected(contains=(DATA, b'"contentLayout"'), lacks=(b'"searchResult"',)),
-    "product-page": Expected(contains=(DATA, b'"product":{'), lacks=(b'"searchResult"',)),
-    "reported-error": Expected(contains=(DATA, b'"errorType":')),
-    "wrong-category": Expected(contains=(DATA, b'"cat_id":"5438"')),
-    "wrong-category-once": Expected(contains=(DATA, b'"cat_id":"5438"'), repeat=Expected(lacks=(b'"cat_id":"5438"',))),
-    "wrong-page": Expected(contains=(DATA, b'"page":2,')),
-    "no-data": EMPTY,
-    "broken-json": Expected(contains=(DATA, b"</html>")),
-    "deep-json": Expected(contains=(DATA, b"[" * 10_000 + b"]" * 10_000)),
-    "missing-name": Expected(contains=(DATA, b'"name":null,"checkStore')),
-    "no-prices": Expected(contains=(DATA, b'"priceInfo":{'), lacks=(b'"lineType":"CURRENT_PRICE"', b'"linePrice":"$')),
-    "blind": Expected(contains=(DATA, b'"__typename":"Product"'), lacks=(b'"canonicalUrl":',)),
-    "filter-ignored": GOOD,
-    "filter-stated": GOOD,
-    "filter-unasked": Expected(contains=(DATA, b'"selectedMin":5.0')),
-    "total-low": Expected(contains=(DATA, b'"aggregatedCount":350,')),
-    "blind-later": GOOD,
-}
-CUT_OFF = ("hang", "reset", "truncated")
-"""Faults without a complete response. Each has a separate test."""
-
-
-def test_every_fault_has_an_expected_response() -> None:
-    assert set(EXPECTED) | set(CUT_OFF) == set(FAULTS)
-
-
-@pytest.mark.parametrize("path_of", [search, category])
-@pytest.mark.parametrize("name", EXPECTED)
-def test_faults_give_the_expected_responses(origin: str, name: str, path_of: Any) -> None:
-    first = EXPECTED[name]
-    for expected in (first, first.repeat or first):
-        answer = get(origin, path_of(name))
-        assert answer.status == expected.status
-        assert answer.headers["Content-Type"].startswith(expected.kind)
-        assert int(answer.headers["Content-Length"]) == len(answer.body)
-        assert [part for part in expected.contains if part not in answer.body] == []
-        assert [part for part in expected.lacks if part in answer.body] == []
-        assert set(expected.headers) <= answer.headers.keys()
-
-
-def test_a_layout_changes_between_two_pages(origin: str) -> None:
-    for path in (f"{search('blind-later')}&", f"{category('blind-later')}?"):
-        pages = [get(origin, f"{path}page={number}").body for number in (1, 2)]
-        assert [b'"canonicalUrl":' in page for page in pages] == [True, False]
-
-
-def test_an_ignored_filter_is_stated_or_not(origin: str) -> None:
-    prices = "&min_price=20&max_price=30"
-    for name, states in (("filter-ignored", b'"selectedMin":null'), ("filter-stated", b'"selectedMin":20.0')):
-        filtered, whole = get(origin, search(name) + prices).body, get(origin, search(name)).body
-        assert filtered.count(b'"__typename":"Product"') == whole.count(b'"__typename":"Product"')
-        assert states in filtered
-
-
-def test_the_challenge_has_the_real_size(origin: str) -> None:
-    assert 10_000 < len(get(origin, search("challenge")).body) < 20_000
-
-
-def test_the_challenge_redirect_leads_to_the_challenge(origin: str) -> None:
-    location = get(origin, category("challenge-redirect")).headers["Location"]
-    assert location.startswith("/blocked?url=")
-    assert all(part in get(origin, location).body for part in CHALLENGE)
-
-
-def test_the_home_redirect_leads_to_a_page_without_a_listing(origin: str) -> None:
-    assert get(origin, category("home")).headers["Location"] == "/"
-    body = get(origin, "/").body
-    assert DATA in body
-    assert b'"searchResult"' not in body
-
-
-def test_a_reset_closes_the_connection_without_a_response(origin: str) -> None:
-    with pytest.raises((ConnectionResetError, http.client.RemoteDisconnected)):
-        get(origin, search("reset"))
-
-
-def test_a_truncated_page_is_shorter_than_its_content_length(origin: str) -> None:
-    with pytest.raises(http.client.IncompleteRead) as caught:
-        get(origin, search("truncated"))
-    assert DATA in caught.value.partial or len(caught.value.partial) > 100_000
-
-
-def test_a_hanging_target_does_not_affect_others(origin: str) -> None:
-    with socket.create_connection((urlsplit(origin).hostname, urlsplit(origin).port)) as hanging:
-        hanging.sendall(f"GET {category('hang')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert get(origin, "/browse/976759").status == 200
-        hanging.settimeout(0.5)
-        with pytest.raises(TimeoutError):
-            hanging.recv(1)
 
 
 def test_the_server_listens_on_loopback_only(origin: str) -> None:

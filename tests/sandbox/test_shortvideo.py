@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 import pytest
 
@@ -63,12 +61,6 @@ def test_responses_overlap_and_contain_other_kinds_of_posts(words: str) -> None:
     assert first["item_list"][-1] == second["item_list"][0]
     kinds = {post.kind for post in site.posts("long list")}
     assert kinds == {"photo", "video", "live", "empty"}
-
-
-@pytest.mark.parametrize("params", [{}, {"keywords": "x", "cursor": "y"}, {"keywords": "x", "count": "many"}])
-def test_invalid_target_has_no_expected_record(params: dict[str, Any]) -> None:
-    with pytest.raises((KeyError, ValueError)):
-        Site().expected_record(params)
 
 
 def test_every_fault_is_listed() -> None:

@@ -57,15 +57,6 @@ def test_pages_are_followed(tmp_path: Path) -> None:
     ]
 
 
-def test_plain_paging_stops_at_the_ceiling(tmp_path: Path) -> None:
-    status, out, _, log = crawl(tmp_path, "-a", f"cat_id={Site().big_category}", "-a", "max_pages=25")
-    assert status == 0, log
-    rows = {page["page"]: page["returned"] for page in out}
-    assert (rows[5], rows[10], rows[11]) == (49, 36, 12)
-    assert sum(rows.values()) < 520
-    assert out[-1]["products"] == [] or not out[-1]["has_more"]
-
-
 @pytest.mark.parametrize("size", [150, pytest.param(2_000, marks=pytest.mark.soak)])
 def test_every_line_of_a_mixed_file_has_one_outcome(tmp_path: Path, size: int) -> None:
     names = sorted(FAULTS.keys() - {"hang"})  # it would end by the timeout that others need on a busy machine

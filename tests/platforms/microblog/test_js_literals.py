@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,10 +12,7 @@ from hypothesis import strategies as st
 from crawler.errors import ExtractionFailed
 from crawler.platforms.microblog.js_literals import MAX_CHARACTERS, MAX_ELEMENTS, Literals
 from crawler.sandbox.microblog.page import _Literal
-from crawler.sandbox.microblog.site import PLANS, Site
-from scripts.captures import captures
-from tests import js_tokenizer
-from tests.microblog_pages import answer, page_of
+from tests.microblog_pages import page_of
 
 
 def read(*scripts: str) -> Literals:
@@ -112,119 +106,6 @@ def test_written_values_are_read_back(value: dict[str, Any]) -> None:
     script = _Literal().write(value)
     found = first(f'($R=>{script})($R["tsr"])')
     assert found == value
-
-
-# Comparison with a parser that reads one token at a time
-
-PIECES = r"""
-{ } [ ] ( ) , ; : = => == === != !== + - . ? / ... $R[0] $R[1] $R[2] $R[1]= $R[2]={ $R[3]=[ x:$R[4]= $R $R[
-$R[99999999999] !0 !1 !2 =!0 void true false null undefined NaN a b1 $c a: k: 12: "k": ): 12 -5 1.5 1e3 -2.5e-7 1e999
-9n 0x1f 1. 12abc ١٢ é "x" 'y' `z` "" "a\"b" "\x3C" "\ud83d\udc3e" "\ud83d" "\u{1F43E}" "\u2028"
-"$R[0]={q:1}" "a:b,}" 'it\'s' " ' ` \ //c /*c*/ Date( function(a){ return
-"""
-CODE = [*PIECES.split(), "void 0", "void 1", "new Date(", " ", "\n", "\u00a0", "\u2028", '"\\\n"']
-PLAIN = [
-    "!0",
-    "!1",
-    "null",
-    "void 0",
-    "12",
-    "-1.5",
-    "1e3",
-    "$R[0]",
-    "$R[2]",
-    '"x"',
-    "'y'",
-    '"\\ud83d"',
-    '"{a:1},["',
-    "f(1)",
-    "name",
-]
-
-
-def from_pieces(pick: random.Random) -> str:
-    return "".join(pick.choices(CODE, k=pick.randrange(1, 40)))
-
-
-def literal(pick: random.Random, depth: int = 0) -> str:
-    """A well-formed value, with slots, references and spaces."""
-    chance, space = pick.random(), pick.choice(["", "", " ", "\n"])
-    slots = "".join(f"$R[{pick.randrange(6)}]{space}={space}" for _ in range(pick.choice([0, 1, 1, 2])))
-    parts = [literal(pick, depth + 1) for _ in range(pick.randrange(5))] if depth < 4 and chance > 0.4 else []
-    if not parts:
-        return pick.choice([*PLAIN, "{}", "[]"])
-    if chance < 0.7:
-        keys = pick.choices(["a", "b", '"c d"', "7", "'e'", "__ref"], k=len(parts))
-        pairs = (f"{key}{space}:{space}{part}" for key, part in zip(keys, parts, strict=True))
-        return slots + "{" + f",{space}".join(pairs) + "}"
-    return f"{slots}[{f',{space}'.join(parts)}]" if chance < 0.9 else f"({parts[0]})"
-
-
-def from_values(pick: random.Random) -> str:
-    return f'($R=>{literal(pick)})($R["tsr"]);e({literal(pick)},{literal(pick)})'
-
-
-def cut(pick: random.Random) -> str:
-    script = from_values(pick)
-    return script[: pick.randrange(len(script))]
-
-
-def damaged(pick: random.Random) -> str:
-    script = list(from_values(pick))
-    for _ in range(pick.randrange(1, 4)):
-        script[pick.randrange(len(script))] = pick.choice(CODE)
-    return "".join(script)
-
-
-def described(found: Any) -> tuple[Any, ...]:
-    """Describe everything that a parser has read. Numbers tell shared objects and arrays from equal ones."""
-    numbers: dict[int, int] = {}
-
-    def name(value: Any) -> Any:
-        container = isinstance(value, dict | list)
-        return numbers.setdefault(id(value), len(numbers)) if container else (type(value), value)
-
-    contents = [
-        [
-            name(each),
-            *([(key, name(value)) for key, value in each.items()] if isinstance(each, dict) else map(name, each)),
-        ]
-        for each in found.containers
-    ]
-    return found.complete, contents, {slot: name(value) for slot, value in found._slots.items()}
-
-
-def check_equal(*scripts: str) -> None:
-    oracle = js_tokenizer.Literals()
-    for script in scripts:
-        oracle.read(script)
-    assert described(read(*scripts)) == described(oracle), scripts
-
-
-@pytest.mark.parametrize("number", [200, pytest.param(2_500, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("generate", [from_pieces, from_values, cut, damaged])
-def test_generated_scripts_are_read_as_token_by_token(generate: Callable[[random.Random], str], number: int) -> None:
-    pick = random.Random(number)  # noqa: S311  # the same scripts in each run
-    for _ in range(number):
-        check_equal(*(generate(pick) for _ in range(pick.choice([1, 1, 2]))))
-
-
-def page_scripts() -> Iterator[list[str]]:
-    """Yield the scripts of each page of the sandbox and of each recorded page."""
-    site = Site(light=True)
-    pages = [answer(site, "page", handle)[2] for handle in PLANS]
-    pages += [path.read_bytes() for path in captures().values() if path.match("microblog/*.html")]
-    for page in pages:
-        text = page.decode(errors="replace")
-        yield re.findall(r"<script\b[^>]*>(.*?)(?:</script>|\Z)", text, re.DOTALL) or [text]
-
-
-def test_pages_are_read_as_token_by_token() -> None:
-    for scripts in page_scripts():
-        check_equal(*scripts)
-        longest = max(scripts, key=len)
-        for end in range(0, len(longest), 4_999):
-            check_equal(longest[:end])
 
 
 def test_scripts_that_take_too_long_to_read_are_refused() -> None:

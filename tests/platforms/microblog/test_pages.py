@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from web_poet import HttpResponse, PageParams
 
 from crawler.errors import ScrapeError
-from crawler.platforms.microblog.api import GuestTokenPage
 from crawler.sandbox.microblog.site import PLANS, Site
 from tests.microblog_pages import answer, joined, page_of, read, same
 
@@ -87,65 +85,13 @@ def test_a_repeated_cursor_ends_the_timeline() -> None:
 # Failures by status and by message
 
 
-@pytest.mark.parametrize("source", ALL)
-@pytest.mark.parametrize(
-    ("status", "body", "code", "reason"),
-    [
-        (429, b'{"errors":[{"code":239,"message":"Bad guest token"}]}', "UPSTREAM_RATE_LIMITED", "rate_limited"),
-        (200, b"", "UPSTREAM_BLOCKED", "empty_body"),
-    ],
-)
-def test_failures_by_status(source: str, status: int, body: bytes, code: str, reason: str) -> None:
+def test_a_flag_that_a_query_lacks_is_named() -> None:
+    handle = next(handle for handle, name in SITE.faults.items() if name == "missing-flag")
+    status, _, body = answer(SITE, "user", handle)
     with pytest.raises(ScrapeError) as raised:
-        asyncio.run(page_of(source, body, status=status).to_item())
-    assert (raised.value.code, raised.value.reason) == (code, reason)
-
-
-@pytest.mark.parametrize(
-    ("fault", "source", "code", "reason"),
-    [
-        ("not-found", "page", "TARGET_NOT_FOUND", "not_found"),
-        ("soft-gone", "page", "TARGET_NOT_FOUND", "not_found"),
-        ("suspended", "page", "TARGET_RESTRICTED", "suspended"),
-        ("challenge", "page", "UPSTREAM_BLOCKED", "refused"),
-        ("soft-challenge", "page", "UPSTREAM_BLOCKED", "challenge"),
-        ("soft-challenge", "embed", "UPSTREAM_BLOCKED", "challenge"),
-        ("soft-challenge", "user", "UPSTREAM_BLOCKED", "challenge"),
-        ("no-data", "page", "EXTRACTION_FAILED", "no_data_block"),
-        ("no-data", "embed", "EXTRACTION_FAILED", "no_data_block"),
-        ("no-data", "user", "EXTRACTION_FAILED", "no_data_block"),
-        ("broken", "page", "EXTRACTION_FAILED", "broken_data_block"),
-        ("broken", "embed", "EXTRACTION_FAILED", "broken_data_block"),
-        ("broken", "timeline", "EXTRACTION_FAILED", "broken_data_block"),
-        ("blind", "page", "EXTRACTION_FAILED", "blind"),
-        ("blind", "embed", "EXTRACTION_FAILED", "blind"),
-        ("blind", "user", "EXTRACTION_FAILED", "blind"),
-        ("blind", "timeline", "EXTRACTION_FAILED", "blind"),
-        ("wrong-profile", "page", "EXTRACTION_FAILED", "wrong_echo"),
-        ("wrong-profile", "embed", "EXTRACTION_FAILED", "wrong_echo"),
-        ("wrong-profile", "user", "EXTRACTION_FAILED", "wrong_echo"),
-        ("not-found-by-call", "user", "TARGET_NOT_FOUND", "not_found"),
-        ("suspended-by-call", "user", "TARGET_RESTRICTED", "suspended"),
-        ("suspended-by-code", "user", "TARGET_RESTRICTED", "suspended"),
-        ("login-wall", "user", "UPSTREAM_BLOCKED", "login_required"),
-        ("stale-ids", "timeline", "EXTRACTION_FAILED", "stale_query_id"),
-        ("missing-flag", "user", "EXTRACTION_FAILED", "missing_flags"),
-        ("token-refused", "user", "UPSTREAM_BLOCKED", "token_refused"),
-        ("token-refused-once", "user", "UPSTREAM_BLOCKED", "token_refused"),
-        ("calls-limited", "timeline", "UPSTREAM_RATE_LIMITED", "rate_limited"),
-        ("calls-failing", "timeline", "UPSTREAM_ERROR", "server_error"),
-        ("calls-overloaded", "timeline", "UPSTREAM_ERROR", "server_error"),
-        ("calls-as-pages", "timeline", "UPSTREAM_BLOCKED", "challenge"),
-    ],
-)
-def test_faults_of_one_source_have_their_reason(fault: str, source: str, code: str, reason: str) -> None:
-    handle = next(handle for handle, name in SITE.faults.items() if name == fault)
-    status, _, body = answer(SITE, source, handle)
-    with pytest.raises(ScrapeError) as raised:
-        asyncio.run(page_of(source, body, status=status, username=handle).to_item())
-    assert (raised.value.code, raised.value.reason) == (code, reason)
-    if reason == "missing_flags":
-        assert [detail["loc"] for detail in raised.value.details] == [["features", "a_brand_new_flag_enabled"]]
+        asyncio.run(page_of("user", body, status=status, username=handle).to_item())
+    assert (raised.value.code, raised.value.reason) == ("EXTRACTION_FAILED", "missing_flags")
+    assert [detail["loc"] for detail in raised.value.details] == [["features", "a_brand_new_flag_enabled"]]
 
 
 def test_a_login_page_is_a_login_wall() -> None:
@@ -160,25 +106,3 @@ def test_failure_messages_in_a_post_are_ignored() -> None:
     marked = body.replace(b',name:"', b',name:"Account suspended; looking for could not be found; ')
     posts = asyncio.run(page_of("page", marked).to_item())["posts"]
     assert posts
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "code"),
-    [
-        (200, b'{"guest_token":"12"}', "OK"),
-        (403, b"Forbidden." + b" " * 90, "UPSTREAM_BLOCKED"),
-        (200, b"{}", "UPSTREAM_BLOCKED"),
-        (200, b"<html>", "UPSTREAM_BLOCKED"),
-        (404, b"", "UPSTREAM_BLOCKED"),
-        (429, b"slow down", "UPSTREAM_RATE_LIMITED"),
-        (503, b"", "UPSTREAM_ERROR"),
-    ],
-)
-def test_guest_token_responses(status: int, body: bytes, code: str) -> None:
-    page = GuestTokenPage(response=HttpResponse("https://x.com/", body, status=status), page_params=PageParams({}))
-    if code == "OK":
-        assert asyncio.run(page.to_item()) == {"token": "12"}
-        return
-    with pytest.raises(ScrapeError) as raised:
-        asyncio.run(page.to_item())
-    assert raised.value.code == code

@@ -10,11 +10,10 @@ import orjson
 import pytest
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ExtractionFailed
 from crawler.pipelines import validated
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage, ReelsPage
 from crawler.platforms.photoapp.schema import Post
-from crawler.sandbox.photoapp import embed
 from crawler.sandbox.photoapp.page import prefetched
 from crawler.sandbox.photoapp.site import Site
 from crawler.sandbox.protocol import FakeRequest
@@ -161,38 +160,3 @@ def test_the_sound_of_a_photo_is_part_of_the_record(kind: int) -> None:
     sound = post_of(data)["clips_music_attribution_info"]
     assert sound["song_name"] == clips["music_info"]["music_asset_info"]["title"]
     assert sound["uses_original_audio"] is False
-
-
-@pytest.mark.parametrize("cut", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9])
-@pytest.mark.parametrize("form", FORMS)
-def test_a_truncated_page_is_a_typed_error(form: str, cut: float) -> None:
-    body = answer(SITE, "DaSandbox01", form)
-    end_of_data = body.find(b"</script>", body.find(b"RelayPrefetchedStreamCache"))
-    with pytest.raises(ScrapeError):
-        read(FORMS[form], body[: int(end_of_data * cut)])
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{",
-        b"for (;;);",
-        b"[" * 10_000 + b"]" * 10_000,
-        b"\xff\xfe",
-        b"<script",
-        b'<script type="application/json">{"xig_polaris_media":',
-        b'"contextJSON":"' + b"\\" * 100_001,
-        embed.page(None),
-        embed.page({"gql_data": {"shortcode_media": {"id": 1}}}),
-        b'<script>[{"contextJSON":"{"}]</script>',
-        b'<script>[{"contextJSON":"' + b"[" * 10_000 + b'"}]</script>',
-        b'<meta property="og:url" content="http://[broken">',
-        b'{"items": []}',
-        b'{"data": {"xig_polaris_media": [1, 2]}}',
-        b'{"data": {"xdt_api__v1__media__shortcode__web_info": {"items": []}}}',
-    ],
-)
-@pytest.mark.parametrize("form", FORMS)
-def test_malformed_responses_are_a_typed_error(form: str, body: bytes) -> None:
-    with pytest.raises(ScrapeError):
-        read(FORMS[form], body)

@@ -1,25 +1,18 @@
-"""Exhaustive crawls of the simulated shop's test categories. The pages are generated in this process, not downloaded.
-
-``python -m tests.platforms.retail.worlds SIZE...`` prints the results of all faults with twenty seeds each.
-"""
+"""Exhaustive crawls of the simulated shop's test categories, whose pages are not downloaded."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from typing import NamedTuple
 
 from crawler.platforms.coverage import Coverage
 from crawler.platforms.retail.plan import Page, Row, Slice, Step
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from crawler.sandbox.retail.trees import WORLD_FAULTS, WORLD_SIZES, world_id
 from tests.misbehaving import ignores_filter
 from tests.platforms.retail.plans import run
 
 FEWEST = {"976759": 48, "4044": 144, "880001": 444}
 """Category -> lower bound of requests: the number of products divided by 45, the average number on a page."""
-SEEDS = range(1, 21)
 
 
 class Sweep(NamedTuple):
@@ -63,28 +56,3 @@ def sweep(site: Site, cat_id: str) -> Sweep:
     truth = set[str]().union(*site.products_of(cat_id))
     assert truth >= set(found.ids)
     return Sweep(len(truth), found.plan.coverage, len(found.requested))
-
-
-def main(sizes: list[str]) -> None:
-    """Print the table of results."""
-    for size in sizes or list(WORLD_SIZES):
-        for fault in WORLD_FAULTS:
-            site = Site()
-            sweeps = [sweep(site, world_id(size, fault, seed)) for seed in SEEDS]
-            complete = sum(each.coverage.collected == each.truth for each in sweeps)
-            silent = sum(not each.is_honest for each in sweeps)
-            least = min(each.coverage.collected / each.truth for each in sweeps)
-            requests = sorted(each.requests for each in sweeps)
-            reasons = Counter(reason for each in sweeps for reason in each.coverage.reasons)
-            named = ", ".join(f"{name} {count}" for name, count in reasons.most_common()) or "-"
-            most = f"{requests[len(requests) // 2]} ({requests[-1]})"
-            counts = f"{complete} | {sum(bool(each.coverage.reasons) for each in sweeps)} | {silent}"
-            row = (
-                f"| {size} | {fault} | {counts} | {least:.2%} | {named} | {most} | {requests[-1] / FEWEST[size]:.2f} |"
-            )
-            sys.stdout.write(f"{row}\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

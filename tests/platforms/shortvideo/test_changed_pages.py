@@ -14,15 +14,10 @@ from crawler.browser.sessions import CapturedResponse
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
-from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
+from crawler.platforms.shortvideo.schema import PhotoSearchParams
 from crawler.sandbox.shortvideo.site import Site
 from crawler.spiders.base import PlatformSpider
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
-
-
-def test_the_schema_states_what_has_more_means() -> None:
-    assert "login_wall" in PhotoSearch.model_json_schema()["properties"]["has_more"]["description"]
-
 
 # Keys of photo posts renamed in all rows
 

@@ -13,7 +13,6 @@ from crawler.browser.sessions import CapturedResponse
 from crawler.pipelines import validated
 from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
-from crawler.reading.contract import Unread
 from crawler.sandbox.shortvideo.site import PAGE_SIZE, Site
 from crawler.spiders.shortvideo import SearchSession
 
@@ -82,17 +81,3 @@ def answer() -> dict[str, Any]:
 )
 def test_has_more_in_all_formats(value: object, more: bool) -> None:  # noqa: FBT001
     assert read(orjson.dumps(answer() | {"has_more": value}))["has_more"] is more
-
-
-def test_rows_of_an_unknown_structure_beside_photo_posts_are_reported() -> None:
-    found = answer()
-    whole = read(orjson.dumps(found))["search_item_list"]
-    first, second = [item for item in found["item_list"] if "imagePost" in item][:2]
-    for item in (first, second):
-        item["renamed"] = item.pop("imagePost")
-    page = ResultsPage(response=HttpResponse(URL, orjson.dumps(found)), page_params=PageParams(keywords="whales"))
-    posts = validated(PhotoSearch, asyncio.run(page.to_item()))["search_item_list"]
-    assert posts == whole[2:]
-    assert posts
-    rows = len(found["item_list"])
-    assert page.unread == [Unread("item_list[].imagePost", "missing", 2, rows, loses_rows=True)]

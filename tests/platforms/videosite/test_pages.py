@@ -15,11 +15,10 @@ from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.pages import ChannelPage, ContinuationPage, PlaylistPage
 from crawler.platforms.videosite.payload import Lockup, Row, Text, flat
-from crawler.platforms.videosite.record import item_of, joined_record, post, unwrapped
+from crawler.platforms.videosite.record import item_of, joined_record, unwrapped
 from crawler.reading.careful import read_plain
 from crawler.reading.values import stated_day
 from crawler.sandbox.protocol import FakeRequest
-from crawler.sandbox.videosite import extra
 from crawler.sandbox.videosite.lists import token
 from crawler.sandbox.videosite.site import Site
 from tests.videosite import ORIGIN, SCRAPER
@@ -84,47 +83,6 @@ def test_every_response_is_recognised(kind: type[VideositePage]) -> None:
 # All kinds of responses that raise an error
 
 
-@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: str(kind.source))
-@pytest.mark.parametrize(
-    ("status", "body", "code"),
-    [
-        (429, b"slow down", "UPSTREAM_RATE_LIMITED"),
-        (403, b"no", "UPSTREAM_BLOCKED"),
-        (500, b"oh", "UPSTREAM_ERROR"),
-        (302, b"", "UPSTREAM_ERROR"),
-        (200, b"", "UPSTREAM_BLOCKED"),
-        (200, b" \n", "UPSTREAM_BLOCKED"),
-        (200, extra.CONSENT, "UPSTREAM_BLOCKED"),
-        (200, extra.TRAFFIC, "UPSTREAM_RATE_LIMITED"),
-        (200, b"<html>hello</html>", "EXTRACTION_FAILED"),
-        (200, b"{}", "EXTRACTION_FAILED"),
-        (200, b"[]", "EXTRACTION_FAILED"),
-        (200, b"null", "EXTRACTION_FAILED"),
-        (200, b"{", "EXTRACTION_FAILED"),
-        (200, bytes(range(256)), "EXTRACTION_FAILED"),
-    ],
-)
-def test_invalid_responses_raise(kind: type[VideositePage], status: int, body: bytes, code: str) -> None:
-    assert error_of(kind, body, status=status)[0] == code
-
-
-@pytest.mark.parametrize(
-    ("kind", "params", "expected"),
-    [
-        (ChannelPage, {"channel": HARBOR.id}, ("EXTRACTION_FAILED", "bad_request")),
-        (ChannelPage, {"handle": "harborlights"}, ("EXTRACTION_FAILED", "bad_request")),
-        (ResolvePage, {}, ("EXTRACTION_FAILED", "bad_request")),
-        (ContinuationPage, {"channel": HARBOR.id}, ("INVALID_REQUEST", "stale_cursor")),
-    ],
-)
-def test_status_400_says_nothing_about_the_channel(
-    kind: type[VideositePage], params: dict[str, str], expected: tuple[str, str]
-) -> None:
-    body = orjson.dumps(extra.refused(400, "No.", "NO"))
-    assert error_of(kind, body, status=400, **params) == expected
-    assert error_of(kind, body, status=None, **params) == expected
-
-
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
@@ -148,22 +106,6 @@ def test_handles_ignore_case(handle: str) -> None:
 
 
 # Texts
-
-
-@pytest.mark.parametrize(
-    ("title", "tags", "mentions"),
-    [
-        ("plain", [], []),
-        ("#a #b #a", ["a", "b"], []),
-        ("x#a /#b &#39; #ü_1", ["ü_1"], []),
-        ("@one.two and (@three)", [], ["one.two", "three"]),
-        ("mail@one.example @me1 @okay/x", [], ["me1", "okay"]),
-        ("see https://a.example/@name and @АсельИсакова-т4ц.", [], ["АсельИсакова-т4ц"]),
-    ],
-)
-def test_hashtags_and_mentions(title: str, tags: list[str], mentions: list[str]) -> None:
-    found = post("aaaaaaaaaaa", kind="video", caption=title)
-    assert (found["hashtags"], found["mentions"]) == (tags, mentions)
 
 
 @pytest.mark.parametrize(
@@ -224,14 +166,6 @@ def test_parts_of_a_row_are_recognised_by_their_text(
     assert isinstance(row.wrapped.item, Lockup)
     found = item_of(row.wrapped.item, "videos")
     assert (found["view_count"], found["video_duration_seconds"], found["content_type"]) == (views, seconds, "video")
-
-
-@pytest.mark.parametrize("kind", ["PLAYLIST", "PODCAST", "ALBUM"])
-def test_lists_of_videos_are_not_videos(kind: str) -> None:
-    shape = {"contentId": "PLaaaaaaaaaaaaaaaaaa", "contentType": f"LOCKUP_CONTENT_TYPE_{kind}"}
-    row = row_of({"richItemRenderer": {"content": {"lockupViewModel": shape}}})
-    assert row.wrapped is not None
-    assert row.wrapped.item is None
 
 
 @pytest.mark.parametrize(
