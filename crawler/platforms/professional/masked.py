@@ -48,8 +48,6 @@ def is_masked(value: str, *, in_block: bool = False) -> bool:
 def clear(row: Row, *, in_block: bool = False) -> Row:
     """Return the values of a row that are in clear, and the names of the masked values as ``masked``."""
     masked = {name for name, value in row.items() if isinstance(value, str) and is_masked(value, in_block=in_block)}
-    if "company_name" in masked:
-        masked.add("company_name_source")
     return {name: value for name, value in row.items() if value and name not in masked} | {"masked": masked}
 
 
