@@ -142,29 +142,6 @@ def test_endpoint_and_crawl_and_alias_give_the_same(service: Service, tmp_path: 
     assert out == [by_name.body["data"]]
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "status"),
-    [
-        ("all-off", "UPSTREAM_BLOCKED", 502),
-        ("all-limited", "UPSTREAM_RATE_LIMITED", 503),
-        ("not-found", "TARGET_NOT_FOUND", 404),
-        ("suspended-by-call", "TARGET_RESTRICTED", 422),
-        ("broken", "EXTRACTION_FAILED", 502),
-        ("reset", "UPSTREAM_ERROR", 502),
-    ],
-)
-def test_failures_over_http(service: Service, fault: str, code: str, status: int) -> None:
-    reply = call_scraper(service, username=handle_of(fault))
-    assert (reply.code, reply.status, reply.body["data"]) == (code, status, None)
-
-
-@pytest.mark.parametrize("fault", ["page-off", "embed-off", "user-off", "timeline-off", "calls-off", "only-embed"])
-def test_the_record_without_some_sources(service: Service, fault: str) -> None:
-    reply = call_scraper(service, username=handle_of(fault))
-    assert reply.code == "OK"
-    same(reply.body["data"], SITE.expected_record({"username": handle_of(fault)}))
-
-
 def test_repeated_and_rejected_cursors(service: Service) -> None:
     for fault, code in (("same-cursor", "OK"), ("stale-cursor", "INVALID_REQUEST")):
         handle = handle_of(fault)

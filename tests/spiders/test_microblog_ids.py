@@ -192,23 +192,6 @@ def test_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name: str
     assert sentence.startswith("PLATFORM_IDS: " + message.format(path=path))
 
 
-@pytest.mark.parametrize("command", [("serve", "--sandbox"), ("probe", "microblog-profile"), ("crawl", "retail")])
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ('{"retail": "/x"}', "retail has no ids that a file can replace; use microblog, videosite."),
-        ('{"microbolg": "/x"}', "microbolg has no ids that a file can replace; use microblog, videosite."),
-        ('{"microblog": 3}', "the value for microblog must be the path of a JSON file, not 3."),
-        ("/path/file.json", "Input should be a valid dictionary."),
-    ],
-    ids=["no ids", "no platform", "no path", "no object"],
-)
-def test_every_command_refuses_a_wrong_setting(command: tuple[str, ...], setting: str, message: str) -> None:
-    arguments = [sys.executable, "-m", "scrapy", *command, "-s", f"PLATFORM_IDS={setting}"]
-    run = forks.run(arguments, check=False, capture_output=True, text=True, cwd=ROOT, timeout=300)
-    assert (run.returncode, run.stderr.splitlines()[-1]) == (2, f"PLATFORM_IDS: {message}")
-
-
 def test_the_setting_accepts_a_file_of_each_platform_with_ids() -> None:
     folders = {path.parent.name: path for path in (ROOT / "crawler/platforms").glob("*/ids.json")}
     assert folders.keys() == {"microblog", "videosite"}

@@ -25,6 +25,11 @@ def check_expected_records(seed: int) -> None:
     site = Site(seed, light=True)
     for handle in PLANS:
         same(read(site, handle, *sources_of(handle)), site.expected_record({"username": handle}))
+        for source in ALL:
+            status, _, body = answer(site, source, handle)
+            page = page_of(source, body, status=status, username=handle)
+            asyncio.run(page.to_item())
+            assert page.problems() == [], (handle, source)
 
 
 @pytest.mark.parametrize("seed", range(4))
