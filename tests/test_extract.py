@@ -21,7 +21,6 @@ from crawler.commands.extract import Command
 from crawler.pipelines import validated
 from crawler.platforms.retail.pages import ListingPage
 from crawler.platforms.retail.schema import Listing, SearchListing
-from crawler.registry import scraper_names
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from tests import forks, saved_parts
@@ -102,26 +101,6 @@ def test_a_saved_listing_has_the_data_of_a_crawl(extract: Extract, saved: bytes)
     if not saved.startswith(b"{"):
         assert done.out == expected
     assert done.out["products"] == expected["products"]
-
-
-DOCUMENTS = (
-    *("", " ", "{", "[", "{}", "[]", "[[]]", "[null]", '{"data": 1}', '{"data": [1]}', '{"data": {"data": {}}}'),
-    *("null", "1", '"text"', "NaN", "<", "<html><p>é</p></html>", "<?xml version='1.0'?><feed/>", "text", "\0"),
-)
-"""Documents that are no page of any platform, or an empty one."""
-ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1")
-
-
-@pytest.mark.parametrize("scraper", scraper_names())
-def test_every_body_gives_data_or_a_typed_error(extract: Extract, scraper: str) -> None:
-    for document in DOCUMENTS:
-        for encoding in ENCODINGS:
-            for body in (
-                document.encode(encoding),
-                document.encode(encoding)[:-1],
-                document.encode(encoding) + b"\xff",
-            ):
-                assert extract(scraper, extract.file(body)).code in {0, 4}, body
 
 
 def test_a_response_is_read_from_stdin(extract: Extract, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -258,21 +257,6 @@ def client_on(folder: Path, origins: dict[str, str]) -> Iterator[Client]:
 def test_the_loop_over_http_ends(client: Client, chains: dict[str, Chain], name: str) -> None:
     found, expected = client.loop(HANDLES[name]), chains[HANDLES[name]]
     assert (found.ids, found.errors) == (expected.ids, expected.errors)
-
-
-@pytest.mark.parametrize("handle", ["quiet_harbor", "popular_tide", "relay_station"])
-def test_the_loop_over_http_recovers(tmp_path: Path, handle: str) -> None:
-    """The platform issues no guest token for the first page, but one for the following pages."""
-    with sandbox(UNLISTED) as origins:
-        refuse = f"{origins['microblog']}/1.1/guest/activate.json?refuse="
-        with client_on(tmp_path, origins) as client:
-            urllib.request.urlopen(f"{refuse}1").close()  # noqa: S310
-            refused = client.loop(handle)
-            assert (len(refused.pages), refused.errors) == (1, ["UPSTREAM_BLOCKED"])
-            urllib.request.urlopen(f"{refuse}0").close()  # noqa: S310
-            rest = client.loop(handle, cursor=refused.pages[0]["nextCursor"])
-    assert rest.errors == []
-    check_posts(Chain([*refused.pages, *rest.pages]), handle, embedded=1)
 
 
 # Cursors that point to the start of the timeline
