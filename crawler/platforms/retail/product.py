@@ -6,6 +6,7 @@ The price is read from the price lines of the row, or else from its older texts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from crawler.platforms.retail import PLATFORM
@@ -19,6 +20,7 @@ PRICE_LINES = {"CURRENT_PRICE", "DISCOUNTED_PRICE", "OPTIONS_RANGE", "OPTIONS"}
 """The known types of price lines with a price of the product."""
 OTHER_LINES = {"UNIT_PRICE", "COMPARISON"}
 """The known types of price lines with another amount."""
+KNOWN_LINES = PRICE_LINES | OTHER_LINES
 
 
 class Price(NamedTuple):
@@ -49,6 +51,7 @@ def price_of(row: Row) -> dict[str, Any]:
     return price if high is None else {**price, "max_price": high}
 
 
+@lru_cache(maxsize=256)  # the price of a row is read for the product and for its checks
 def read_price(stated: RowPrice | None) -> Price:
     """Return the price from the price lines, or else from the older keys."""
     if stated is None:
@@ -96,7 +99,7 @@ def has_wrong_price(row: Row) -> bool:
     """
     price = read_price(row.price)
     lines = row.price.details.lines if row.price and row.price.details else []
-    if price == Price() and all(each.kind in PRICE_LINES | OTHER_LINES for each in lines):
+    if price == Price() and all(each.kind in KNOWN_LINES for each in lines):
         return bool(row.offer_id)
     return price.is_contradictory
 
@@ -113,7 +116,7 @@ def unread_lines(stated: RowPrice) -> list[str]:
     A line without an amount is a notice, and so is a line of an unknown type beside a price.
     """
     lines = stated.details.lines if stated.details else []
-    unknown = [each.kind for each in lines if each.kind not in PRICE_LINES | OTHER_LINES and _has_amount(each)]
+    unknown = [each.kind for each in lines if each.kind not in KNOWN_LINES and _has_amount(each)]
     broken = [each.kind for each in lines if each.kind in PRICE_LINES and _has_other_text(each)]
     return [kind for kind in broken + (unknown if unknown and read_price(stated) == Price() else []) if kind]
 
