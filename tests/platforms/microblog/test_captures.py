@@ -13,8 +13,6 @@ import pytest
 from crawler.commands.extract import extract
 from crawler.errors import ScrapeError
 from crawler.platforms.microblog.convert import id_seconds
-from crawler.platforms.microblog.schema import CURSOR
-from crawler.platforms.requests import decode_cursor
 from crawler.registry import scrapers
 from scripts.captures import CAPTURES, body_of, captures
 from tests.microblog_pages import page_of, timeline_with
@@ -34,11 +32,6 @@ def read(*names: str, **params: Any) -> dict[str, Any]:
 def posts_of(*names: str, **params: Any) -> list[dict[str, Any]]:
     posts: list[dict[str, Any]] = read(*names, **params)["data"]["main"]
     return posts
-
-
-def profile_of(*names: str, **params: Any) -> dict[str, Any]:
-    profile: dict[str, Any] = read(*names, **params)["data"]["additional"]["profile_demographics"]
-    return profile
 
 
 def posts_in(data: Any) -> Iterator[dict[str, Any]]:
@@ -102,42 +95,6 @@ def test_every_post_of_every_capture_is_complete() -> None:
             assert record["view_count"] == (int(raw["views"]["count"]) if "count" in raw["views"] else None)
         total += 1
     assert (total, wrappers, without_article) == (2400, 512, 5)
-
-
-def test_the_rendered_page_gives_profile_and_posts() -> None:
-    profile, posts = profile_of(PAGE, username="geekbb"), posts_of(PAGE, username="GeekBB")
-    assert {name: profile[name] for name in ("screen_name", "name", "followers_count", "friends_count")} == {
-        "screen_name": "geekbb",
-        "name": "Geek",
-        "followers_count": 115955,
-        "friends_count": 548,
-    }
-    assert (profile["statuses_count"], profile["listed_count"], profile["verified"]) == (29094, None, None)
-    assert [post["post_id"] for post in posts] == [
-        "2098678373753225483",
-        "2098629676495159496",
-        "2098604072572162341",
-        "2098581405253189796",
-        "2098310980103200951",
-    ]
-    names = ("view_count", "like_count", "save_count", "comment_count", "share_count")
-    assert [tuple(p[name] for name in names) for p in posts] == [
-        (3789, 17, 16, 12, 1),
-        (2900, 10, 26, 12, 3),
-        (12909, 64, 105, 18, 5),
-        (6954, 16, 16, 36, 3),
-        (7391, 8, 1, 55, 0),
-    ]  # fmt: skip
-    assert posts[0]["caption"].endswith("Gemini / OpenAI"), "the long text, not the truncated one"
-    assert posts[1]["caption"].endswith("https://github.com/obsidianmd/knap"), "expanded, without the photo's link"
-    assert posts[3]["video_url"].endswith("1920x1080/nSlgRXL2a3DiUB9m.mp4?tag=29")
-    assert [p["is_quote"] for p in posts] == [False, False, False, False, True]
-    quoted = posts[4]["quoted_post"]
-    assert (quoted["creator_handle"], quoted["creator_name"], quoted["like_count"]) == ("synthwavedd", "leo 🐾", 6124)
-    assert all(p["upload_timestamp"] == id_seconds(p["post_id"]) for p in posts)
-    continuation = decode_cursor(CURSOR, read(PAGE)["nextCursor"])
-    assert read(PAGE)["hasMore"], "the profile has more posts, and the timeline was not fetched"
-    assert (continuation["cursor"], continuation["seen"]) == ("", [p["post_id"] for p in posts])
 
 
 def test_decoded_records_give_the_same_data_as_the_page() -> None:

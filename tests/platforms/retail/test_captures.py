@@ -76,17 +76,6 @@ def test_rendered_pages(name: str, page: int, expected: dict[str, int]) -> None:
     assert all(p["url"].startswith("https://www.walmart.com/ip/") and "?" not in p["url"] for p in data["products"])
 
 
-def test_a_row_field_by_field() -> None:
-    first = read("6096432e837b", query="mustard")["products"][0]
-    assert (first["item_id"], first["product_id"]) == ("14089343", "1LH5IA66Q51C")
-    assert first["price"] == {"currency": "USD", "current_price": 2.78, "is_price_range": False, "min_price": 2.78}
-    assert first["rating"] == {"average": 4.5, "review_count": 1146}
-    assert first["seller"] == {"id": "F55CDC31AB754BB68FE0B39041159D63", "name": "Walmart.com"}
-    assert first["availability"] == {"display": "In stock", "in_stock": True, "status": "IN_STOCK"}
-    assert first["badges"] == ["Best seller", "Save with Walmart plus"]
-    assert first["category_path"] == "976759/976794/7981173/3083319/9238964"
-
-
 def test_incomplete_price_lines() -> None:
     prices = [p["price"] for p in read(TRIMMED, query="wii")["products"]]
     assert [(price["current_price"], price["min_price"], price["is_price_range"]) for price in prices] == [

@@ -10,7 +10,6 @@ import pytest
 from crawler.errors import InvalidRequest
 from crawler.platforms.shortvideo.payload import Item, Picture
 from crawler.platforms.shortvideo.post import photo_post
-from crawler.platforms.shortvideo.schema import PhotoSearch
 from crawler.reading.contract import Contract, values
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
@@ -105,14 +104,3 @@ def test_the_documented_values_are_never_filled_and_all_others_can_be() -> None:
     assert len(empty) == sum(NEVER_FILLED.values())
     page = (Path(__file__).parents[3] / "docs" / "platforms" / "shortvideo.md").read_text()
     assert f"A row has {len(every)} values, and {len(empty)} of them are null or empty in every record." in page
-
-
-def test_the_descriptions_of_these_values_say_so() -> None:
-    schema = PhotoSearch.model_json_schema()["$defs"]
-    names = {"PhotoPost": "is_eligible_for_commission is_nff_or_nr media_id shop_product_url", "Image": "url_prefix"}
-    names |= {"Author": "events language region short_id social_info", "Music": "is_original owner_nickname user_count"}
-    names |= {"Statistics": "download_count forward_count lose_comment_count lose_count chatapp_share_count"}
-    names |= {"Video": "data_size watermark_data_size", "Slide": "owner_watermark_image"}
-    names |= {"CommerceInfo": " ".join(schema["CommerceInfo"]["properties"])}
-    described = {(kind, name): schema[kind]["properties"][name] for kind in names for name in names[kind].split()}
-    assert [each for each, field in described.items() if "Always" not in field.get("description", "")] == []
