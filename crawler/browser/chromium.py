@@ -66,11 +66,6 @@ def executable(options: dict[str, Any], own: str) -> str:
     return str(found)
 
 
-def _sandbox_message(error: Error) -> str:
-    """Return the line of Chromium's output that states that the host allows no sandbox, "" without such a line."""
-    return next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
-
-
 @asynccontextmanager
 async def _while_connected(browser: Browser) -> AsyncIterator[None]:
     """End the ``with`` block with an ``Error`` if the browser crashes, or has crashed before the block.
@@ -230,7 +225,7 @@ class Chromium:
             try:
                 return await kind.launch(**options, chromium_sandbox=True)
             except Error as error:
-                reason = _sandbox_message(error)
+                reason = next((line.strip() for line in error.message.splitlines() if NO_SANDBOX in line), "")
                 if not reason:
                     raise
         browser = await kind.launch(**options, chromium_sandbox=False)

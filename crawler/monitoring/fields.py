@@ -26,11 +26,6 @@ class FieldCount(BaseModel):
     null: int = 0
 
     @property
-    def coverage(self) -> float:
-        """Share of the rows in which the field has a value."""
-        return self.filled / self.rows if self.rows else 0.0
-
-    @property
     def null_rate(self) -> float:
         """Share of the rows in which the field is null. Other empty rows have "" or [], or lack the key."""
         return self.null / self.rows if self.rows else 0.0

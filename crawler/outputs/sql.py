@@ -35,7 +35,7 @@ from crawler.outputs.columns import (
     record_paths,
     value_at,
 )
-from crawler.platforms.model import Mark, Params
+from crawler.platforms.model import Mark
 
 if TYPE_CHECKING:
     from crawler.targets.target import Scraper
@@ -208,8 +208,7 @@ class ScraperTables:
                 connection.execute(each.upsert, rows)
 
     def _about(self, line: dict[str, Any]) -> dict[str, Any]:
-        params = self.scraper.params.model_validate(line["params"])
-        meant = params.identity() if isinstance(params, Params) else line["params"]
+        meant = self.scraper.params.model_validate(line["params"]).identity()
         return {
             "target_id": _storable(line["id"]),
             "root": _storable(line.get("root")),

@@ -215,14 +215,14 @@ class Params(Described):
         """Keep the sentences of validators. ``context``: the list to which ``at_most`` has added them, or None."""
         self._reduced = list(context or ())
 
-    def notes(self) -> list[str]:
+    def note(self) -> str:
         """Return a sentence for each param that nothing in a response proves, and for each that was reduced."""
         unproven = [
             f"The platform does not confirm {name}: {each.reason}."
             for name, each in self.selects().items()
             if each.proof is None and name in self.model_fields_set
         ]
-        return unproven + self._reduced
+        return " ".join(unproven + self._reduced)
 
     def identity(self) -> dict[str, Any]:
         """Return the params as JSON data, with ``url`` replaced by the params that it stands for."""

@@ -54,15 +54,6 @@ class Reading(NamedTuple, Generic[C]):
     unread: list[Unread]
 
 
-def read_changed(kind: type[C], body: bytes, *, what: str, code_after: bool) -> Reading[C]:
-    """Read a JSON document that the strict pass could not read. ``code_after``: program code may follow the JSON.
-
-    Raises:
-        ExtractionFailed: the document is not JSON, is nested too deeply, or has too many rows.
-    """
-    return read_plain(kind, decode(body, what=what, code_after=code_after))
-
-
 def read_plain(kind: type[C], data: object) -> Reading[C]:
     """Read plain data, such as the literals of a script: dicts, lists, texts, numbers, booleans and None.
 
@@ -388,4 +379,4 @@ def read(kind: type[C], body: bytes, *, what: str, code_after: bool = False) -> 
     value = strict.decoded(kind, body)
     if value is not None:
         return Reading(value, [])
-    return read_changed(kind, body, what=what, code_after=code_after)
+    return read_plain(kind, decode(body, what=what, code_after=code_after))

@@ -85,7 +85,9 @@ def _check(kind: type[Contract]) -> _Check:
     return _Check(
         lacks_one=lacks_one_of([value.paths for value in read if value.required and len(value.paths) > 1]),
         often=tuple(read[value] for value in read if value.often),
-        one_of=tuple(read[value] for value in sorted(read, key=_cost) if kind.one_of),
+        one_of=tuple(
+            read[value] for value in sorted(read, key=lambda each: (len(each.paths), len(each.steps))) if kind.one_of
+        ),
         inside=tuple(
             (
                 read[value],
@@ -107,11 +109,6 @@ def _needs_check(kind: type[Contract]) -> bool:
         for each in contracts(kind)
         for value in values(each)
     )
-
-
-def _cost(value: Value) -> tuple[int, int]:
-    """Return a sort key for values: the values that are fastest to read come first."""
-    return len(value.paths), len(value.steps)
 
 
 Level = tuple[type[Contract], list[Any], tuple[Step, ...]]

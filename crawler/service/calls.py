@@ -25,7 +25,7 @@ from crawler.registry import find_scraper, scrapers
 from crawler.service import usage
 from crawler.service.envelope import Success, success
 from crawler.service.route import JSON, SCRAPERS, Reply, Route, Wait, read_object
-from crawler.targets.parser import check_params, note_of
+from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Scrape(Route):
         """Scrape the target in the body."""
         call.fields = None if self.fields is None else _selected(self.of.name, self.fields)
         params = check_params(self.of, read_object(call))
-        call.note = note_of(params)
+        call.note = params.note()
         if "idempotency-key" in call.request_headers:
             raise InvalidRequest.of("Idempotency-Key", "a call has none; send the target as a job (POST /v1/jobs)")
         call.wait = self.wait

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from crawler.configuration.names import MAX_NAMED, name_unknown
 from crawler.errors import Detail, InvalidRequest, ScrapeError, ScraperNotFound
@@ -19,7 +19,7 @@ from crawler.targets.target import OWN_KEYS, InvalidTarget, SavedTarget, Scraper
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
-def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> BaseModel:
+def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = False) -> Params:
     """Validate params with the scraper's model, and return the model's instance.
 
     ``text``: all values are strings (``-a`` arguments, CSV cells) and are converted to the types of the fields. Texts
@@ -33,8 +33,7 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         nulls = [key for key, value in params.items() if value is None]
         details: list[Detail] = [{"loc": [key], "msg": message, "type": "null"} for key in nulls]
         raise InvalidRequest(f"{scraper.name}: {nulls[0]}: {message}", details=details)
-    if issubclass(scraper.params, Params):
-        params = scraper.params.clean(params)
+    params = scraper.params.clean(params)
     if issubclass(scraper.params, LinkParams):
         params = scraper.params.with_link(params, text=text)
     reductions: list[str] = []
@@ -46,11 +45,6 @@ def check_params(scraper: Scraper, params: Mapping[str, Any], *, text: bool = Fa
         known = scraper.params.model_fields
         message = f"{scraper.name}: {first_problem(error, 'params', known=known)}"
         raise InvalidRequest(message, details=validation_details(error, known)) from error
-
-
-def note_of(params: BaseModel) -> str:
-    """Return the note of a target with these params. "": there is nothing to say."""
-    return " ".join(params.notes()) if isinstance(params, Params) else ""
 
 
 @dataclass(frozen=True)
@@ -208,7 +202,7 @@ class TargetParser:
             return InvalidTarget(target_id, error, scraper=named, raw=params, line=line, row=row)
         root = target_id if self.sliced else None
         place: dict[str, Any] = {"line": line, "row": row, "batch": batch or self.sliced, "root": root}
-        return Target(target_id, scraper, model, **place, note=note_of(model))
+        return Target(target_id, scraper, model, **place, note=model.note())
 
     def integers_as_text(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Convert integers to text where the scraper's params are text, because programs write ids as numbers.
@@ -253,8 +247,7 @@ def _is_text(annotation: Any) -> bool:
 
 
 @cache
-def required_params(params: type[BaseModel]) -> list[set[str]]:
+def required_params(params: type[Params]) -> list[set[str]]:
     """Return sets of params, such as ``{"cat_id"}`` and ``{"url"}``. A target must have all params of one of them."""
     always = {name for name, field in params.model_fields.items() if field.is_required()}
-    alternatives: tuple[str, ...] = getattr(params, "exactly_one_of", ())
-    return [always | {name} for name in alternatives] or [always]
+    return [always | {name} for name in params.exactly_one_of] or [always]

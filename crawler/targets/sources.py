@@ -220,11 +220,8 @@ class FetchedOnce(TargetSource):
 
     async def __aiter__(self) -> AsyncIterator[Target | InvalidTarget]:
         async for each in self.source:
-            if not (self.repeated and self._is_later(each.row)):
+            if not (self.repeated and self._execute("SELECT 1 FROM later WHERE row = ?", each.row).fetchone()):
                 yield each
-
-    def _is_later(self, row: int | None) -> bool:
-        return self._execute("SELECT 1 FROM later WHERE row = ?", row).fetchone() is not None
 
     def repeats_of(self, outcome: Outcome) -> Iterable[Outcome]:
         """Return the outcomes of the rows that repeat the outcome's target, which are made one by one."""

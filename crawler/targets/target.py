@@ -112,7 +112,7 @@ class Scraper:
     name: str
     platform: str
     summary: str
-    params: type[BaseModel]
+    params: type[Params]
     data: type[BaseModel]
     example: dict[str, Any]
     item: type[Record] = field(default_factory=lambda: Record)
@@ -195,7 +195,7 @@ class Target:
 
     id: str
     scraper: Scraper
-    params: BaseModel
+    params: Params
     parent: str | None = None
     """The id of the target that led to this follow-up target; None if it is not a follow-up."""
     depth: int = 0
@@ -248,9 +248,7 @@ class Target:
 
         A link is replaced by the params of the linked page, so that equal targets have equal data.
         """
-        if isinstance(self.params, Params):
-            return self.params.identity()
-        return self.params.model_dump(mode="json", exclude_none=True)
+        return self.params.identity()
 
     @property
     def key(self) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.platforms.model import Params, Selects
 from crawler.registry import find_scraper, scraper_names
-from crawler.targets.parser import check_params, note_of
+from crawler.targets.parser import check_params
 
 ECHOED = {"url": "echo"}
 PROOFS = {
@@ -68,12 +68,12 @@ def test_a_model_with_an_undeclared_param_cannot_be_defined() -> None:
     ],
 )
 def test_a_proven_param_has_no_note(name: str, given: dict[str, object], sentences: str) -> None:
-    assert note_of(check_params(find_scraper(name), given)) == sentences
+    assert check_params(find_scraper(name), given).note() == sentences
 
 
 def test_an_unproven_param_has_a_note_if_it_is_given() -> None:
     class Rows(Params):
         cursor: Annotated[str, Selects(None, "a further page does not repeat it")] = ""
 
-    assert note_of(Rows()) == ""
-    assert note_of(Rows(cursor="7")) == ("The platform does not confirm cursor: a further page does not repeat it.")
+    assert Rows().note() == ""
+    assert Rows(cursor="7").note() == ("The platform does not confirm cursor: a further page does not repeat it.")

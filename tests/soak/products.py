@@ -40,7 +40,7 @@ def write(number: int, url: str) -> None:
     """Write products to a database."""
     database = open_database(*split_password(url))
     database.prepare([SCRAPER])
-    params = SCRAPER.params(query="mustard")
+    params = SCRAPER.params.model_validate({"query": "mustard"})
     for page, data in enumerate(pages(number)):
         record = SCRAPER.item(data, Target(f"page-{page}", SCRAPER, params, batch=True), datetime.now(UTC))
         database.write([{**record.provenance(), "data": record.data}])

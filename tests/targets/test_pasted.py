@@ -164,7 +164,7 @@ def test_each_link_in_a_record_is_a_target_or_a_thing_with_a_name() -> None:
         read += 1
         again = check_params(find_scraper(link.scrapers[0]), {"url": text})
         meant = check_params(find_scraper(link.scrapers[0]), dict(link.params), text=True)
-        assert again.identity() == meant.identity(), text  # type: ignore[attr-defined]
+        assert again.identity() == meant.identity(), text
     assert read >= 40
     assert len(recorded) >= 200
 

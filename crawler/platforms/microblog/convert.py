@@ -175,15 +175,6 @@ def is_cut(shown: str) -> bool:
     return len(shown) >= LONGEST_CUT and shown.rstrip().endswith("…")
 
 
-def is_link_only(raw: str) -> bool:
-    """Whether a text consists of a single link.
-
-    >>> is_link_only(" https://t.co/a "), is_link_only("see https://t.co/a")
-    (True, False)
-    """
-    return bool(_LINK_ONLY.fullmatch(raw.strip()))
-
-
 def _expanded(raw: str, links: Sequence[Link]) -> list[Replacement]:
     found = []
     for link in links:
@@ -480,7 +471,7 @@ def _caption(post: Post) -> str:
 
 def _article_of(post: Post) -> Article | None:
     """Return the article that a post consists of. Return None for other posts, which may only link to an article."""
-    return post.article if post.article and is_link_only(post.text) else None
+    return post.article if post.article and _LINK_ONLY.fullmatch(post.text.strip()) else None
 
 
 def _author(post: Post) -> User:

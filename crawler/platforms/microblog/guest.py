@@ -224,7 +224,7 @@ class GuestClient:
             sent = request.copy() if first is None else first.request
             if first is None:
                 sent.headers[GUEST_TOKEN] = await shared.get(lambda: self._new_token(target, optional=optional))
-            token = token_of(sent)
+            token = (sent.headers.get(GUEST_TOKEN) or b"").decode()
             try:
                 if first is not None:
                     return await first.page(page, retry=False)
@@ -304,8 +304,3 @@ class GuestClient:
 def handle_of(target: Target) -> str:
     """Return the handle of the profile that a target requests."""
     return cast("ProfileParams", target.params).handle
-
-
-def token_of(request: Request) -> str:
-    """Return the guest token that a request was sent with, or ""."""
-    return (request.headers.get(GUEST_TOKEN) or b"").decode()

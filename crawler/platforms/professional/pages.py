@@ -467,14 +467,6 @@ def has_mark(body: str) -> bool:
     return any(pattern.search(body) for pattern in _MARKS.values())
 
 
-def has_heading(response: HttpResponse) -> bool:
-    """Whether the response has the heading of a page of a member, a company or a job.
-
-    The bytes are searched first, because decoding them is slow.
-    """
-    return response.body.find(HEADING.encode()) >= 0 or HEADING in response.text
-
-
 def raise_for_refusals(response: HttpResponse) -> None:
     """Raise an error for a login wall, a challenge or another block, and for the not-found page, with any HTTP status.
 
@@ -501,7 +493,8 @@ def _refusal(response: HttpResponse) -> tuple[str, list[Detail]] | None:
     path = urlsplit(str(response.url)).path
     if _first_segment(path) in _PATHS:
         return _PATHS[_first_segment(path)], quoted(path, "url")
-    if not has_heading(response):  # the texts of a profile may contain any of the marks
+    has_heading = response.body.find(HEADING.encode()) >= 0 or HEADING in response.text  # decoding is slow
+    if not has_heading:  # the texts of a profile may contain any of the marks
         searches = ((reason, pattern.search(response.text)) for reason, pattern in _MARKS.items())
         return next(((reason, quoted(found[0], "body")) for reason, found in searches if found), None)
     return None

@@ -121,7 +121,8 @@ def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
     rows = document.sections.rows
     positions, schools = masked_rows(rows.get(MASKED, []), document.head.company, document.head.school)
     linked = _linked_positions(person) if person and "experience" not in rows else []
-    linked_schools = _linked_schools(person) if person and "education" not in rows else []
+    past = person.past if person and "education" not in rows else []
+    linked_schools = [_linked_school(each) for each in past if isinstance(each, School)]
     return {
         "education": [_school(_page_school(**row)) for row in rows.get("education", [])]
         + [_school(*pair) for pair in _pairs(schools, linked_schools)],
@@ -164,11 +165,8 @@ def _school(shown: Row, linked: Row | None = None) -> Row:
 
 
 def _page_position(*, dates: Dates, **others: Any) -> Row:
-    return clear({**others, **_period(dates), "duration": dates.duration, "company_name_source": "page"})
-
-
-def _period(dates: Dates) -> Row:
-    return {"date_range": dates.text, "start_date": dates.start, "end_date": dates.end}
+    period = {"date_range": dates.text, "start_date": dates.start, "end_date": dates.end, "duration": dates.duration}
+    return clear({**others, **period, "company_name_source": "page"})
 
 
 def _page_school(
@@ -209,10 +207,6 @@ def _linked_position(employer: Employer, title: str) -> Keyed:
         "description": plain(employer.description),
     }
     return values["company_name"], clear(values)
-
-
-def _linked_schools(person: Person) -> list[Keyed]:
-    return [_linked_school(each) for each in person.past if isinstance(each, School)]
 
 
 def _linked_school(found: School) -> Keyed:

@@ -16,7 +16,7 @@ from web_poet import field
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamError, quoted
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.platforms.retail import PLATFORM
-from crawler.platforms.retail.payload import Crumb, DataBlock, Facet, InitialData, Listing, Row, Seo, Stack
+from crawler.platforms.retail.payload import DataBlock, Facet, InitialData, Listing, Row, Seo, Stack
 from crawler.platforms.retail.product import contradictions, product
 from crawler.platforms.retail.urls import CATEGORY_ID
 from crawler.reading.contract import Unread
@@ -172,7 +172,7 @@ class ListingPage(PlatformPage):
         levels = self.listing.crumbs or self.seo.crumbs
         found = [
             {
-                "id": _crumb_id(level),
+                "id": str(level.id) if level.id else _id_in(level.url or ""),
                 "name": level.name or "",
                 "url": absolute_url(ORIGIN, level.url, query=False),
             }
@@ -520,10 +520,6 @@ def _comparable(value: object) -> str:
 
 def _echo_path(name: str) -> list[str]:
     return [*PAGE_PATH, "paginationV2", "pageProperties", name]
-
-
-def _crumb_id(crumb: Crumb) -> str:
-    return str(crumb.id) if crumb.id else _id_in(crumb.url or "")
 
 
 def _id_in(url: str) -> str:

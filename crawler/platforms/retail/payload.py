@@ -17,7 +17,7 @@ from crawler.reading.values import PRICE_TEXT
 PRODUCT = ("__typename", "Product")
 
 
-# Prices: see price.py
+# Prices: see product.py
 
 PriceText = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{PRICE_TEXT})?\Z")]
 """The type of a text with a price. Any other text is reported as a value of a wrong type."""

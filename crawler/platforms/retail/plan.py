@@ -99,7 +99,7 @@ class Page(NamedTuple):
     children: Sequence[str] = ()
     """Ids of the categories in the department filter."""
     ignores_filter: bool = False
-    """Whether the page shows that the platform has ignored the price range (``filters.ignores``)."""
+    """Whether the page shows that the platform has ignored the price range (``pages.ignores``)."""
     is_proven: bool = True
     """Whether the page confirms all requested params."""
     lost_rows: int = 0

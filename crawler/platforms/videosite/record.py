@@ -225,7 +225,7 @@ def blank(channel: str = "", *, handle: str = "", name: str = "") -> dict[str, A
         "display_name": name,
         "privacy_status": "public",
         "profile_id": channel,
-        "profile_link": link_of(handle, channel),
+        "profile_link": f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else "",
         "username": handle,
     }
 
@@ -328,11 +328,6 @@ def channel_ids(page: Page, person: Any) -> list[str]:
     urls = [(url or "").rpartition("/")[2] for url in (page.canonical_url, text(dig(person, "url")))]
     stated = (page.metadata and page.metadata.id, urls[0], *topics, urls[1], page.browse_id)
     return list(dict.fromkeys(each for each in stated if each and CHANNEL_ID.matches(each)))
-
-
-def link_of(handle: str, channel: str) -> str:
-    """Return the channel's URL: with its handle if it has one, else with its id. "" if both are unknown."""
-    return f"{ORIGIN}/@{quote(handle)}" if handle else f"{ORIGIN}/channel/{channel}" if channel else ""
 
 
 def _legacy_link(url: str) -> str:

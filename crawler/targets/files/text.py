@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, NamedTuple, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, cleaned, is_host, is_link, read_link
@@ -128,7 +128,8 @@ class TextFile:
             hint = "name another encoding" if self.encoding_is_given else "name its encoding, such as encoding=cp1252"
             byte = error.object[error.start]
             raise UnreadableFileError(
-                _line_after(before), f"not valid {name} (byte 0x{byte:02x}). Save the file as UTF-8, or {hint}."
+                len(_LINE_END.findall(before)) + 1,
+                f"not valid {name} (byte 0x{byte:02x}). Save the file as UTF-8, or {hint}.",
             ) from None
 
     @property
@@ -176,11 +177,6 @@ class TextFile:
         yield decoder.decode(b"", final=True)
 
 
-def _line_after(text: str) -> int:
-    """Return the number of the line that contains the next character after ``text``, the start of a file."""
-    return len(_LINE_END.findall(text)) + 1
-
-
 _COMMENT = re.compile(r"#(?:\s|#|$)")  # "#cats" is a hashtag, which may be searched for
 _LINK_IN_BRACKETS = re.compile(r"[<\[(]+(?:https?:|www\.|[\w-]+(?:\.[\w-]+)+/)", re.IGNORECASE)
 _ANY_TEXT = "Any text: 1 + 1?"
@@ -188,7 +184,7 @@ _ANY_TEXT = "Any text: 1 + 1?"
 
 
 def read_list(text: TextFile) -> Iterator[Row]:
-    """Yield the lines, cleaned (``pasted.cleaned``). Empty lines and comments, which begin with ``# ``, are left out.
+    """Yield the lines, cleaned (``links.cleaned``). Empty lines and comments, which begin with ``# ``, are left out.
 
     Raises:
         UnreadableFileError: the file is not text. Raised before the first row.
@@ -259,22 +255,21 @@ def _hint(scrapers: tuple[Scraper, ...]) -> str:
     return f"; for words to search for, name the scraper: scraper={free[0]}" if free and len(scrapers) > 1 else ""
 
 
-def _accepts(params: type[BaseModel], name: str, entry: str) -> bool:
+def _accepts(params: type[Params], name: str, entry: str) -> bool:
     """Whether an entry is valid as the only param."""
-    given = {name: entry}
     try:
-        params.model_validate_strings(params.clean(given) if issubclass(params, Params) else given)
+        params.model_validate_strings(params.clean({name: entry}))
     except ValidationError:
         return False
     return True
 
 
 @cache
-def _takes_any_text(params: type[BaseModel], name: str) -> bool:
+def _takes_any_text(params: type[Params], name: str) -> bool:
     return _accepts(params, name, _ANY_TEXT)
 
 
 @cache
-def _single_params(params: type[BaseModel]) -> list[str]:
+def _single_params(params: type[Params]) -> list[str]:
     """Return the params that are sufficient as a target's only param."""
     return [name for needed in required_params(params) if len(needed) == 1 for name in needed]
