@@ -50,6 +50,8 @@ def compiled(blocks: dict[str, int], mutants: Iterable[Mutant] = ()) -> Modules:
     Adds blocks with new numbers.
     """
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(FOLDER / "compiled")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise, each process would compile the libraries again
+    sys.dont_write_bytecode = False
     chosen: dict[str, dict[int, int]] = defaultdict(dict)
     for number, mutant in enumerate(mutants, 1):
         chosen[mutant.file][mutant.place] = number
