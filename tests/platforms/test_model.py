@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
 from crawler.jobs.extension import argument_problems
-from crawler.platforms.model import VALUE_ERROR_PREFIX, validation_details
+from crawler.platforms.model import VALUE_ERROR_PREFIX, first_problem, validation_details
 from crawler.platforms.professional.schema import ProfileParams
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers
@@ -35,6 +35,30 @@ def test_details_omit_the_prefix_of_pydantic(model: type[BaseModel], params: dic
     assert invalid.value.errors()[0]["msg"].startswith(VALUE_ERROR_PREFIX), "pydantic has changed its prefix"
     (detail,) = validation_details(invalid.value)
     assert detail["msg"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("params", "options", "text"),
+    [
+        ({}, {}, "give exactly one of cat_id and url, not neither"),
+        ({}, {"whole": "params"}, "params: give exactly one of cat_id and url, not neither"),
+        ({"cat_id": "1", "page": 0}, {"whole": "params"}, "page: Input should be greater than or equal to 1"),
+        (
+            {"cat_id": "1", "page": 0},
+            {"joint": " is wrong: "},
+            "page is wrong: Input should be greater than or equal to 1",
+        ),
+        (
+            {"cat_id": "1", "pge": 1},
+            {"known": ["cat_id", "page"]},
+            "pge: unknown param; did you mean page?",
+        ),
+    ],
+)
+def test_the_first_problem_has_its_place(params: dict[str, Any], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError) as invalid:
+        CategoryParams.model_validate(params)
+    assert first_problem(invalid.value, **options) == text
 
 
 def refusals(params: dict[str, Any]) -> list[InvalidRequest]:

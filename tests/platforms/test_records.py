@@ -17,6 +17,8 @@ from crawler.registry import scrapers
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 OPTIONAL = {"badges", "flag", "max_price"}
 """Keys that a record need not have."""
+FIXED = {"company_name_source", "content_type", "content_id"}
+"""Keys of ids of a fixed length, and of words of a list."""
 OTHER_TYPE: dict[type, Any] = {str: 7, bool: 1, int: "7", float: "7", list: {}, dict: []}
 """Values that must not be converted to the type of the record's value."""
 
@@ -88,9 +90,31 @@ def test_missing_additional_and_converted_values_are_refused_with_their_path(nam
         ("shortvideo-photo-search-v4", ("search_item_list", 0, "author", "uid"), ""),
         ("shortvideo-photo-search-v4", ("search_item_list", 0, "create_time"), 0),
         ("shortvideo-photo-search-v4", ("search_item_list", 0, "image_post_info", "images"), []),
+        ("photoapp-post-v4", ("taken_at_timestamp",), 0),
+        ("retail-category-v4", ("page",), 0),
+        ("retail-search-v4", ("page",), 0),
     ],
 )
 def test_empty_mandatory_values_are_refused_with_their_path(name: str, path: Path, value: Any) -> None:
     record, holder = changed(name, path[:-1])
     holder[path[-1]] = value
     assert refused(name, record) == [path]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_smallest_mandatory_values_are_accepted(name: str) -> None:
+    """A text of one character, and the number 1. The other values are those of ``FIXED``."""
+    for path in objects(orjson.loads(example(name))):
+        _, values = changed(name, path)
+        for key, value in values.items():
+            record, holder = changed(name, path)
+            if isinstance(value, str):
+                holder[key] = ""
+                if not refused(name, record):
+                    continue
+                holder[key] = "1"
+                found = refused(name, record)
+                assert not found or key in FIXED, (path, key)
+            elif type(value) in {int, float}:
+                holder[key] = 1
+                assert refused(name, record) == [], (path, key)
