@@ -17,7 +17,7 @@ from crawler.registry import scrapers
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 OPTIONAL = {"badges", "flag", "max_price"}
 """Keys that a record need not have."""
-FIXED = {"company_name_source", "content_type", "content_id"}
+FIXED = {"company_name_source", "content_type", "content_id", "profile_id"}
 """Keys of ids of a fixed length, and of words of a list."""
 OTHER_TYPE: dict[type, Any] = {str: 7, bool: 1, int: "7", float: "7", list: {}, dict: []}
 """Values that must not be converted to the type of the record's value."""
