@@ -25,6 +25,7 @@ from benchmarks.lines import SANDBOX
 from scripts.mutants import switch
 from scripts.mutants.places import Mutant, instrumented
 from scripts.mutants.switch import FOLDER
+from tests import forks
 
 ROOT = FOLDER.parents[1]
 TESTS_SECONDS, MAX_TESTS = 12.0, 200
@@ -116,6 +117,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         (FOLDER / "blocks.json").write_text(json.dumps({number: name for name, number in blocks.items()}))
         if getattr(early_config.known_args_namespace, "numprocesses", None):
             return
+    os.environ.pop(forks.ADDRESS, None)  # the server of all workers has no switch: each worker starts its own
     assert "crawler" not in sys.modules
     switch.SWITCH = switch.shared(worker or "main")
     early_config.pluginmanager.register(Trace(switch.SWITCH))
