@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
+import pytest
 from scrapy import Request
+from scrapy.settings import Settings
 
+from crawler.downloads.shared_state import SharedState
 from crawler.platforms.microblog import EMBED, PLATFORM
+from crawler.platforms.microblog.guest import GuestClient, token_of
 from crawler.platforms.microblog.urls import Ids, embed_request, profile_request, query_request
 from crawler.platforms.requests import shipped_ids
 
@@ -42,3 +48,39 @@ def test_the_timeline_request() -> None:
     followups = query_request(IDS, IDS.timeline, "AnId-1234567890", page_params, user_id="12")
     assert arguments(followups)["variables"] == variables | {"cursor": "a&b=c+/%"}
     assert followups.meta["page_params"] == {"username": "x", "cursor": "a&b=c+/%"}
+
+
+def client(**settings: float) -> GuestClient:
+    """A client without a crawl: it makes requests, and sends none."""
+    spider = SimpleNamespace(platform="microblog", settings=Settings(settings), shared=SharedState())
+    return GuestClient(cast("Any", spider), cast("Any", None))
+
+
+def id_of(request: Request) -> str:
+    return urlsplit(request.url).path.split("/")[2]
+
+
+def test_a_client_asks_for_the_user_and_the_posts_of_a_target() -> None:
+    guest = client()
+    user, posts = guest.user_request("harbor"), guest.timeline_request("harbor", "7", "c")
+    assert user.meta["page_params"] == {"username": "harbor"}
+    assert posts.meta["page_params"] == {"username": "harbor", "cursor": "c"}
+    variables = arguments(posts)["variables"]
+    assert isinstance(variables, dict)
+    assert (variables["userId"], variables["cursor"]) == ("7", "c")
+    assert arguments(user)["variables"] == {"screen_name": "harbor"}
+    assert token_of(user) == token_of(posts) == ""
+
+
+def test_an_id_that_was_tried_is_not_sent_again() -> None:
+    guest, tried = client(), list[str]()
+    for expected in IDS.timeline.ids:
+        assert id_of(guest.timeline_request("harbor", "7", "", tried)) == expected
+        tried.append(expected)
+    assert id_of(guest.user_request("harbor", IDS.user.ids[:-1])) == IDS.user.ids[-1]
+
+
+@pytest.mark.parametrize(("source", "download", "longest"), [(5, 9, 5), (9, 5, 5)])
+def test_a_source_has_a_part_of_the_time_of_a_target(source: float, download: float, longest: float) -> None:
+    request = client(SOURCE_TIMEOUT=source, DOWNLOAD_TIMEOUT=download).limited(Request("https://x.test"))
+    assert request.meta["download_timeout"] == longest
