@@ -39,6 +39,11 @@ def test_the_help_is_the_docstring() -> None:
     assert str(command.wrong_arguments()) == "Usage: scrapy test_command NAME FILE"
 
 
+def test_commands_need_a_project_and_start_no_crawlers() -> None:
+    assert Push.requires_project
+    assert not Push.requires_crawler_process
+
+
 @pytest.mark.parametrize(
     ("message", "sentence"), [("No file", "No file."), ("Did you mean a?", "Did you mean a?"), ("No.", "No.")]
 )

@@ -57,6 +57,21 @@ def test_a_format_is_found_by_the_scheme_or_the_suffix(location: str, name: str 
     assert (found and found.name) == name
 
 
+def test_the_media_types_are_the_registered_ones() -> None:
+    assert {name: each.media_type for name, each in FORMATS.items()} == {
+        "jsonl": "application/x-ndjson",  # not registered, but what clients know
+        "json": "application/json",
+        "csv": "text/csv; charset=utf-8",
+        "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "sql": "",
+    }
+
+
+@pytest.mark.parametrize("name", ["jsonl", "jsonlines", "jl", "gz", "json", "csv", "xlsx"])
+def test_a_name_of_a_format_is_its_suffix(name: str) -> None:
+    assert format_of(f"out.{name}") == NAMES[name]
+
+
 @pytest.mark.parametrize("chosen", (each for each in FORMATS.values() if each.kind != "database"), ids=str)
 def test_each_format_writes_rows_without_a_crawl(chosen: Format) -> None:
     file = io.BytesIO()
