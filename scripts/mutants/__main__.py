@@ -42,7 +42,8 @@ from scripts.mutants.trace import ROOT, Traced, Work, compiled
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
-OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "-Wignore::pytest.PytestAssertRewriteWarning")
+OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "--assert=plain")
+"""Modules with doctests are arguments of these runs: pytest would rewrite their assertions, from the sources."""
 OWN = ("crawler", "tests", "benchmarks", "scripts", "__main__")
 
 

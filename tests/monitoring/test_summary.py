@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,9 +19,11 @@ from scrapy.utils.test import get_crawler
 from crawler.errors import InvalidRequest, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.monitoring.summary import Summary
 from crawler.outputs.feed_files import failures_feed
+from crawler.platforms.coverage import Coverage
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
 from crawler.targets.target import InvalidTarget, Outcome, Target
+from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
 from tests.monitoring.test_progress import on_terminal
@@ -108,6 +111,20 @@ def test_unread_paths_are_sorted_by_targets_and_bounded() -> None:
     ]
     assert last == "  unread:     and 4 more paths"
     assert advice.startswith("  next:       the platform may have changed its pages: ")
+
+
+def test_notes_and_incomplete_listings_are_bounded() -> None:
+    made = summary(OK_STATS)
+    target = Target("t", CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}))
+    for number in range(9):
+        warning = OutcomeWarning("listing", "EXTRACTION_FAILED", "incomplete", coverage=Coverage(9, number))
+        noted = replace(target, note=f"note {number}")
+        made.target_completed(Outcome(noted, None, None, 0, warnings=(warning,)))
+    lines = [*made.lines()]
+    assert [line for line in lines if "note:" in line] == [f"  note:       1 with: note {n}" for n in range(5)]
+    assert [line for line in lines if "incomplete:" in line] == [
+        f"  incomplete: {n} of 9 collected (cat_id=4044)" for n in range(5)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,11 @@ def test_a_transaction_is_committed_or_rolled_back(tmp_path: Path) -> None:
         assert connection.execute("SELECT n FROM t").fetchall() == [(1,), (3,)]
 
 
-@pytest.mark.parametrize("write", [True, False])
-def test_only_a_transaction_that_writes_locks_the_file_at_its_start(tmp_path: Path, *, write: bool) -> None:
+@pytest.mark.parametrize("options", [{}, {"write": False}])
+def test_only_a_transaction_that_writes_locks_the_file_at_its_start(tmp_path: Path, options: dict[str, bool]) -> None:
     file = SqliteFile(tmp_path / "store", SCHEMA, busy_timeout=0)
-    with closing(file.connect()) as one, closing(file.connect()) as other, transaction(one, write=write):
-        if write:
+    with closing(file.connect()) as one, closing(file.connect()) as other, transaction(one, **options):
+        if not options:
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 other.execute("BEGIN IMMEDIATE")
         else:

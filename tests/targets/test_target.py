@@ -112,7 +112,9 @@ def test_a_crawl_without_a_target_names_the_params_of_all_scrapers() -> None:
 
 
 def test_text_is_converted_for_arguments() -> None:
-    (target,) = all_of(ArgumentSource(RETAIL, {"cat_id": "3944", "page": "2", "min_price": "1.50"}))
+    source = ArgumentSource(RETAIL, {"cat_id": "3944", "page": "2", "min_price": "1.50"})
+    assert source.expected == 1
+    (target,) = all_of(source)
     assert params(target) == {"cat_id": "3944", "page": 2, "min_price": 1.5}
     assert isinstance(target, Target)
     assert not target.batch
