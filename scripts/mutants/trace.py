@@ -30,6 +30,8 @@ from tests import forks
 ROOT = FOLDER.parents[1]
 TESTS_SECONDS, MAX_TESTS = 12.0, 200
 """Tests of one mutant: as many as passed within this time when they were traced."""
+DECLARED = ("tests/contracts/test_keys.py", "tests/platforms/test_budgets.py", "tests/platforms/test_records.py")
+"""Tests of what modules declare. They run no function that uses it."""
 MAX_FILES = 8
 """Files of these tests, for a mutant that is active when modules are imported: each run collects them."""
 UNCHECKED = (1).to_bytes(4, "little")
@@ -158,9 +160,12 @@ class Traced:
         folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
         turns: Counter[str] = Counter()
         order = []
+        if self.is_imported(mutant):
+            tests |= {each for each in self.seconds if each.startswith(DECLARED)}
         for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
             turns[test.partition("[")[0]] += 1
-            order.append((turns[test.partition("[")[0]], not test.startswith(folder), self.seconds[test], test))
+            is_near = test.startswith((folder, *DECLARED))
+            order.append((turns[test.partition("[")[0]], not is_near, self.seconds[test], test))
         chosen: list[str] = []
         left = TESTS_SECONDS
         for *_, seconds, test in sorted(order):
