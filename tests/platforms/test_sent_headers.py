@@ -1,0 +1,95 @@
+"""The headers of the platforms' requests: all of them, as a browser and the platforms' own pages send them."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from scrapy import Request
+
+from crawler.platforms.microblog import requests as microblog
+from crawler.platforms.photoapp import requests as photoapp
+from crawler.platforms.professional import requests as professional
+from crawler.platforms.requests import shipped_ids
+from crawler.platforms.retail import requests as retail
+from crawler.platforms.shortvideo import requests as shortvideo
+from crawler.platforms.videosite import requests as videosite
+
+NAVIGATION = {
+    "Accept-Language": "en-US,en;q=0.9",
+    "Sec-Fetch-Dest": "document",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Site": "none",
+    "Sec-Fetch-User": "?1",
+    "Upgrade-Insecure-Requests": "1",
+}
+"""What Chromium sends when a user enters an address. ``DEFAULT_REQUEST_HEADERS`` adds what all requests have."""
+IDS = shipped_ids(microblog.Ids)
+VERSION = videosite.SHIPPED.client_version
+COOKIES = {"Cookie": "SOCS=CAE=; PREF=hl=en&tz=UTC"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "headers"),
+    [
+        pytest.param(photoapp.post_request("DeAZ0uAgNuA"), NAVIGATION, id="photoapp"),
+        pytest.param(professional.profile_request("jane-doe"), NAVIGATION, id="professional"),
+        pytest.param(retail.listing_request(cat_id="3944"), {}, id="retail"),
+        pytest.param(shortvideo.search_request(keywords="boats"), {}, id="shortvideo"),
+        pytest.param(microblog.profile_request("harbor"), {}, id="microblog page"),
+        pytest.param(
+            microblog.token_request(bearer="k"), {"Authorization": "Bearer k", "Accept": "*/*"}, id="microblog token"
+        ),
+        pytest.param(
+            microblog.query_request(IDS, IDS.user, IDS.user.ids[0], {"username": "harbor"}),
+            {
+                "Accept": "*/*",
+                "Authorization": f"Bearer {IDS.bearer}",
+                "Content-Type": "application/json",
+                "Origin": "https://x.com",
+                "Referer": "https://x.com/",
+                "X-Twitter-Active-User": "yes",
+                "X-Twitter-Client-Language": "en",
+            },
+            id="microblog query",
+        ),
+        pytest.param(videosite.channel_request("@a.b", "videos"), COOKIES, id="videosite page"),
+        pytest.param(
+            videosite.video_request("-abcdefghij"),
+            {
+                "Accept": "*/*",
+                "Content-Type": "application/json",
+                **COOKIES,
+                "Origin": "https://www.youtube.com",
+                "Referer": "https://www.youtube.com",
+                "X-Youtube-Client-Name": "1",
+                "X-Youtube-Client-Version": VERSION,
+            },
+            id="videosite call",
+        ),
+    ],
+)
+def test_the_headers_of_a_request(request_: Request, headers: dict[str, str]) -> None:
+    assert dict(request_.headers.to_unicode_dict()) == headers
+
+
+def test_a_call_of_the_video_site_states_what_its_web_client_states() -> None:
+    assert orjson.loads(videosite.video_request("-abcdefghij").body)["context"] == {
+        "client": {
+            "hl": "en",
+            "gl": "US",
+            "clientName": "WEB",
+            "clientVersion": VERSION,
+            "originalUrl": "https://www.youtube.com",
+            "platform": "DESKTOP",
+            "utcOffsetMinutes": 0,
+        },
+        "request": {"internalExperimentFlags": [], "useSsl": True},
+        "user": {"lockedSafetyMode": False},
+    }
+
+
+def test_the_results_of_the_short_video_search_are_read_from_the_call_of_its_page() -> None:
+    assert shortvideo.RESULTS_PATH == "/api/search/photo/full/"
+    request = shortvideo.search_request(keywords="boats & lakes")
+    assert request.url == "https://www.tiktok.com/search/photo?q=boats%20%26%20lakes"
+    assert request.meta["page_params"] == {"keywords": "boats & lakes", "cursor": "0", "count": 30}
