@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from crawler.platforms.links import LinkError, read_link
 from crawler.registry import find_scraper
 from crawler.targets.parser import check_params
 
@@ -25,3 +26,48 @@ def test_the_scheme_is_optional_in_every_url(scraper: str, scheme: str) -> None:
 def test_other_prefixes_are_refused(scraper: str, prefix: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         find_scraper(scraper).params.model_validate({"url": f"{prefix}{URLS[scraper]}"})
+
+
+SHORT = "has short links, whose destination is unknown: open the link in a browser, and copy the address of the page"
+
+
+@pytest.mark.parametrize(
+    ("host", "site"),
+    [
+        ("t.co", "x.com"),
+        ("pic.x.com", "x.com"),
+        ("pic.twitter.com", "x.com"),
+        ("ig.me", "instagram.com"),
+        ("lnkd.in", "www.linkedin.com"),
+        ("w-mt.co", "www.walmart.com"),
+        ("vm.tiktok.com", "www.tiktok.com"),
+        ("vt.tiktok.com", "www.tiktok.com"),
+    ],
+)
+def test_a_short_link_is_refused_with_what_to_do(host: str, site: str) -> None:
+    with pytest.raises(LinkError) as refused:
+        read_link(f"https://{host}/eAbC123d")
+    sentence, _, expected = str(refused.value).partition("; expected ")
+    assert sentence == f"{host} {SHORT}"
+    assert site in expected
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/", "the home page"),
+        ("/en/ip/Yellow-Mustard/1234567", "a product"),
+        ("/search", "a search without words"),
+        ("/es/search/", "a search without words"),
+        ("/browse", "a category page without a category's id"),
+        ("/cp/", "a category page without a category's id"),
+        ("/c/kp/mustard", "a page of products for a keyword, which is a search"),
+        ("/shop/deals", "a page of deals"),
+        ("/brand/mustard/10001234", "a brand or a seller"),
+        ("/global/seller/101", "a brand or a seller"),
+        ("/seller/101", "a brand or a seller"),
+    ],
+)
+def test_another_page_of_the_shop_is_refused_by_its_name(path: str, page: str) -> None:
+    with pytest.raises(LinkError, match=rf"^this is {page} on the platform retail, which no scraper can read; "):
+        read_link(f"https://www.walmart.com{path}")
