@@ -6,13 +6,13 @@ import orjson
 import pytest
 from scrapy import Request
 
-from crawler.platforms.microblog import requests as microblog
-from crawler.platforms.photoapp import requests as photoapp
-from crawler.platforms.professional import requests as professional
+from crawler.platforms.microblog import urls as microblog
+from crawler.platforms.photoapp import urls as photoapp
+from crawler.platforms.professional import urls as professional
 from crawler.platforms.requests import shipped_ids
-from crawler.platforms.retail import requests as retail
-from crawler.platforms.shortvideo import requests as shortvideo
-from crawler.platforms.videosite import requests as videosite
+from crawler.platforms.retail import urls as retail
+from crawler.platforms.shortvideo import urls as shortvideo
+from crawler.platforms.videosite import urls as videosite
 
 NAVIGATION = {
     "Accept-Language": "en-US,en;q=0.9",
