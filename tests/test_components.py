@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,13 +21,9 @@ from crawler.commands.crawl import check_arguments
 from crawler.components import BROWSER_HANDLER, COMPONENTS, ESSENTIAL
 from crawler.registry import spider
 from crawler.sandbox.retail.site import Site
-from crawler.service.keys import KeyStore
 from crawler.spiders.retail import RetailSpider
 from tests import forks
 from tests.crawls import ROOT, comparable, lines
-from tests.service.client import CATEGORY, HEADERS, call
-from tests.service.conftest import running
-from tests.shop import open_shop
 
 OWN = "tests.own_components"
 ADDED: dict[str, dict[str, Any]] = {
@@ -150,30 +144,6 @@ def test_records_are_validated_with_a_users_pipeline(project: Project) -> None:
     assert lines(project.folder / "out.jsonl") == []
 
 
-def test_the_budget_applies_with_a_users_middleware(project: Project) -> None:
-    at_once: list[int] = []
-    open_requests, lock = 0, threading.Lock()
-
-    def counted(body: bytes) -> bytes:
-        nonlocal open_requests
-        with lock:
-            open_requests += 1
-            at_once.append(open_requests)
-        time.sleep(0.1)
-        with lock:
-            open_requests -= 1
-        return body
-
-    (project.folder / "targets.jsonl").write_text("".join(f'{{"query": "tea {n}"}}\n' for n in range(6)))
-    with open_shop() as shop:
-        shop.alter = counted
-        budget = {"PLATFORM_BUDGETS": {"retail": {"concurrency": 1, "delay": 0}}}
-        settings = shop.settings() | budget | {"DOWNLOADER_MIDDLEWARES": ADDED["DOWNLOADER_MIDDLEWARES"]}
-        run = project.run("crawl", "retail", "-a", "targets=targets.jsonl", "-O", "out.jsonl", settings=settings)
-    assert run.returncode == 0, run.stderr
-    assert at_once == [1] * 6
-
-
 @pytest.mark.parametrize("name", sorted(COMPONENTS))
 def test_an_added_component_leaves_the_others_enabled(name: str) -> None:
     if name in {"DOWNLOAD_HANDLERS", "FEED_EXPORTERS", "FEED_STORAGES"}:
@@ -262,15 +232,6 @@ def test_no_add_on_of_a_user_disables_essential_components(addons: dict[str, int
         applied(ADDONS=addons)
 
 
-def test_an_add_on_that_disables_validation_ends_a_crawl_before_its_first_request(project: Project) -> None:
-    addons = {"crawler.Addon": 500, f"{OWN}.Disabling": 600}
-    run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings={"SANDBOX": "1", "ADDONS": addons})
-    assert run.returncode == 1
-    assert "ITEM_PIPELINES disables crawler.pipelines.ValidationPipeline: records would not be validated" in run.stderr
-    assert "Spider opened" not in run.stderr
-    assert not (project.folder / "out.jsonl").exists()
-
-
 def test_components_that_only_report_can_be_disabled(project: Project) -> None:
     disabled = {"EXTENSIONS": dict.fromkeys(f"crawler.{name}" for name in OPTIONAL), "SANDBOX": "1"}
     run = project.run("crawl", "retail", *ARGUMENTS, "-O", "out.jsonl", settings=disabled)
@@ -321,14 +282,3 @@ def test_a_refused_start_is_one_sentence(project: Project, command: tuple[str, .
     assert (project.folder / "log").read_text() == run.stderr
     assert not project.refused.exists()
     assert sorted(path for path in project.folder.rglob("*") if path.name != "log") == before
-
-
-def test_the_endpoint_serves_the_sandbox_if_the_setting_is_set(tmp_path: Path) -> None:
-    """The setting is ``SANDBOX``. Without the option ``--sandbox``, the API keys come from ``KEYS_FILE``."""
-    headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme")}
-    own = ("SANDBOX=1", f"KEYS_FILE={tmp_path / 'keys.sqlite3'}", f"STORE={tmp_path / 'service.sqlite3'}")
-    with running(tmp_path / "log", *own, sandbox=False) as service:
-        reply = call(service.url, CATEGORY, {"cat_id": "976759"}, headers=headers)
-    assert reply.code == "OK", reply.body
-    expected = Site().expected_record({"scraper": "retail-category-v4", "cat_id": "976759"})
-    assert comparable(reply.body["data"]) == comparable(expected)

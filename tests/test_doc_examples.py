@@ -233,25 +233,6 @@ def test_commands_that_cannot_run_here_have_valid_options(
                 record_property("parsed", f"{page} ({block.mark}): {command}")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "scrapy crawl retail -a category=1",
-        "scrapy crawl retail -s NO_SUCH_SETTING=1",
-        "scrapy probe --everything",
-        "scripts/demo --forever",
-        "scripts/nothing",
-        "pip install '.[nothing]'",
-        "python -m benchmarks --no-such-option",
-        "docker build -f deploy/Nothing .",
-        "frobnicate",
-    ],
-)
-def test_wrong_commands_are_found(wrong: str) -> None:
-    with pytest.raises((AssertionError, KeyError, OSError)):
-        check_block(wrong)
-
-
 def test_the_sql_examples_show_prices_first() -> None:
     """SQLite sorts nulls first, so the examples must exclude them."""
     examples = [block for page in PAGES for block in blocks(page) if block.language == "sql"]

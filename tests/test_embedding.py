@@ -182,18 +182,6 @@ def test_the_settings_of_the_plain_project_apply(project: Path) -> None:
     assert "'DOWNLOAD_DELAY': 1" in run.stderr
 
 
-@pytest.mark.soak  # test_scrapyd.py runs a subclass of a second project in the fast tier
-@pytest.mark.parametrize("platform", ["retail", "microblog", "videosite"])
-def test_a_subclass_with_its_own_name_runs(project: Path, platform: str) -> None:
-    spider = SUBCLASS.format(platform=platform, parent=f"{platform.capitalize()}Spider")
-    change(project, ADDON, own=spider)
-    scraper = platforms()[platform].scrapers[0]
-    quick = ("-s", "SANDBOX=1", "-s", "DOWNLOAD_DELAY=0", "-s", "ROBOTSTXT_OBEY=0")
-    run = scrapy(project, "crawl", f"own-{platform}", *arguments_of(scraper), *quick, "-O", "out.jsonl")
-    assert run.returncode == 0, run.stderr[-3_000:]
-    assert comparable(lines(project / "out.jsonl")) == expected(scraper)
-
-
 def test_a_subclass_runs_under_our_settings(project: Path) -> None:
     change(project, own=SUBCLASS.format(platform="retail", parent="RetailSpider"))
     (project / "shop/settings.py").write_text(f"from crawler.settings import *\n{SPIDERS}")
@@ -214,13 +202,13 @@ def test_without_the_add_on_a_crawl_is_refused(project: Path) -> None:
     assert not (project / "out.jsonl").exists()
 
 
-@pytest.mark.parametrize("process", ["CrawlerProcess", pytest.param("AsyncCrawlerProcess", marks=pytest.mark.soak)])
-def test_a_spider_runs_from_a_script(tmp_path: Path, process: str) -> None:
+def test_a_spider_runs_from_a_script(tmp_path: Path) -> None:
     """The script is the one in Scrapy's documentation, without a project."""
     settings = {"ADDONS": {"crawler.Addon": 500}, "SANDBOX": True, "FEEDS": {"out.jsonl": {"format": "jsonlines"}}}
     program = (
         "import scrapy.crawler; from crawler.spiders.retail import RetailSpider; "
-        f"process = scrapy.crawler.{process}({settings}); process.crawl(RetailSpider, cat_id='976759'); process.start()"
+        f"process = scrapy.crawler.CrawlerProcess({settings}); "
+        "process.crawl(RetailSpider, cat_id='976759'); process.start()"
     )
     run = scrapy(tmp_path, program=("-c", program))
     assert run.returncode == 0, run.stderr

@@ -7,7 +7,6 @@ import csv
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from crawler.targets.target import Record, Target
 from tests.crawls import crawl
 from tests.service.client import SEARCH, call
 from tests.service.conftest import running
-from tests.shop import open_shop
 
 PIPELINE = 'ITEM_PIPELINES={"tests.third_party.Mixed": 400}'
 QUERIES = ("dict", "none", "object", "no item", "drop", "raise", "slow", "field", "plain")
@@ -85,49 +83,6 @@ def test_scrapys_own_formats_have_the_same_data(tmp_path: Path) -> None:
     assert [child.tag for child in item] == list(line)
     assert item.findtext("heading") == line["heading"]
     assert len(item.findall("products/value")) == len(line["products"])
-
-
-def test_csv_with_one_row_per_product(tmp_path: Path) -> None:
-    exploded = ("-a", "cat_id=976759", "-a", "explode=products")
-    status, lines, _, log = crawl(tmp_path, *exploded, "-O", str(tmp_path / "out.csv"))
-    assert status == 0, log
-    with (tmp_path / "out.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["item_id"] for row in rows] == [line["item_id"] for line in lines]
-    assert [row["target_id"] for row in rows] == [line["target_id"] for line in lines]
-    assert float(rows[0]["price.current_price"]) == lines[0]["price"]["current_price"]
-    model = scrapers()["retail-category-v4"].data.model_fields["products"].annotation
-    assert model is not None
-    assert set(model.__args__[0].model_fields) <= {column.split(".")[0] for column in rows[0]}
-
-
-NAMES = ('=HYPERLINK("http://x","y")', "+1+1", "-1", "@SUM(1)", "\t=1", 'a,"b"; c', "first\nsecond", "a\u2028b")
-"""Product names that spreadsheets could take for formulas, or CSV readers for several cells or rows."""
-
-
-@pytest.mark.parametrize("escape", [True, False])
-def test_names_that_are_formulas_get_an_apostrophe_in_csv_only(tmp_path: Path, *, escape: bool) -> None:
-    """In JSON Lines, and in CSV with ``CSV_ESCAPE_FORMULAS=0``, names are written unchanged."""
-    files = {name: {"format": name, "overwrite": True} for name in ("csv", "jsonl")}
-    feeds = {str(tmp_path / f"out.{name}"): options for name, options in files.items()}
-    with open_shop() as shop:
-        shop.site = copy.copy(shop.site)
-        products = enumerate(shop.site.products)
-        shop.site.products = [replace(each, name=NAMES[number % len(NAMES)]) for number, each in products]
-        run = shop.crawl(
-            "-a", "cat_id=976759", "-a", "explode=products", FEEDS=json.dumps(feeds), CSV_ESCAPE_FORMULAS=escape
-        )
-    assert run.returncode == 0, run.stderr
-    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    table = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
-    expected = {product.item_id: product.name for product in shop.site.products}
-    assert len({row["name"] for row in rows}) > 3
-    assert all(row["name"] == expected[row["item_id"]] for row in table)
-    for row in rows:
-        name = expected[row["item_id"]]
-        assert row["name"] == (f"'{name}" if escape and name[0] in "=+-@\t" and name != "-1" else name)
-    assert len(rows) == len(table)
 
 
 @pytest.mark.parametrize("name", sorted({scraper.name for scraper in scrapers().values()}))

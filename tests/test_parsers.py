@@ -212,12 +212,6 @@ def test_a_parser_that_is_not_linear_is_found() -> None:
     assert superlinear(Parser(quadratic), [Nested("[")])
 
 
-def test_a_place_that_parses_is_found() -> None:
-    assert {"reading/documents.py:decode", "targets/files/json.py:", "platforms/videosite/details.py:feed_root"} <= (
-        parsing_places()
-    )
-
-
 def test_each_place_that_parses_is_listed() -> None:
     own = {place for place in parsing_places() if place.startswith(tuple(OWN))}
     assert parsing_places() - own == STRANGERS.keys()

@@ -10,13 +10,11 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -287,22 +285,3 @@ def test_spidermon_checks_the_stats_as_documented(installed: Scrapyd, tmp_path: 
     assert "Expecting 'targets/OK' to be '>=' to '2.0'. Current value: '1.0'" in log
     assert re.search(r"Finish Reason Monitor/\S.* OK\n", log), log
     assert "RecordsMonitor" in (installed.folder / "report.html").read_text()
-
-
-@pytest.mark.soak
-def test_an_egg_is_built_in_a_new_environment(tmp_path: Path) -> None:
-    """The environment has what Python's ``venv`` and the command of the page install."""
-    project = copy_of_project(tmp_path / "project")
-    page = (ROOT / "docs/schedule.md").read_text()
-    command = re.search(r"^pip (install scrapyd-client .*)$", page, re.MULTILINE)
-    assert command is not None
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
-    programs = tmp_path / "environment/bin"
-    pip: list[Any] = [programs / "python", "-m", "pip", "--disable-pip-version-check", *shlex.split(command[1])]
-    installation = subprocess.run(pip, check=False, capture_output=True, text=True)
-    if installation.returncode:
-        pytest.skip(f"pip cannot install the packages: {installation.stderr.splitlines()[-1]}")
-    build: list[Any] = [programs / "scrapyd-deploy", "--build-egg", tmp_path / "project.egg"]
-    built = subprocess.run(build, check=False, cwd=project, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert "crawler/settings.py" in zipfile.ZipFile(tmp_path / "project.egg").namelist()

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -87,13 +86,6 @@ def test_the_pods_have_no_rights_that_they_do_not_need(name: str) -> None:
         assert mounts.keys() == {volume["name"] for volume in pod["volumes"]}
 
 
-def test_the_base_image_is_an_argument_with_a_full_tag() -> None:
-    stages = [rest for name, rest in instructions(DOCKERFILE.read_text()) if name == "FROM"]
-    assert stages == ["$BASE AS crawler", "crawler AS endpoint"]
-    (base,) = (rest for name, rest in instructions(DOCKERFILE.read_text()) if rest.startswith("BASE="))
-    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+", base)
-
-
 def test_the_compose_file_is_valid() -> None:
     check("docker-compose", "Debian: apt-get install docker-compose", "-f", str(COMPOSE), "config", **VARIABLES)
 
@@ -123,16 +115,6 @@ def test_the_build_context_is_what_the_dockerfile_copies() -> None:
     }
     assert context() == copied
     assert all((ROOT / source).exists() for source in copied)
-
-
-def test_the_recipes_of_the_endpoint_have_a_browser_and_a_healthcheck() -> None:
-    text = DOCKERFILE.read_text()
-    assert text.index("AS endpoint") < text.index("HEALTHCHECK")
-    built = services()["endpoint"]
-    assert (built["build"]["target"], built["build"]["args"]) == ("endpoint", {"BROWSER": "1"})
-    (container,) = pods()["crawler-endpoint"]["containers"]
-    assert container["image"] == f"{built['image']}:latest"
-    assert "-t crawler-endpoint --build-arg BROWSER=1" in text
 
 
 def test_all_persistent_files_of_the_image_are_in_its_volume() -> None:
@@ -214,27 +196,3 @@ def test_only_the_proxy_of_the_compose_file_is_published_to_other_machines() -> 
     host, _, port = services()["proxy"]["environment"]["UPSTREAM"].partition(":")
     assert host in services()
     assert f"EXPOSE {port}" in DOCKERFILE.read_text()
-
-
-def test_prometheus_scrapes_the_endpoint() -> None:
-    port = services()["endpoint"]["environment"]["CRAWLER_SERVICE_INTERNAL_ADDRESS"].rpartition(":")[2]
-    (job,) = yaml.safe_load(PROMETHEUS.read_text())["scrape_configs"]
-    assert job["static_configs"] == [{"targets": [f"endpoint:{port}"]}]
-    files = mounted("prometheus")
-    assert files["/etc/prometheus/prometheus.yml"] == PROMETHEUS
-    (rules,) = yaml.safe_load(PROMETHEUS.read_text())["rule_files"]
-    assert files[f"/etc/prometheus/{rules}"].is_file()
-
-
-def test_grafana_has_the_dashboard_and_its_data_source() -> None:
-    files = mounted("grafana")
-    assert all(path.is_file() for path in files.values())
-    (source,) = yaml.safe_load(files[f"{PROVISIONING}/datasources/prometheus.yaml"].read_text())["datasources"]
-    assert (source["type"], source["isDefault"]) == ("prometheus", True)
-    assert urlsplit(source["url"]).hostname in services()
-    (provider,) = yaml.safe_load(files[f"{PROVISIONING}/dashboards/crawler.yaml"].read_text())["providers"]
-    assert files[f"{provider['options']['path']}/crawler.json"].resolve() == ROOT / "docs/grafana-dashboard.json"
-
-
-def test_no_file_names_a_stack_that_was_not_tried() -> None:
-    assert not (ROOT / "scrapinghub.yml").exists()

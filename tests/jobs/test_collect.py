@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,6 @@ from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines
 from tests.hanging_platform import CONDITION_TIMEOUT_SECONDS, HangingPlatform
-from tests.tiers import FAST_ON_POSTGRESQL
 
 SEARCH = "retail-search-v4"
 TRUTH = Site()
@@ -389,19 +387,6 @@ def kill_after(commands: Commands, shop: HangingPlatform, job: str, done: int, *
     process.kill()
     process.communicate()
     shop.permits = None
-
-
-@FAST_ON_POSTGRESQL
-def test_three_crawls_of_one_job_share_its_targets(tmp_path: Path, location: str, shop: HangingPlatform) -> None:
-    commands = in_shop(tmp_path, location, shop)
-    assert commands.run("jobs", "push", "shared", write(tmp_path / "targets.jsonl", searches(30))).returncode == 0
-    feeds = [tmp_path / f"feed-{number}.jsonl" for number in range(3)]
-    workers = [commands.start("crawl", "retail", "-a", "job=shared", "-O", feed) for feed in feeds]
-    for worker in workers:
-        _, errors = worker.communicate()
-        assert worker.returncode == 0, errors
-    assert_complete(commands, "shared", 30)
-    assert Counter(line["id"] for line in lines(*feeds)) == Counter(f"t{i}" for i in range(30))
 
 
 def test_a_worker_releases_its_targets_on_sigterm(tmp_path: Path, shop: HangingPlatform) -> None:

@@ -162,30 +162,15 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
     assert existing.read_bytes() == b"kept"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["targets=typo.jsonl"], 2),
-        (["cat_idd=976759"], 2),
-        ([], 2),
-        (["cat_id=976759", "explode=product"], 2),
-        (["cat_id=976759", "since=last"], 2),
-        (["cat_id=976759", "resume=state"], 2),
-        (["cat_id=976759", "queue=x"], 2),
-    ],
-    ids=str,
-)
-def test_a_refused_run_does_not_change_the_last_output(
-    shop: Shop, tmp_path: Path, arguments: list[str], code: int
-) -> None:
+@pytest.mark.parametrize("argument", ["targets=typo.jsonl", "cat_idd=976759", "resume=state"])
+def test_a_refused_run_does_not_change_the_last_output(shop: Shop, tmp_path: Path, argument: str) -> None:
     keep = tmp_path / "keep.jsonl"
     keep.write_text("x\n")
-    given = [part for each in arguments for part in ("-a", each)]
-    run = shop.crawl(*given, "-O", str(keep), STORE=tmp_path / "store.sqlite3", FAILURES_FEED=tmp_path / "failed")
-    assert run.returncode == code, run.stderr
+    run = shop.crawl("-a", argument, "-O", str(keep), FAILURES_FEED=tmp_path / "failed")
+    assert run.returncode == 2, run.stderr
     assert keep.read_text() == "x\n"
     assert not (tmp_path / "failed").exists()
-    assert (run.stderr.count("\n") == 1) == (code == 2), "wrong use is explained in one sentence"
+    assert run.stderr.count("\n") == 1, "wrong use is explained in one sentence"
 
 
 @pytest.mark.parametrize(

@@ -411,15 +411,6 @@ async def test_the_certificate_is_checked(tmp_path: Path, certificate: Path, mon
 # Processes
 
 
-async def test_several_processes_send_each_event_once(tmp_path: Path) -> None:
-    async with receiving(status(200)) as receiver:
-        with serving(tmp_path, str(tmp_path / "store.sqlite3"), workers=3) as endpoint:
-            client = endpoint.client(f"http://127.0.0.1:{receiver.port}/")
-            jobs = await asyncio.gather(*(client.finish_job() for _ in range(8)))
-            await client.ended(len(jobs))
-    assert sorted(each["data"]["job_id"] for each in verified(receiver, client)) == sorted(jobs)
-
-
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.soak)])
 @FAST_ON_SQLITE
 async def test_after_kill_9_an_event_is_sent_again_with_the_same_id(

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.service.console.page import (
     DESKTOP,
-    OWN,
     PASTE,
     PHONE,
     OpenConsole,
-    answer_with,
-    call,
     drop,
-    full_record,
-    open_everything,
     start,
     violations,
 )
@@ -41,15 +33,6 @@ PAYLOADS = [
     "${window.hacked = 1}{{constructor.constructor('window.hacked = 1')()}}",
     "\u202e<b onclick=window.hacked=1>\u2066https://x.com/\u200f",
 ]
-
-
-def filled(value: Any, text: str) -> Any:
-    """Return JSON data with every text replaced by ``text``."""
-    if isinstance(value, dict):
-        return {key: filled(each, text) for key, each in value.items()}
-    if isinstance(value, list):
-        return [filled(each, text) for each in value]
-    return text if isinstance(value, str) else value
 
 
 def assert_nothing_ran(page: Page) -> None:
@@ -77,46 +60,6 @@ def test_scripts_in_a_targets_file_do_not_run(console: OpenConsole) -> None:
         summary.click()
     expect(page.locator(".failures").first).to_contain_text("<script>window.hacked")
     assert_nothing_ran(page)
-
-
-def answer_about(page: Page, job: dict[str, Any], failure: str) -> None:
-    """Intercept the page's requests, and respond with one job in place of the service."""
-    page.route("**/v1/jobs/17", lambda route: route.fulfill(json=job))
-    page.route("**/v1/jobs", lambda route: route.fulfill(json={"jobs": [job], "next_after": None}))
-    page.route("**/failures?*", lambda route: route.fulfill(body=failure))
-
-
-@pytest.mark.soak
-def test_scripts_in_the_answers_about_a_job_do_not_run(console: OpenConsole) -> None:
-    page = console("jobs")
-    targets = {"total": 4, "waiting": 1, "running": 0, "done": 1, "failed": 1, "dead": 0, "cancelled": 0}
-    times = dict.fromkeys(("state", "name", "created_at", "ended_at", "expires_at", "estimated_end"), "x")
-    failure = {"scraper": "x", "params": {"x": "x"}, "line": 3, "message": "x"}
-    for payload in PAYLOADS:
-        job = {**filled(times, payload), "job_id": "17", "targets": targets, "targets_per_minute": 3.5, "run": 2}
-        job |= {"codes": {payload: 1, "OK": 1}, "scrapers": [payload, f"{payload}2"]}
-        line = json.dumps(filled(failure, payload)) + "\n"
-        page.unroute_all()
-        answer_about(page, job, line)
-        page.goto(f"{page.url.partition('#')[0]}#jobs")
-        page.reload()
-        page.get_by_role("link", name="Job 17").click()
-        page.locator("summary").click()
-        expect(page.locator(".failures li").first).to_be_visible()
-        assert payload.strip("\x01\u202e\u2066\u200f")[:9] in page.locator("main").inner_text()
-        assert_nothing_ran(page)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", OWN)
-def test_scripts_in_each_text_of_a_record_do_not_run(console: OpenConsole, name: str) -> None:
-    page = console(name)
-    for payload in PAYLOADS:
-        page.unroute_all()
-        answer_with(page, filled(full_record(name), payload))
-        call(page)
-        open_everything(page)
-        assert_nothing_ran(page)
 
 
 @pytest.mark.soak

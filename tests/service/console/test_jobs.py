@@ -53,16 +53,6 @@ def test_a_reader_pastes_ten_links_and_gets_an_excel_file(console: OpenConsole) 
     assert book["failures"]["A2"].value == "upload:5"
 
 
-@pytest.mark.soak
-def test_the_workbook_opens_at_records_if_a_target_failed_first(console: OpenConsole) -> None:
-    page = console("jobs")
-    start(page, f"{MISSING}https://www.walmart.com/search?q=slow\n")
-    book = openpyxl.load_workbook(io.BytesIO(saved(page, "Excel")[1]))
-    assert book.sheetnames[0] == "failures"
-    assert book.active is not None
-    assert book.active.title == "retail-search-v4"
-
-
 PASTED = [
     ("https://x.com/a https://x.com/b", ["https://x.com/a", "https://x.com/b"]),
     ("https://x.com/a,https://x.com/b", ["https://x.com/a", "https://x.com/b"]),
