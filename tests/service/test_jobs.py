@@ -346,6 +346,9 @@ def test_jsonl_and_json_have_a_line_for_each_valid_line_of_the_upload(made: Made
     lines = [json.loads(line) for line in records(made, "format=jsonl").splitlines()]
     assert sorted(each["id"] for each in lines) == sorted(IDS)
     assert json.loads(records(made, "format=json")) == lines
+    assert records(made, "format=xlsx").startswith(b"PK")
+    rows = [json.loads(line) for line in records(made, "scraper=retail-search-v4&explode=products").splitlines()]
+    assert len(rows) > len({each["target_id"] for each in rows}) == 2
     selected = [json.loads(line) for line in records(made, "fields=breadcrumbs").splitlines()]
     assert [list(each["data"]) for each in selected] == [["breadcrumbs"]] * 2
 
