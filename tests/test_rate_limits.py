@@ -18,8 +18,6 @@ ALLOWED = 6
 TARGETS, PAGES = 25, 11
 SILENCE, COOLDOWN = 0.5, 1.0
 """Seconds that at least pass before a refused request is repeated, and the crawl's cooldown."""
-WINDOW = 10.0
-"""Seconds in which another platform allows the requests."""
 FREE = {"retail": {"concurrency": 2, "delay": 0, "burst": 1}}
 
 

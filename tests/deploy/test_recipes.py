@@ -23,7 +23,6 @@ COMPOSE = ROOT / "deploy/compose/compose.yaml"
 KEDA = ROOT / "deploy/keda/workers.yaml"
 PROMETHEUS = COMPOSE.parent / "prometheus.yml"
 ALERTS_FIRE = ROOT / "tests/deploy/alerts_fire.yml"
-PROVISIONING = "/etc/grafana/provisioning"
 VARIABLES = {"CRAWLER_API_KEYS": "{}", "POSTGRES_PASSWORD": "secret", "GRAFANA_PASSWORD": "secret"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +21,6 @@ from crawler.targets.sources import TargetSource
 from tests.outputs.test_csv import record_of, table
 from tests.targets.workbooks import read_here
 
-OFFICE = shutil.which("soffice")
 NAMES = sorted({scraper.name for scraper in scrapers().values()})
 
 
