@@ -94,37 +94,53 @@ def serve(address: str) -> None:
     import_project()
     gc.collect()
     gc.freeze()  # a collection in a fork would copy the memory of all imported objects
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # this process does not wait for its forks
+    clients: dict[int, socket.socket] = {}
+    woken, wakes = socket.socketpair()
+    wakes.settimeout(0)
+    signal.set_wakeup_fd(wakes.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # a fork that ends wakes the loop
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{address}.new")
         listener.listen(64)
         Path(f"{address}.new").rename(address)  # clients wait for this name
         while True:
-            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            ready, _, _ = select.select([listener, sys.stdin, woken], [], [])
             if sys.stdin in ready:
                 return
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                break
-            connection.close()
+            if woken in ready:
+                woken.recv(1_000)
+                report_ended(clients)
+            if listener in ready:
+                connection, _ = listener.accept()
+                pid = os.fork()
+                if pid == 0:
+                    break
+                clients[pid] = connection
+                send(connection, pid)
+    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for each in (woken, wakes, *clients.values()):
+        each.close()
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
-    stream = connection.makefile("rw", encoding="utf-8")
-    request = json.loads(stream.readline())
-    if pid := os.fork():
-        for descriptor in streams:
-            os.close(descriptor)
-        stream.write(f"{pid}\n")
-        stream.flush()
-        _, status = os.waitpid(pid, 0)
-        with contextlib.suppress(BrokenPipeError):
-            stream.write(f"{os.waitstatus_to_exitcode(status)}\n")
-            stream.flush()
-        os._exit(0)
-    stream.close()
-    connection.close()
+    with connection, connection.makefile(encoding="utf-8") as stream:
+        request = json.loads(stream.readline())
     run(request, streams)
+
+
+def report_ended(clients: dict[int, socket.socket]) -> None:
+    """Send the exit codes of the forks that have ended to their clients. ``clients``: process id -> connection."""
+    while clients:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        with clients.pop(pid) as connection:
+            send(connection, os.waitstatus_to_exitcode(status))
+
+
+def send(connection: socket.socket, number: int) -> None:
+    """Send a number to a client, which may have been killed."""
+    with contextlib.suppress(OSError):
+        connection.sendall(f"{number}\n".encode())
 
 
 def run(request: dict[str, Any], streams: list[int]) -> None:
