@@ -84,12 +84,12 @@ def amount(value: object) -> float | None:
     >>> amount(""), amount(0), amount("0"), amount(-1), amount(None), amount(True), amount("13.7 ¢/count")
     (None, None, None, None, None, None, None)
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return (round(float(value), 2) or None) if 0 < value < 1e12 else None
-    found = _PLAIN_AMOUNT.fullmatch(value) if isinstance(value, str) else None
-    return (_money(found[1]) or None) if found else None
+    if isinstance(value, str):  # most amounts
+        found = _PLAIN_AMOUNT.fullmatch(value)
+        return (_money(found[1]) or None) if found else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12:
+        return round(float(value), 2) or None
+    return None
 
 
 def count(value: object) -> int | None:
