@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,12 @@ from scrapy.utils.misc import load_object
 from crawler.components import COMPONENTS
 from crawler.jobs.output import open_exporter
 from crawler.outputs.columns import Struct
-from crawler.outputs.exporters import Table
+from crawler.outputs.exporters import CHANGE_KEYS, Table
 from crawler.outputs.formats import FORMATS, NAMES, SERVED, Format, format_of
+from crawler.outputs.selection import provenance_columns
+from crawler.registry import scrapers
+from crawler.targets.target import FAILURE_KEYS
+from tests.crawls import ROOT
 from tests.openapi import DOCUMENT, resolved
 from tests.reference_tables import PARTS, written
 
@@ -55,6 +60,16 @@ def test_the_routes_and_their_description_have_the_served_formats() -> None:
 def test_a_format_is_found_by_the_scheme_or_the_suffix(location: str, name: str | None) -> None:
     found = format_of(location)
     assert (found and found.name) == name
+
+
+def test_the_columns_of_a_table_are_documented() -> None:
+    """A column with another name than its key in the data would be empty in all rows."""
+    lines = DOCUMENT["components"]["schemas"]
+    own = provenance_columns([scrapers()["retail-category-v4"]], None, sliced=True).of
+    assert {*FAILURE_KEYS} <= lines["FailureLine"]["properties"].keys()
+    for columns, page in ((CHANGE_KEYS, "changes.md"), (own, "outputs.md")):
+        documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / page).read_text()))
+        assert [each for each in columns if each not in documented] == []
 
 
 def test_the_media_types_are_the_registered_ones() -> None:
