@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from crawler.errors import InvalidRequest
 from crawler.jobs.extension import argument_problems
-from crawler.platforms.model import VALUE_ERROR_PREFIX, first_problem, validation_details
+from crawler.platforms.model import VALUE_ERROR_PREFIX, first_problem, max_details, validation_details
 from crawler.platforms.professional.schema import ProfileParams
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers
@@ -90,3 +91,8 @@ def test_a_value_that_fits_no_member_of_a_union_has_one_problem_that_names_all_m
 def test_invalid_spider_arguments_omit_the_prefix_of_pydantic() -> None:
     problems = argument_problems(RetailSpider, {"query": "mustard", "exhaustive": "true"})
     assert problems == {"": "only a category can be collected exhaustively: leave out exhaustive, or give cat_id"}
+
+
+@pytest.mark.parametrize(("details", "most"), [("none", 0), ("auto", math.inf), ("all", math.inf), (3, 3)])
+def test_the_maximum_of_details(details: Any, most: float) -> None:
+    assert max_details(details) == most

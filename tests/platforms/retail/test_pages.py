@@ -12,7 +12,7 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.pipelines import validated
-from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.retail.pages import ListingPage, PriceFilter
 from crawler.platforms.retail.schema import Listing
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -118,3 +118,43 @@ def test_an_advertisement_for_another_category_is_not_part_of_the_listing(
 def rows_of(data: Any) -> Iterator[dict[str, Any]]:
     for stack in listing(data)["itemStacks"]:
         yield from (row for row in stack["items"] if row["__typename"] == "Product")
+
+
+@pytest.mark.parametrize(
+    ("stated", "requested", "differs"),
+    [
+        ((None, None), (20.0, 30.0), False),
+        ((20.0, 30.0), (20.0, 30.0), False),
+        ((20.0, 30.0), (20.5, 29.5), False),
+        ((21.0, 30.0), (20.0, 30.0), False),
+        ((20.0, 30.0), (22.0, 30.0), True),
+        ((22.0, 30.0), (20.0, 30.0), True),
+        ((20.0, 30.0), (20.0, 32.0), True),
+        ((20.0, 32.0), (20.0, 30.0), True),
+        ((0.0, 30.0), (None, 30.0), False),
+        ((20.0, None), (20.0, 30.0), True),
+        ((20.0, 30.0), (20.0, None), True),
+        ((20.0, None), (20.0, None), False),
+    ],
+)
+def test_a_stated_price_filter_is_compared_but_for_the_part_of_a_dollar(
+    stated: tuple[float | None, float | None], requested: tuple[float | None, float | None], *, differs: bool
+) -> None:
+    assert PriceFilter(*stated).differs(PriceFilter(*requested)) is differs
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "price", "excluded"),
+    [
+        (20.0, None, {"min_price": 18.5, "current_price": 18.5}, True),
+        (20.0, None, {"min_price": 19.0, "current_price": None}, False),
+        (20.0, None, {"min_price": 18.0, "current_price": 18.0, "max_price": 40.0}, False),
+        (None, 30.0, {"min_price": 31.5, "current_price": 31.5}, True),
+        (None, 30.0, {"min_price": 31.0, "current_price": 31.0}, False),
+        (None, None, {"min_price": 9.0, "current_price": 9.0}, False),
+    ],
+)
+def test_a_price_outside_of_the_filter_is_excluded(
+    low: float | None, high: float | None, price: dict[str, float | None], *, excluded: bool
+) -> None:
+    assert PriceFilter(low, high).excludes(price) is excluded
