@@ -71,7 +71,7 @@ def repair_last_line(path: Path) -> None:
     If the last line is complete but has no newline, a newline is added. If it is incomplete, it is removed, as are the
     zero bytes that a power cut may leave at the end of a file.
     """
-    if not path.is_file() or not path.stat().st_size:
+    if not path.is_file():
         return
     with path.open("rb+") as file:
         start = _end_of_last_line(file)

@@ -190,6 +190,13 @@ def test_appended_lines_start_on_a_new_line(
     assert ("torn_line_truncated" in run.stderr) == (not repaired.startswith(b'{"a": 1}\n' + tail))
 
 
+def test_an_empty_or_missing_file_needs_no_repair(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    for name in ("empty", "missing"):
+        repair_last_line(tmp_path / name)
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("empty", b"")]
+
+
 def test_text_that_is_not_a_record_is_not_truncated(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.write_text("mine, without a line break")
