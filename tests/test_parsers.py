@@ -120,7 +120,6 @@ BOUNDED = {
     "errors.py:documented.below": "classes",
     "jobs/job.py:_path": "data that was not JSON, of the user's own components",
     "jobs/lifecycle.py:_begin": "a second try",
-    "jobs/outcomes.py:_joined": "column types",
     "jobs/worker.py:Worker._store": "a second try",
     "service/mcp.py:_short": "a schema of the project",
     "monitoring/fields.py:": "a data model and its data",

@@ -128,8 +128,9 @@ class Command(CheckedCommand):
         keys = sandbox_keys(self.settings) if opts.sandbox else valid_keys(self.settings)
         address = self.settings["SERVICE_INTERNAL_ADDRESS"]
         internal = host_and_port(address) if address else None
-        if opts.sandbox:
-            _require_loopback(opts.host, *internal[:1] if internal else ())
+        hosts = [opts.host, internal[0]] if internal else [opts.host]
+        if opts.sandbox and (public := [host for host in hosts if not _is_loopback(host)]):
+            raise UsageError(f"--sandbox serves loopback addresses only, not {public[0]}. Use --host 127.0.0.1.")
         location = sandbox_store(self.settings) if self._is_sandbox(opts) else store_location(self.settings)
         prepare(location)
         try:
@@ -313,12 +314,6 @@ def use_sandbox(settings: Settings) -> None:
     budgets = {name: {"concurrency": 16, "delay": 0.0, "sources": {}} for name in platforms()}
     settings.set("PLATFORM_BUDGETS", budgets | settings.getdict("PLATFORM_BUDGETS"), priority="cmdline")
     settings.set("BROWSER_SCROLL_PAUSE", 0, priority="cmdline")
-
-
-def _require_loopback(*hosts: str) -> None:
-    for host in hosts:
-        if not _is_loopback(host):
-            raise UsageError(f"--sandbox serves loopback addresses only, not {host}. Use --host 127.0.0.1.")
 
 
 def _is_loopback(host: str) -> bool:

@@ -41,7 +41,6 @@ class JobWorker:
     def from_crawler(cls, crawler: Crawler) -> JobWorker:
         extension = cls(crawler)
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
@@ -82,12 +81,6 @@ class JobWorker:
         if account is None and job.options.sandbox != self.crawler.settings.getbool("SANDBOX"):
             raise CloseSpider(f"the job {name!r} was made with a different value of SANDBOX")
         return job
-
-    def spider_closed(self) -> None:
-        """Set the stat ``job/taken`` to the number of targets that this crawl has taken from the job."""
-        if self.source:
-            assert self.crawler.stats is not None
-            self.crawler.stats.set_value("job/taken", self.source.taken)
 
     async def engine_stopped(self) -> None:
         """Store the last outcomes, and release the claimed targets without an outcome."""

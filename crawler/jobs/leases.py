@@ -29,6 +29,7 @@ renewed it since: it has expired."""
 NOT_HELD = {"worker": None, "tries": 0, "lease_until": None}
 
 Result: TypeAlias = Literal["stored", "already stored", "lost"]
+Status: TypeAlias = Literal["held", "already stored", "lost"]
 
 
 @dataclass(frozen=True)
@@ -209,9 +210,7 @@ def release(session: Session, holder: Holder, claims: Iterable[Claim]) -> None:
         changes.store(session.now())
 
 
-def _statuses(
-    session: Session, holder: Holder, claims: Sequence[Claim]
-) -> dict[Key, Literal["held", "already stored", "lost"]]:
+def _statuses(session: Session, holder: Holder, claims: Sequence[Claim]) -> dict[Key, Status]:
     """Lock claimed targets. Return the state of each claim. Targets that were deleted are left out."""
     wanted = {each.target: each for each in claims}
     return {
@@ -221,7 +220,7 @@ def _statuses(
     }
 
 
-def _status(row: Any, holder: Holder, claimed: Claim) -> Literal["held", "already stored", "lost"]:
+def _status(row: Any, holder: Holder, claimed: Claim) -> Status:
     """Return the state of a claim. ``already stored``: an earlier commit succeeded, but its response was lost."""
     if row.worker == holder.worker and row.tries == claimed.tries:
         if row.state == "running":

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -22,7 +22,7 @@ from crawler.jobs.lifecycle import RETRYABLE
 from crawler.jobs.store import store_time
 from crawler.monitoring.progress import counted
 from crawler.monitoring.summary import Report, example
-from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models, find_row_path
+from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, find_row_path, merged_fields
 from crawler.outputs.exporters import Table, joined_rows
 from crawler.outputs.selection import Selection, identified, table_columns
 from crawler.registry import find_scraper, scrapers
@@ -248,12 +248,9 @@ class Shape:
     @cached_property
     def table(self) -> Table:
         """The form of tables, which have the name of the scraper."""
-        if self.joint is not None:
-            return Table(self.joint, has_more_keys=self.selection is None, title=self.scraper.name)
-        if self.selection is not None:
-            return Table(self.selection.fields, title=self.scraper.name)
-        fields = table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
-        return Table(fields, has_more_keys=True, title=self.scraper.name)
+        own = self.selection and self.selection.fields
+        fields = self.joint or own or table_columns([self.scraper], self.row_path, sliced=self.sliced, own=self.own)
+        return Table(fields, has_more_keys=self.selection is None, title=self.scraper.name)
 
     def rows(self, line: dict[str, Any], new: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the rows of a record's line in tables. ``new``: as in ``exploded_rows``."""
@@ -283,21 +280,11 @@ def _in_one_table(shapes: Mapping[str, Shape], fields: str | None) -> dict[str, 
     columns = [each.table.fields for each in shapes.values()]
     if fields is None and any(each.of.keys() != columns[0].of.keys() for each in columns):
         raise ColumnsDifferError(", ".join(shapes))
-    joint = _joined(columns)
+    joint = reduce(merged_fields, columns)
     if fields is not None:
         order = [name.strip().partition(".")[0] for name in fields.split(",")]
         joint = Struct(dict(sorted(joint.of.items(), key=lambda each: order.index(each[0]))))
     return {name: replace(each, joint=joint) for name, each in shapes.items()}
-
-
-def _joined(structs: Iterable[Struct]) -> Struct:
-    """Return the type of objects that have the keys of all types."""
-    found: dict[str, ColumnType] = {}
-    for name, kind in (each for struct in structs for each in struct.of.items()):
-        known = found.setdefault(name, kind)
-        if isinstance(known, Struct) and isinstance(kind, Struct):
-            found[name] = _joined([known, kind])
-    return Struct(found)
 
 
 def shapes_of(  # noqa: PLR0913  # the options of an output

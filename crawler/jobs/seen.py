@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from crawler.jobs.job import Job
-    from crawler.jobs.lifecycle import Jobs
     from crawler.jobs.store import Session
     from crawler.targets.target import Outcome
 
@@ -36,32 +35,6 @@ NOTE = "seen"
 DIGEST_BYTES = 16
 
 
-class ComparesEntries(Since):
-    """Compares the entries of pages with the entries of earlier runs."""
-
-    def seen(self, target: Target) -> frozenset[str]:
-        """Return the ids of the entries that earlier runs have seen in the target's listing."""
-        raise NotImplementedError
-
-    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
-        """Whether the pages after this page may contain entries that no earlier run has seen.
-
-        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
-        """
-        ids = entry_ids(target, data)
-        return not ids or ids[-1] not in self.seen(target)
-
-    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
-        """Return the ids of the page's entries that no earlier run has seen. None: the scraper has no entries."""
-        return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self.seen(target)
-
-
-def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:
-    """Return the ids of a page's entries in the order of the page."""
-    entries = target.scraper.entries
-    return [] if entries is None else [row[entries.key] for row in entries.of(data)]
-
-
 @dataclass
 class _Listing:
     """A listing in progress: the ids that earlier runs have seen, and those of the pages read so far."""
@@ -71,19 +44,60 @@ class _Listing:
     ids: list[str] = field(default_factory=list)
 
 
-@dataclass
-class SeenByCrawls(ComparesEntries):
-    """The entries that crawls without a job have seen. Jobs of the same store without an owner share them.
+class ComparesEntries(Since):
+    """Compares the entries of pages with those that earlier runs have seen in the same listing.
 
-    The entries of a listing are stored when its last page is completed. If a page fails, none of them is stored, so
-    that the next run reads the listing again.
+    The entries of a listing are stored as seen when its last page is completed. If a page fails, none of them is
+    stored, so that the next run reads the listing again.
     """
 
-    store: Store
-    sandbox: bool
-    _listings: dict[str, _Listing] = field(default_factory=dict)
-    """The listings by the id of their page in progress."""
-    _storing: set[asyncio.Task[None]] = field(default_factory=set)
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._listings: dict[str, _Listing] = {}
+        """The listings by the id of their page in progress."""
+
+    def key_of(self, target: Target) -> bytes | None:
+        """Return the key of the listing to which a page belongs, or None if nothing must be loaded for the page."""
+        raise NotImplementedError
+
+    async def load(self, target: Target) -> None:
+        """Read which entries of the target's listing earlier runs have seen.
+
+        If the store is unavailable, the crawl continues as if no entry had been seen.
+        """
+        if target.scraper.entries is not None and (key := self.key_of(target)) is not None:
+            self._listings[target.id] = _Listing(key, await entries_seen(self.store, key))
+
+    def _seen(self, target: Target) -> frozenset[str]:
+        listing = self._listings.get(target.id)
+        return listing.seen if listing else frozenset()
+
+    def has_new_below(self, target: Target, data: dict[str, Any]) -> bool:
+        """Whether the pages after this page may contain entries that no earlier run has seen.
+
+        Only the page's last entry is compared: the first entries may be pinned posts, which are seen in every run.
+        """
+        ids = entry_ids(target, data)
+        return not ids or ids[-1] not in self._seen(target)
+
+    def new_entries(self, target: Target, data: dict[str, Any]) -> frozenset[str] | None:
+        """Return the ids of the page's entries that no earlier run has seen. None: the scraper has no entries."""
+        return None if target.scraper.entries is None else frozenset(entry_ids(target, data)) - self._seen(target)
+
+
+def entry_ids(target: Target, data: dict[str, Any]) -> list[str]:
+    """Return the ids of a page's entries in the order of the page."""
+    entries = target.scraper.entries
+    return [] if entries is None else [row[entries.key] for row in entries.of(data)]
+
+
+class SeenByCrawls(ComparesEntries):
+    """The entries that crawls without a job have seen. Jobs of the same store without an owner share them."""
+
+    def __init__(self, store: Store, *, sandbox: bool) -> None:
+        super().__init__(store)
+        self._sandbox = sandbox
+        self._storing: set[asyncio.Task[None]] = set()
 
     @classmethod
     def of(cls, settings: BaseSettings) -> SeenByCrawls:
@@ -94,20 +108,10 @@ class SeenByCrawls(ComparesEntries):
         """
         location = store_location(settings)
         prepare(location, must_open=True)
-        return cls(Store(location), settings.getbool("SANDBOX"))
+        return cls(Store(location), sandbox=settings.getbool("SANDBOX"))
 
-    async def load(self, target: Target) -> None:
-        """Read which entries of a listing earlier runs have seen.
-
-        If the store is unavailable, the crawl continues as if no entry had been seen.
-        """
-        if target.scraper.entries is not None and target.parent is None:
-            key = _listing("", target.key, sandbox=self.sandbox)
-            self._listings[target.id] = _Listing(key, await entries_seen(self.store, key))
-
-    def seen(self, target: Target) -> frozenset[str]:
-        listing = self._listings.get(target.id)
-        return listing.seen if listing else frozenset()
+    def key_of(self, target: Target) -> bytes | None:
+        return _listing("", target.key, sandbox=self._sandbox) if target.parent is None else None
 
     def completed(self, outcome: Outcome) -> None:
         """Remember the entries of a page. After the last page of a listing, store the entries of all its pages."""
@@ -131,36 +135,24 @@ class SeenByCrawls(ComparesEntries):
             logger.error("seen_not_stored", error=str(error))  # noqa: TRY400  # the store logs the cause
 
 
-@dataclass
-class StoredSeen(ComparesEntries):
+class SeenByJobs(ComparesEntries):
     """The entries that earlier jobs have seen in a job's listings. Each input line is a listing: its target is a root.
 
-    The ids of a page's entries are stored in the note of its outcome. All entries of a listing are stored as seen
-    together with the outcome of its last page. If a page fails, none of them is stored, so that the next job reads the
-    listing again.
+    The ids of a page's entries are stored in the note of its outcome, so that any worker may read the next page.
     """
 
-    jobs: Jobs
-    job: Job
-    root_of: Callable[[str], bytes | None]
-    """Returns the root of a target in progress by its id."""
-    _seen: dict[str, frozenset[str]] = field(default_factory=dict)
+    def __init__(self, store: Store, job: Job, root_of: Callable[[str], bytes | None]) -> None:
+        """``root_of``: returns the root of a target in progress by its id."""
+        super().__init__(store)
+        self._job = job
+        self._root_of = root_of
 
-    async def load(self, target: Target) -> None:
-        """Read which entries of the target's listing earlier jobs have seen.
-
-        If the store is unavailable, the crawl continues as if no entry had been seen.
-        """
-        root = self.root_of(target.id)
-        if target.scraper.entries is None or root is None:
-            return
-        self._seen[target.id] = await entries_seen(self.jobs.reads, self._listing(root))
-
-    def seen(self, target: Target) -> frozenset[str]:
-        return self._seen.get(target.id, frozenset())
+    def key_of(self, target: Target) -> bytes | None:
+        root = self._root_of(target.id)
+        return None if root is None else self._key(root)
 
     def completed(self, outcome: Outcome) -> None:
-        self._seen.pop(outcome.target.id, None)
+        self._listings.pop(outcome.target.id, None)
 
     def note(self, outcome: Outcome) -> dict[str, list[str]] | None:
         """Return the note of a page's outcome. None: the scraper has no entries, or the page has no data."""
@@ -169,7 +161,7 @@ class StoredSeen(ComparesEntries):
             return None
         return {NOTE: entry_ids(target, outcome.data)}
 
-    def store(self, session: Session, batch: Sequence[Stored]) -> None:
+    def store_entries(self, session: Session, batch: Sequence[Stored]) -> None:
         """Store the entries of each listing whose last page is in a batch, in the transaction that stores the batch."""
         for each in batch:
             finished, root = each.finished, each.finished.claim.root
@@ -177,10 +169,10 @@ class StoredSeen(ComparesEntries):
                 continue
             notes = session.rows(sql.NOTES, job=finished.claim.job, root=root)
             new = [entry for _, note in notes for entry in orjson.loads(note)[NOTE]]
-            add_entries(session, self._listing(root), new)
+            add_entries(session, self._key(root), new)
 
-    def _listing(self, root: bytes) -> bytes:
-        return _listing(self.job.owner, root, sandbox=self.job.options.sandbox)
+    def _key(self, root: bytes) -> bytes:
+        return _listing(self._job.owner, root, sandbox=self._job.options.sandbox)
 
 
 def _listing(owner: str, root: bytes, *, sandbox: bool) -> bytes:

@@ -16,7 +16,7 @@ from crawler.errors import StoreUnavailable
 from crawler.jobs import tables as sql
 from crawler.jobs.job import Claim, Finished, Followup, Key
 from crawler.jobs.leases import Holder
-from crawler.jobs.seen import StoredSeen
+from crawler.jobs.seen import SeenByJobs
 from crawler.jobs.worker import Worker, WorkerStoppedError
 from crawler.targets.parser import TargetParser
 from crawler.targets.sources import TargetSource, TargetsUnavailableError
@@ -55,9 +55,7 @@ class JobSource(TargetSource):
     """The client to whom the job belongs. None: the job was made by a command."""
     keeps_followups: ClassVar[bool] = True
     stores: ClassVar[bool] = True
-    taken: int = 0
-    """The number of targets that the crawl has taken from the job."""
-    seen: StoredSeen | None = field(default=None, init=False)
+    seen: SeenByJobs | None = field(default=None, init=False)
     """The seen entries of the job's listings, if the job has the argument ``since=last``."""
     expected: int | None = None
     """The number of waiting and running targets of the platform when this worker started. None: not known.
@@ -78,7 +76,7 @@ class JobSource(TargetSource):
 
     def __post_init__(self) -> None:
         if self.job.options.since == "last":
-            self.seen = StoredSeen(self.jobs, self.job, self.root_of)
+            self.seen = SeenByJobs(self.jobs.reads, self.job, self.root_of)
         self.platform, self.parser = self.spider.platform, TargetParser(self.spider.scrapers)
         holder = Holder(
             lease=self.spider.settings.getfloat("JOB_LEASE"),
@@ -98,7 +96,7 @@ class JobSource(TargetSource):
         if self.account is not None:
             self.account.also_store(session, batch)
         if self.seen is not None:
-            self.seen.store(session, batch)
+            self.seen.store_entries(session, batch)
 
     async def open(self) -> None:
         with suppress(StoreUnavailable):
@@ -122,7 +120,6 @@ class JobSource(TargetSource):
                 target = self._ready.popleft()
                 claim = self._claims.get(target.id)
                 if claim is not None and claim.target in self.worker.held:  # the lease may have been lost meanwhile
-                    self.taken += 1
                     yield target
             self._arrived.clear()
             try:

@@ -144,7 +144,7 @@ def _of_model(model: type[BaseModel], within: tuple[type[BaseModel], ...] = ()) 
 
 def column_type_of_models(models: list[type[BaseModel]]) -> Struct:
     """Return one type that can hold the data of all given models."""
-    return reduce(_merged_fields, map(_of_model, models))
+    return reduce(merged_fields, map(_of_model, models))
 
 
 def merged(one: ColumnType, other: ColumnType) -> ColumnType:
@@ -156,13 +156,14 @@ def merged(one: ColumnType, other: ColumnType) -> ColumnType:
     if one == other:
         return one
     if isinstance(one, Struct) and isinstance(other, Struct):
-        return _merged_fields(one, other)
+        return merged_fields(one, other)
     if isinstance(one, ListOf) and isinstance(other, ListOf):
         return ListOf(merged(one.of, other.of), one.name or other.name)
     return "number" if {str(one), str(other)} == {"integer", "number"} else "json"
 
 
-def _merged_fields(one: Struct, other: Struct) -> Struct:
+def merged_fields(one: Struct, other: Struct) -> Struct:
+    """Return the type of an object that can hold the values of objects of both types."""
     names = dict.fromkeys([*one.of, *other.of])
     either = {n: merged(one.of.get(n, other.of.get(n, "json")), other.of.get(n, one.of.get(n, "json"))) for n in names}
     return Struct(either, one.marks | other.marks)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import structlog
 from twisted.web.resource import Resource
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from crawler.service.route import Route
 
 logger = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 MAX_COMPARED = 200
 """Longer paths are not compared with the known ones."""
@@ -99,21 +100,18 @@ class Api(Resource):
         Return the response that refuses it, or a function to be called when the body has arrived.
         """
         call = Call(method="POST", path=JOBS, request_headers=headers_of(request), service_url=self.parts.service_url)
+
+        async def check() -> Callable[[], None]:
+            call.holder = await self._holder(request, call)
+            return await CreateJob.read(call, query.decode("latin-1"), {}).admit(call, self.parts)
+
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
-            try:
-                call.holder = await self._holder(request, call)
-                upload = CreateJob.read(call, query.decode("latin-1"), {})
-                free_place = await upload.admit(call, self.parts)
-            except ScrapeError as error:
-                answer = failure(call, error)
-            except Exception:
-                logger.exception("request_failed")
-                answer = failure(call, unexpected())
+            admitted = await _answered(call, check())
+            if isinstance(admitted, Answer):
+                self._done(call, admitted)
             else:
                 cast("CappedRequest", request).counted = call.headers
-                return free_place
-            self._done(call, answer)
-            return answer
+            return admitted
 
     async def finish(self) -> None:
         """Wait until all calls in progress are completed and counted, and briefly until their responses are sent."""
@@ -126,15 +124,10 @@ class Api(Resource):
         call = Call(method=method, path=path, request_headers=headers_of(request), service_url=self.parts.service_url)
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
             try:
-                answer = await self._route(request, call)
+                answer = await _answered(call, self._route(request, call))
             except asyncio.CancelledError:
                 self._done(call, Answer(CLIENT_GONE, {}, b"", "CLIENT_GONE"))
                 return
-            except ScrapeError as error:
-                answer = failure(call, error)
-            except Exception:
-                logger.exception("request_failed")  # the response does not contain the traceback
-                answer = failure(call, unexpected())
             try:
                 pieces = self._writer.send(request, answer)
             finally:
@@ -233,6 +226,17 @@ class Api(Resource):
             call.headers.update(rate_limit.headers)
             rate_limit.check()
         return holder
+
+
+async def _answered(call: Call, work: Awaitable[T]) -> T | Answer:
+    """Return the result of some work on a call, or the response with its error."""
+    try:
+        return await work
+    except ScrapeError as error:
+        return failure(call, error)
+    except Exception:
+        logger.exception("request_failed")  # the response does not contain the traceback
+        return failure(call, unexpected())
 
 
 def table(

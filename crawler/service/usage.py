@@ -66,7 +66,7 @@ class Usage:
 
     def count(self, client: str, scraper: str, code: str, *, billable: bool, partial: bool = False) -> None:
         """Count a call in memory. Days are in UTC."""
-        entry = self._pending[client, scraper, _day(int(store_time()) // DAY_SECONDS), code]
+        entry = self._pending[client, scraper, today(), code]
         entry[0] += 1
         entry[1] += billable
         entry[2] += partial
@@ -231,7 +231,7 @@ def store_bills(session: Session, batch: Sequence[Stored]) -> None:
     The ``also_store`` of workers. A record is billable. A failure, or a target without new data, counts as a call that
     is not billable. Targets without an owner are not counted.
     """
-    counts: dict[Key, Count] = defaultdict(lambda: [0, 0, 0])
+    counts: dict[Key, Count] = defaultdict(_no_calls)
     of_all: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     day = today()
     for finished in (each.finished for each in batch):

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from annotated_types import MinLen
@@ -57,7 +58,7 @@ from crawler.service.responses import has_copy
 from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from crawler.jobs.job import Job
     from crawler.jobs.outcomes import Shape
@@ -414,9 +415,7 @@ class ReadChanges(Paged, RecordsFormat):
         last = None if first < until == end else until - 1
         comparison = Comparison(job, await jobs.earlier(job), first, last)
         headers = {"X-Next-Cursor": str(Cursor(job.id, until)), "Vary": "Accept, Accept-Encoding"}
-        if call.method == "HEAD":
-            return _pieces(call, form, headers, None)
-        return _pieces(call, form, headers, await records.changes(parts.jobs, job, comparison, form))
+        return await _sent(call, form, headers, partial(records.changes, parts.jobs, job, comparison, form))
 
 
 async def _begun(job: Job, parts: Parts) -> dict[str, Any]:
@@ -439,15 +438,15 @@ async def _streamed(call: Call, parts: Parts, job: Job, selected: Selected, rows
     media_type = selected.form.media_type
     if "ETag" in headers and has_copy(call, etag):
         return raw_response(call, media_type, b"", headers, status=304)
-    if call.method == "HEAD":
-        return _pieces(call, selected.form, headers, None)
-    return _pieces(call, selected.form, headers, await records.records(parts.jobs, job, selected, rows))
+    return await _sent(call, selected.form, headers, partial(records.records, parts.jobs, job, selected, rows))
 
 
-def _pieces(call: Call, form: Format, headers: dict[str, str], pieces: AsyncIterator[bytes] | None) -> Answer:
-    """Return the response whose body is made piece by piece. ``pieces``: None for the method HEAD."""
+async def _sent(
+    call: Call, form: Format, headers: dict[str, str], pieces: Callable[[], Awaitable[AsyncIterator[bytes]]]
+) -> Answer:
+    """Return the response whose body is made piece by piece, unless the method is HEAD."""
     whole = raw_response(call, form.media_type, b"", headers)
-    return StreamedAnswer(whole.status, whole.headers, b"", pieces=pieces)
+    return StreamedAnswer(whole.status, whole.headers, b"", pieces=None if call.method == "HEAD" else await pieces())
 
 
 def accepted(accept: str, known: Mapping[str, Format]) -> str:
