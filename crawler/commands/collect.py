@@ -20,14 +20,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands.crawl import replace_log, with_values
 from crawler.commands.work import crawl_jobs
 from crawler.components import install
-from crawler.configuration.command import (
-    ALL_HAVE_DATA,
-    RUN_FAILED,
-    SOME_FAILED,
-    CheckedCommand,
-    add_values,
-    named_values,
-)
+from crawler.configuration.command import CheckedCommand, Exit, add_values, named_values
 from crawler.errors import StoreUnavailable
 from crawler.jobs import open_jobs
 from crawler.jobs.extension import problem_of, problems_of
@@ -344,11 +337,11 @@ def summary(job: Job) -> str:
 
 
 def exit_code(job: Job, tallies: dict[tuple[str, str], int]) -> int:
-    """Return the exit code for a job after a run: as for a crawl, and ``SOME_FAILED`` for a paused job."""
+    """Return the exit code for a job after a run: as for a crawl, and ``Exit.SOME_FAILED`` for a paused job."""
     if job.state == "paused":
-        return SOME_FAILED
+        return Exit.SOME_FAILED
     if job.state != "done" or not any(job.counts.values()):
-        return RUN_FAILED
+        return Exit.RUN_FAILED
     failed = job.counts["failed"] + job.counts["dead"]
     lacks_rows = any(kind in {"unread rows", "missing rows"} for kind, _ in tallies)
-    return SOME_FAILED if failed or lacks_rows else ALL_HAVE_DATA
+    return Exit.SOME_FAILED if failed or lacks_rows else Exit.ALL_HAVE_DATA

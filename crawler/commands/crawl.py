@@ -19,7 +19,7 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import feed_process_params_from_cli
 
 from crawler.components import install
-from crawler.configuration.command import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, CheckedCommand, wrong_use
+from crawler.configuration.command import CheckedCommand, Exit, wrong_use
 from crawler.jobs.extension import argument_problems
 from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
@@ -78,9 +78,9 @@ class Command(CheckedCommand, CrawlCommand):
         tune_garbage_collector(collect=False)
         self.crawler_process.start()
         has_run = not self.crawler_process.bootstrap_failed
-        self.exitcode = exit_code(crawler) if has_run else RUN_FAILED
+        self.exitcode = exit_code(crawler) if has_run else Exit.RUN_FAILED
         # The last line of the log. Scrapyd and Scrapy Cloud show no exit code, and call each ended crawl "finished".
-        log = logger.error if self.exitcode == RUN_FAILED else logger.info
+        log = logger.error if self.exitcode == Exit.RUN_FAILED else logger.info
         log("crawl_ended", exit_code=self.exitcode)
         collected = crawler.get_extension(summary.Summary) if self.prints_summary and has_run else None
         if collected is not None:
@@ -153,9 +153,9 @@ def exit_code(crawler: Crawler) -> int:
     stats = crawler.stats.get_stats()
     not_written = any(key.startswith(FAILED.format("")) for key in stats)
     if stats.get("finish_reason") != "finished" or not_written:
-        return RUN_FAILED
+        return Exit.RUN_FAILED
     codes = outcomes_by_code(stats).keys()
     if not codes and stats.get("log_count/ERROR"):  # no outcome and no error: the file or shard was empty
-        return RUN_FAILED
+        return Exit.RUN_FAILED
     lacks_rows = any(key.startswith((UNREAD_ROWS, MISSING_ROWS)) for key in stats)
-    return ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else SOME_FAILED
+    return Exit.ALL_HAVE_DATA if codes <= {"OK"} and not lacks_rows else Exit.SOME_FAILED

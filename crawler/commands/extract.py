@@ -17,15 +17,7 @@ import orjson
 from scrapy.exceptions import UsageError
 from web_poet import HttpResponse, PageParams
 
-from crawler.configuration.command import (
-    ALL_HAVE_DATA,
-    SOME_FAILED,
-    CheckedCommand,
-    add_values,
-    named_values,
-    scraper_named,
-    wrong_use,
-)
+from crawler.configuration.command import CheckedCommand, Exit, add_values, named_values, scraper_named, wrong_use
 from crawler.errors import InvalidRequest, ScrapeError
 from crawler.logs import one_line
 from crawler.pipelines import validated
@@ -72,7 +64,7 @@ class Command(CheckedCommand):
                 self._extract(args, opts)
         except ScrapeError as error:
             _print(error.as_dict())
-            self.exitcode = SOME_FAILED
+            self.exitcode = Exit.SOME_FAILED
 
     def _extract(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) < 2:
@@ -84,7 +76,7 @@ class Command(CheckedCommand):
         if opts.suggest:
             problems = [problem for page in pages for problem in read(page).problems]
             print(*(problems or ["read"]), *suggestions(pages), sep="\n")
-            self.exitcode = SOME_FAILED if problems else ALL_HAVE_DATA
+            self.exitcode = Exit.SOME_FAILED if problems else Exit.ALL_HAVE_DATA
         else:
             _print(asyncio.run(_record(scraper, pages)))
 
@@ -105,7 +97,7 @@ class Command(CheckedCommand):
         print(f"kept responses: {len(unread)}, still not read completely: {sum(unread)}")
         if suggest:
             print(*suggestions(pages), sep="\n")
-        self.exitcode = SOME_FAILED if any(unread) else ALL_HAVE_DATA
+        self.exitcode = Exit.SOME_FAILED if any(unread) else Exit.ALL_HAVE_DATA
 
 
 def _page_params(scraper: Scraper, arguments: list[str]) -> dict[str, Any]:

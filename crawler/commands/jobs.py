@@ -9,24 +9,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from scrapy.exceptions import UsageError
 
-from crawler.commands.collect import (
-    add_keep,
-    add_layout,
-    begun,
-    check_scrapers,
-    checked,
-    file_sources,
-    job_errors,
-    job_options,
-    layout_of,
-    opened,
-    run_async,
-    say,
-    store_of,
-    summary,
-    title,
-)
-from crawler.configuration.command import ALL_HAVE_DATA, SOME_FAILED, CheckedCommand, add_values, wrong_use
+from crawler.commands import collect
+from crawler.configuration.command import CheckedCommand, Exit, add_values, wrong_use
 from crawler.jobs.options import LimitedOptions
 from crawler.monitoring.progress import counted
 
@@ -64,7 +48,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         parser.add_argument("--json", action="store_true", help="list, show, changes, check: print JSON")
         parser.add_argument("--run", type=int, metavar="N", help="number of the run (default: the newest run)")
-        add_layout(parser)
+        collect.add_layout(parser)
         parser.add_argument(
             "--after",
             metavar="CURSOR",
@@ -80,20 +64,20 @@ class Command(CheckedCommand):
         parser.add_argument("--scraper", metavar="NAME", help="push: scraper of the targets that do not name one")
         add_values(parser, "arguments", f"push: {', '.join(LimitedOptions.model_fields)}")
         parser.add_argument("--next-run", action="store_true", help="push: begin a new run if the newest one is done")
-        add_keep(parser)
+        collect.add_keep(parser)
         parser.add_argument("--encoding", help="push: encoding of text files without a byte order mark")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        with job_errors(self):
-            self.exitcode = run_async(self._with_store(self._work(args, opts)))
+        with collect.job_errors(self):
+            self.exitcode = collect.run_async(self._with_store(self._work(args, opts)))
 
     def _work(self, args: list[str], opts: argparse.Namespace) -> Callable[[Jobs], Coroutine[Any, Any, int]]:
         match args:
             case ["list"]:
                 return lambda jobs: _list(jobs, as_json=opts.json)
             case ["push", name, _, *_]:
-                options = job_options(self.settings, opts.arguments, opts.keep)
-                sources = file_sources(args[2:], opts.scraper, opts.encoding, sliced=options.exhaustive)
+                options = collect.job_options(self.settings, opts.arguments, opts.keep)
+                sources = collect.file_sources(args[2:], opts.scraper, opts.encoding, sliced=options.exhaustive)
                 return lambda jobs: _push(jobs, name, sources, options, next_run=opts.next_run)
             case ["changes", name]:
                 return lambda jobs: _changes(jobs, name, opts, self.settings)
@@ -102,7 +86,7 @@ class Command(CheckedCommand):
         raise self.wrong_arguments()
 
     async def _with_store(self, work: Callable[[Jobs], Coroutine[Any, Any, int]]) -> int:
-        async with store_of(self.settings) as jobs:
+        async with collect.store_of(self.settings) as jobs:
             return await work(jobs)
 
     async def _change(self, jobs: Jobs, action: str, name: str, opts: argparse.Namespace) -> int:
@@ -125,14 +109,14 @@ class Command(CheckedCommand):
             case "check":
                 problems = await jobs.check(job)
                 print(orjson.dumps(problems).decode() if opts.json else "\n".join(problems or ["no differences"]))
-                return SOME_FAILED if problems else ALL_HAVE_DATA
-        return ALL_HAVE_DATA
+                return Exit.SOME_FAILED if problems else Exit.ALL_HAVE_DATA
+        return Exit.ALL_HAVE_DATA
 
     async def _export(self, jobs: Jobs, job: Job, opts: argparse.Namespace) -> None:
         from crawler.jobs.output import JobFiles  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
 
         files = JobFiles(jobs, job, self.settings)
-        layout = layout_of(opts)
+        layout = collect.layout_of(opts)
         if layout is None and not opts.failures:
             raise UsageError("Name a file: scrapy jobs export <job> -O <file>")
         if opts.after and opts.output == "-":
@@ -140,8 +124,8 @@ class Command(CheckedCommand):
         after = _cursor(job, opts.after) if opts.after else None
         written, cursor = await files.write(layout, opts.failures, after)
         for path in written:
-            say(path)
-        say(summary(job))
+            collect.say(path)
+        collect.say(collect.summary(job))
         if after is not None:
             print(cursor)
 
@@ -160,14 +144,14 @@ async def _changes(jobs: Jobs, name: str, opts: argparse.Namespace, settings: Ba
     comparison = Comparison(runs[0], await jobs.earlier(runs[0]))
     if opts.output:
         await JobFiles(jobs, runs[0], settings).write_changes(opts.output, comparison)
-        say(opts.output)
+        collect.say(opts.output)
     else:
         async for _ in comparison.pages(jobs):
             pass
-    say(f"{title(runs[0])}: {comparison}")
+    collect.say(f"{collect.title(runs[0])}: {comparison}")
     if opts.json:
         print(orjson.dumps({"run": runs[0].run, **comparison.counts}).decode())
-    return ALL_HAVE_DATA
+    return Exit.ALL_HAVE_DATA
 
 
 def _cursor(job: Job, text: str) -> Cursor:
@@ -199,9 +183,9 @@ async def _list(jobs: Jobs, *, as_json: bool) -> int:
     after = 0
     while page := await jobs.page(after):
         for job in page:
-            print(orjson.dumps(as_dict(job)).decode() if as_json else summary(job))
+            print(orjson.dumps(as_dict(job)).decode() if as_json else collect.summary(job))
         after = page[-1].id
-    return ALL_HAVE_DATA
+    return Exit.ALL_HAVE_DATA
 
 
 async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
@@ -214,7 +198,7 @@ async def _show(jobs: Jobs, job: Job, *, as_json: bool) -> None:
             kinds.setdefault(kind, {})[name] = n
         print(orjson.dumps({**as_dict(job), "tallies": kinds}).decode())
         return
-    print(summary(job))
+    print(collect.summary(job))
     created, ended = (as_dict(job)[name] for name in ("created", "ended"))
     print(f"  created: {created}" + ("" if ended is None else f"; ended: {ended}"))
     print(*(await report(jobs, job, (), "scrapy work")).lines(), sep="\n")
@@ -226,13 +210,15 @@ async def _retry(jobs: Jobs, job: Job, *, unread: bool, every: bool) -> None:
     if not unread:
         n = await jobs.retry(job, every=every)
         left = 0 if every else job.counts["failed"] + job.counts["dead"] - n
-        say(f"targets to retry: {n:,}" + (f" ({counted(left, 'failure')} left out: --all repeats all)" if left else ""))
+        collect.say(
+            f"targets to retry: {n:,}" + (f" ({counted(left, 'failure')} left out: --all repeats all)" if left else "")
+        )
     elif keys := await intake.unread(jobs, job):
         made = await intake.rerun(jobs, job, f"{job.name}-unread", keys)
         found = counted(len(keys), "target")
-        say(f"run {made.run} of {made.name} has {found} with unread parts: scrapy work collects it.")
+        collect.say(f"run {made.run} of {made.name} has {found} with unread parts: scrapy work collects it.")
     else:
-        say(f"No target of {job.name} has an unread part.")
+        collect.say(f"No target of {job.name} has an unread part.")
 
 
 async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOptions, *, next_run: bool) -> int:
@@ -241,13 +227,13 @@ async def _push(jobs: Jobs, name: str, sources: list[FileSource], options: JobOp
 
     newest = await jobs.find(name)
     if newest is not None and newest.state == "done" and not next_run:  # more targets for the same run
-        job = checked(newest, options)
+        job = collect.checked(newest, options)
     else:
-        job = await begun(jobs, name, options, DEFAULT)
+        job = await collect.begun(jobs, name, options, DEFAULT)
     await jobs.remove_earlier(name)
     rows = await intake.push(jobs, job, sources)
-    await check_scrapers(jobs, job)
-    job = await opened(jobs, job, options)
-    say(f"{counted(rows, 'line')} pushed")
-    say(summary(job))
-    return SOME_FAILED if job.counts["failed"] else ALL_HAVE_DATA
+    await collect.check_scrapers(jobs, job)
+    job = await collect.opened(jobs, job, options)
+    collect.say(f"{counted(rows, 'line')} pushed")
+    collect.say(collect.summary(job))
+    return Exit.SOME_FAILED if job.counts["failed"] else Exit.ALL_HAVE_DATA

@@ -13,15 +13,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.commands.crawl import check_arguments
-from crawler.configuration.command import (
-    ALL_HAVE_DATA,
-    SOME_FAILED,
-    CheckedCommand,
-    add_values,
-    named_values,
-    scraper_named,
-    wrong_use,
-)
+from crawler.configuration.command import CheckedCommand, Exit, add_values, named_values, scraper_named, wrong_use
 from crawler.downloads.egress_setting import egresses_of, use_only
 from crawler.platforms import platforms
 from crawler.probe.recorder import Download, Recorder
@@ -78,7 +70,7 @@ class Command(CheckedCommand):
         params = named_values(opts.params, "Params") or _as_arguments(scraper.example)
         recorders = self._crawl(scraper, params)
         self.crawler_process.start()
-        self.exitcode = ALL_HAVE_DATA
+        self.exitcode = Exit.ALL_HAVE_DATA
         for recorder in recorders:
             if recorder.outcome is None:
                 self.fail("The run failed before the target had an outcome; see the log.")
@@ -87,7 +79,7 @@ class Command(CheckedCommand):
             if opts.save:
                 self._save(recorder, opts)
             if recorder.outcome.error:
-                self.exitcode = SOME_FAILED
+                self.exitcode = Exit.SOME_FAILED
 
     def _save(self, recorder: Recorder, opts: argparse.Namespace) -> None:
         for path, note in recorder.save(opts.save, Scrubber(keep=opts.keep)):
@@ -117,7 +109,7 @@ class Command(CheckedCommand):
             raise UsageError(f"No platform is called {min(unknown)}; use {', '.join(platforms())}.")
         with wrong_use(ValueError):
             print("\n".join(budget_lines(names, self.settings)))
-        self.exitcode = ALL_HAVE_DATA
+        self.exitcode = Exit.ALL_HAVE_DATA
 
     def _run_all(self, args: list[str], opts: argparse.Namespace) -> None:
         if args or opts.params or opts.save:
@@ -131,7 +123,7 @@ class Command(CheckedCommand):
             print("\n".join(table(recorder)))
         good = [is_good(recorder) for recorder in recorders]
         print(f"{sum(good)} of {len(good)} targets have all of their data.")
-        self.exitcode = ALL_HAVE_DATA if all(good) else SOME_FAILED
+        self.exitcode = Exit.ALL_HAVE_DATA if all(good) else Exit.SOME_FAILED
 
 
 def _as_arguments(params: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
-from crawler.configuration.command import ALL_HAVE_DATA, RUN_FAILED, SOME_FAILED, WRONG_USE, CheckedCommand, wrong_use
+from crawler.configuration.command import CheckedCommand, Exit, wrong_use
 from crawler.downloads.egress_setting import HOUR, egresses_of, platform_capacity
 from crawler.monitoring.progress import clock
 from crawler.registry import spiders
@@ -69,7 +69,7 @@ class Command(CheckedCommand):
                 case _:
                     raise self.wrong_arguments()
         except TargetsUnavailableError as error:
-            self.fail(error, WRONG_USE if isinstance(error, WrongTargetsError) else RUN_FAILED)
+            self.fail(error, Exit.WRONG_USE if isinstance(error, WrongTargetsError) else Exit.RUN_FAILED)
 
 
 def _scrapers(spider: str | None) -> tuple[Scraper, ...]:
@@ -122,8 +122,8 @@ class Check:
     def exit_code(self) -> int:
         """0 if all rows are targets, 4 if some are not or there are none, 1 if the files cannot be read completely."""
         if self.error:
-            return RUN_FAILED
-        return SOME_FAILED if self.invalid or not self.counts else ALL_HAVE_DATA
+            return Exit.RUN_FAILED
+        return Exit.SOME_FAILED if self.invalid or not self.counts else Exit.ALL_HAVE_DATA
 
     def lines(self, settings: BaseSettings) -> Iterator[str]:
         """Yield the lines to print."""
@@ -178,7 +178,7 @@ def print_retries(location: str, *, retry_all: bool) -> int:
         print(f"left out, because a retry does not help: {left_out:,} (--all adds them)", file=sys.stderr)
     if without_params:
         print(f"left out, because they are not targets: {without_params:,} (correct these rows)", file=sys.stderr)
-    return SOME_FAILED if without_params else ALL_HAVE_DATA
+    return Exit.SOME_FAILED if without_params else Exit.ALL_HAVE_DATA
 
 
 def _target_line(failure: dict[str, Any]) -> str:

@@ -32,20 +32,25 @@ if TYPE_CHECKING:
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings as ScrapySettings
 
-ALL_HAVE_DATA = 0
-"""Every target has data."""
-RUN_FAILED = 1
-"""The run itself failed, so that targets have no outcome, or lines are missing from the output."""
-WRONG_USE = 2
-"""An option, argument or setting is wrong. No feed was opened, and no request was sent to a platform."""
-SOME_FAILED = 4
-"""Some targets failed, rows of a target could not be read, or a listing lacks rows that the platform would serve."""
+
+class Exit:
+    """The exit codes of the project's commands."""
+
+    ALL_HAVE_DATA = 0
+    """Every target has data."""
+    RUN_FAILED = 1
+    """The run itself failed, so that targets have no outcome, or lines are missing from the output."""
+    WRONG_USE = 2
+    """An option, argument or setting is wrong. No feed was opened, and no request was sent to a platform."""
+    SOME_FAILED = 4
+    """Some targets failed, rows of a target could not be read, or a listing lacks rows that the platform would serve.
+    """
 
 
 class CheckedCommand(ScrapyCommand):
     """A command that checks the settings before it logs anything, opens files or sends requests.
 
-    If a setting is wrong, the command prints one sentence and exits with ``WRONG_USE``. A subclass raises
+    If a setting is wrong, the command prints one sentence and exits with ``Exit.WRONG_USE``. A subclass raises
     ``UsageError`` for wrong arguments, with the same result.
 
     The docstring of a subclass is the command's help. Its first line is the summary in Scrapy's list of commands.
@@ -86,13 +91,13 @@ class CheckedCommand(ScrapyCommand):
         """Return the error for arguments that do not match ``arguments``."""
         return UsageError(f"Usage: scrapy {type(self).__module__.rpartition('.')[2]} {self.arguments}")
 
-    def fail(self, problem: object, exit_code: int = RUN_FAILED) -> None:
+    def fail(self, problem: object, exit_code: int = Exit.RUN_FAILED) -> None:
         """Print a message or an error to stderr, and set the exit code. The command still has to return."""
         print(problem, file=sys.stderr)
         self.exitcode = exit_code
 
     def _refuse(self, message: str) -> NoReturn:
-        """Print a message as a sentence to stderr, and to the log file if ``LOG_FILE`` is set. Exit with ``WRONG_USE``.
+        """Print a message as a sentence to stderr, and to the log file if ``LOG_FILE`` is set. Exit.
 
         The log file has the message, too, because Scrapyd shows its users nothing else.
         """
@@ -101,12 +106,12 @@ class CheckedCommand(ScrapyCommand):
         if self.settings["LOG_FILE"]:
             with Path(self.settings["LOG_FILE"]).open("a", encoding="utf-8") as log:
                 print(sentence, file=log)
-        sys.exit(WRONG_USE)
+        sys.exit(Exit.WRONG_USE)
 
 
 @contextmanager
 def wrong_use(*errors: type[Exception]) -> Iterator[None]:
-    """Raise ``UsageError`` with the message of one of these errors, so that the command exits with ``WRONG_USE``."""
+    """Raise ``UsageError`` with the message of one of these errors, so that the command ends with ``WRONG_USE``."""
     try:
         yield
     except errors as error:

@@ -24,7 +24,7 @@ from scrapy.settings import Settings
 import crawler.settings
 import social_retail_crawler
 from crawler.commands.crawl import check_arguments, exit_code, with_format
-from crawler.configuration.command import WRONG_USE, CheckedCommand
+from crawler.configuration.command import CheckedCommand, Exit
 from crawler.registry import spider
 from crawler.targets.sources import WrongTargetsError
 from social_retail_crawler import OutsideProject
@@ -279,7 +279,7 @@ def test_outside_of_the_project_a_command_says_where_to_run_it(tmp_path: Path) -
 
 
 def test_every_command_has_an_entry_point() -> None:
-    assert social_retail_crawler.WRONG_USE == WRONG_USE
+    assert social_retail_crawler.WRONG_USE == Exit.WRONG_USE
     own = set(COMMANDS) - {"crawl", "settings"}  # Scrapy has commands with these names, and documents crawl
     assert entry_points() == dict.fromkeys(sorted(own), f"{OutsideProject.__module__}:{OutsideProject.__name__}")
 

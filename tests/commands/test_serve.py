@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from crawler.configuration.command import RUN_FAILED
+from crawler.configuration.command import Exit
 from tests import forks
 
 
@@ -16,6 +16,6 @@ def test_a_port_that_another_program_uses_is_named_and_the_run_has_failed(tmp_pa
         store = f"STORE={tmp_path / 'store.sqlite3'}"
         start = [sys.executable, "-m", "scrapy", "serve", "--sandbox", "--port", port, "-s", store]
         run = forks.run(start)
-    assert (run.returncode, run.stdout) == (RUN_FAILED, "")
+    assert (run.returncode, run.stdout) == (Exit.RUN_FAILED, "")
     assert "already in use" in run.stderr
     assert "Traceback" not in run.stderr

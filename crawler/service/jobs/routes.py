@@ -38,20 +38,8 @@ from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
 from crawler.platforms.model import validation_details
 from crawler.service import usage
 from crawler.service.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
-from crawler.service.jobs import client_jobs, records
+from crawler.service.jobs import client_jobs, models, records
 from crawler.service.jobs.client_jobs import JOB_ID
-from crawler.service.jobs.models import (
-    ChangeLine,
-    FailureLine,
-    JobDetail,
-    JobList,
-    JobListing,
-    JobRetried,
-    JobRun,
-    JobTarget,
-    JobUpload,
-    RecordLine,
-)
 from crawler.service.jobs.records import Selected
 from crawler.service.jobs.uploads import SUFFIXES, Upload
 from crawler.service.responses import has_copy
@@ -88,11 +76,11 @@ class CreateJob(CategoryOptions, KeepOption, Route):
     path = PATH
     operation = "create-job"
     is_counted = False
-    takes = dict.fromkeys(SUFFIXES, str) | {JSON: Annotated[list[JobTarget], MinLen(1)] | JobListing}
+    takes = dict.fromkeys(SUFFIXES, str) | {JSON: Annotated[list[models.JobTarget], MinLen(1)] | models.JobListing}
     example = [{"id": "a1", "url": "https://www.walmart.com/browse/food/976759"}]
     replies = {
-        200: Reply("The upload was checked (`dry_run`).", JobUpload),
-        202: Reply("The job was created.", JobUpload, ("Location", "Idempotent-Replayed")),
+        200: Reply("The upload was checked (`dry_run`).", models.JobUpload),
+        202: Reply("The job was created.", models.JobUpload, ("Location", "Idempotent-Replayed")),
     }
     errors = (
         *(*KEYED_ERRORS, InvalidJson, PayloadTooLarge, UnsupportedMediaType, ExpectationFailed, RateLimited),
@@ -169,7 +157,7 @@ class ListJobs(Route):
     path = PATH
     operation = "jobs"
     is_counted = False
-    replies = {200: Reply("Success.", JobList)}
+    replies = {200: Reply("Success.", models.JobList)}
 
     after: Annotated[str | None, Field(pattern=JOB_ID)] = None
     """The ``next_after`` of the previous page."""
@@ -204,7 +192,7 @@ class ReadJob(OfJob):
 
     path = PATH + "/{job_id}"
     operation = "job"
-    replies = {200: Reply("Success.", JobDetail)}
+    replies = {200: Reply("Success.", models.JobDetail)}
 
     wait: Wait = None
     """``wait=N``: wait up to N seconds (1 to 120) until the job has ended (RFC 7240)."""
@@ -241,7 +229,7 @@ class RetryJob(OfJob):
     method = "POST"
     path = PATH + "/{job_id}/retry"
     operation = "retry-job"
-    replies = {202: Reply("The targets were queued.", JobRetried)}
+    replies = {202: Reply("The targets were queued.", models.JobRetried)}
     errors = (*OfJob.errors, RateLimited, QuotaExceeded)
 
     all: Flag = False
@@ -268,7 +256,7 @@ class RepeatJob(OfJob):
     method = "POST"
     path = PATH + "/{job_id}/runs"
     operation = "repeat-job"
-    replies = {202: Reply("The run has begun.", JobRun, ("Location",))}
+    replies = {202: Reply("The run has begun.", models.JobRun, ("Location",))}
     errors = (
         *(*OfJob.errors, RateLimited, ConcurrencyLimited, QuotaExceeded, ShuttingDown),
         *(IdempotencyMismatch, JobNotDone),
@@ -359,7 +347,7 @@ class ReadRecords(Outcomes, RecordsFormat):
 
     path = PATH + "/{job_id}/records"
     operation = "job-records"
-    replies = _outcomes(SERVED, RecordLine, "ETag")
+    replies = _outcomes(SERVED, models.RecordLine, "ETag")
 
     fields: Annotated[str | None, Field(min_length=1, max_length=4_000)] = None
     """The fields of the data, with commas between them."""
@@ -387,7 +375,7 @@ class ReadFailures(Outcomes, FailuresFormat):
 
     path = PATH + "/{job_id}/failures"
     operation = "job-failures"
-    replies = _outcomes(OF_FAILURES, FailureLine, "ETag")
+    replies = _outcomes(OF_FAILURES, models.FailureLine, "ETag")
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job = await parts.jobs.find(call.holder, self.job_id)
@@ -403,7 +391,7 @@ class ReadChanges(Paged, RecordsFormat):
 
     path = PATH + "/{job_id}/changes"
     operation = "job-changes"
-    replies = _outcomes(SERVED, ChangeLine)
+    replies = _outcomes(SERVED, models.ChangeLine)
 
     async def answer(self, call: Call, parts: Parts) -> Answer:
         job, jobs = await parts.jobs.find(call.holder, self.job_id), parts.jobs.jobs
