@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import orjson
+import structlog
 
-from crawler.errors import ServiceError
+from crawler.errors import ServiceError, StoreUnavailable
 from crawler.jobs.options import JobOptions
 from crawler.jobs.store import utc_text
 from crawler.jobs.tables import STATES, JobState
@@ -21,6 +23,8 @@ else:
 
 if TYPE_CHECKING:
     from crawler.jobs.store import Session
+
+logger = structlog.get_logger(__name__)
 
 JobKind: TypeAlias = Literal["job", "removed"]
 """``removed``: a job that is being deleted."""
@@ -40,6 +44,23 @@ long."""
 
 class JobError(Exception):
     """Raised when a job cannot be created or changed. The message contains the reason and the remedy."""
+
+
+@contextmanager
+def logged(failed: str, **facts: Any) -> Iterator[None]:
+    """Log an exception of the ``with`` block, and continue after the block.
+
+    ``failed``: the event to log, with ``facts``. ``StoreUnavailable`` is not logged here, because the store itself logs
+    that it is unavailable. A ``JobError``, such as for a job that was removed meanwhile, is logged as its sentence.
+    """
+    try:
+        yield
+    except StoreUnavailable:
+        pass
+    except JobError as error:
+        logger.warning(failed, error=str(error), **facts)
+    except Exception:
+        logger.exception(failed, **facts)
 
 
 def checked_name(what: str, text: str) -> str:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from crawler.jobs.job import logged
 from crawler.registry import scrapers
 from crawler.runtime import COLLECT_SECONDS
 from crawler.service import documents, metrics, openapi, usage, webhooks
 from crawler.service.app import Api
 from crawler.service.edge import EdgeSite
+from crawler.service.jobs.client_jobs import tend
 from crawler.service.parts import Parts
 from crawler.service.status import catalogue
-from crawler.service.upkeep import UPKEEP_SECONDS, Periodic, logged, repeat, tend
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -33,6 +34,9 @@ logger = structlog.get_logger(__name__)
 
 LAST_FLUSH_SECONDS = 5.0
 """Maximum seconds for storing the usage counts when the service shuts down."""
+
+UPKEEP_SECONDS = 60.0
+"""Interval in seconds at which expired jobs are deleted, and interrupted changes completed."""
 
 INTERNAL_CONNECTIONS = 100
 """Maximum number of open connections to ``SERVICE_INTERNAL_ADDRESS`` per process."""
@@ -74,7 +78,7 @@ class Endpoint:
         self._listings = [asyncio.ensure_future(self.parts.listings.run())]
         tend_jobs = partial(tend, self.parts.jobs.jobs, self.parts.jobs.keep_days)
         send_events = self.parts.webhooks.send_due
-        periodic: tuple[Periodic, ...] = (
+        periodic: tuple[tuple[Callable[[], Awaitable[object]], float, str], ...] = (
             (self._store_counts, usage.FLUSH_SECONDS, "upkeep_failed"),
             (self._stores.read_totals, metrics.TOTALS_SECONDS, "upkeep_failed"),
             (tend_jobs, UPKEEP_SECONDS, "job_upkeep_failed"),
@@ -130,6 +134,17 @@ class Endpoint:
         await self.parts.usage.flush(usage.FLUSH_SECONDS)
         self._stores.collect()
         metrics.collect(self.parts.crawlers, self.site.connections)
+
+
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float, failed: str) -> None:
+    """Repeat work, with pauses of ``seconds``, until cancelled. An exception of the work does not end this.
+
+    ``failed``: the event to log for an exception.
+    """
+    while True:
+        with logged(failed):
+            await work()
+        await asyncio.sleep(seconds)
 
 
 async def _collect_garbage() -> None:

@@ -19,8 +19,8 @@ from twisted.internet.interfaces import IPushProducer
 from twisted.web.server import GzipEncoderFactory
 from zope.interface import implementer
 
+from crawler.jobs.job import logged
 from crawler.service.envelope import Answer, Call, StreamedAnswer, raw_response
-from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -36,10 +36,10 @@ from zope.interface import implementer
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs.changes import Comparison
+from crawler.jobs.job import logged
 from crawler.jobs.store import store_time
 from crawler.jobs.tables import outbox
 from crawler.service import metrics
-from crawler.service.upkeep import logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

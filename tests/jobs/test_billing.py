@@ -19,8 +19,8 @@ from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import LOADING_SECONDS, Jobs
 from crawler.jobs.store import STORE_TIME
-from crawler.service import upkeep, usage
-from crawler.service.jobs import records
+from crawler.service import usage
+from crawler.service.jobs import client_jobs, records
 from crawler.service.limits import Turns
 from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, current, lines
@@ -88,7 +88,7 @@ async def test_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumpe
     for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, -1, False)):
         monkeypatch.setattr(STORE_TIME, "is_steady", is_steady)
         monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
-        await upkeep.tend(jobs, keep_days=keep_days)
+        await client_jobs.tend(jobs, keep_days=keep_days)
         assert (await jobs.get(ended.id) is not None) == is_left
     assert (await current(jobs, own)).state == "cancelled"
     assert (await current(jobs, unfinished)).state == "open"
@@ -98,7 +98,7 @@ async def test_the_upkeep_ends_a_removal_that_was_killed(jobs: Jobs) -> None:
     job = await owned_job(jobs, "acme", 3)
     assert await jobs.mark_removed(job)
     assert await jobs.newest("acme", 9) == []
-    await upkeep.tend(jobs, keep_days=30)
+    await client_jobs.tend(jobs, keep_days=30)
     assert await jobs.get(job.id) is None
 
 
@@ -117,7 +117,7 @@ async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
     monkeypatch.setattr(jobs, "remove", fail)
     monkeypatch.setattr(STORE_TIME, "is_steady", True)  # in a new process, it is not known yet
     monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
-    await upkeep.tend(jobs, keep_days=-1)
+    await client_jobs.tend(jobs, keep_days=-1)
     assert await jobs.get(ended.id) is None
 
 
@@ -143,9 +143,9 @@ async def test_a_job_that_changes_while_others_are_removed_stays(
 
     monkeypatch.setattr(jobs, "remove", slow)
     clock: Any = SimpleNamespace(is_steady=True, now=lambda: found.loaded + LOADING_SECONDS + 1)
-    monkeypatch.setattr(upkeep, "STORE_TIME", clock)
+    monkeypatch.setattr(client_jobs, "STORE_TIME", clock)
     monkeypatch.setattr(lifecycle, "STORE_TIME", clock)
-    await upkeep.tend(jobs, keep_days=keep_days)
+    await client_jobs.tend(jobs, keep_days=keep_days)
     assert await jobs.get(removed.id) is None
     assert (await current(jobs, job)).state == after
 

@@ -30,11 +30,11 @@ from crawler.jobs import intake
 from crawler.jobs.job import Job, JobError
 from crawler.jobs.lifecycle import Jobs
 from crawler.sandbox.retail.site import Site as Shop
+from crawler.service.jobs.client_jobs import tend
 from crawler.service.jobs.models import FailureLine, RecordLine
 from crawler.service.jobs.uploads import Upload, Uploads
 from crawler.service.keys import Holder
 from crawler.service.responses import ResponseWriter, send_pieces
-from crawler.service.upkeep import tend
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
 

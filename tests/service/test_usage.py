@@ -24,9 +24,8 @@ from crawler.jobs import store_location
 from crawler.jobs.store import Store
 from crawler.platforms import platforms
 from crawler.service import keys
-from crawler.service.endpoint import Endpoint
+from crawler.service.endpoint import Endpoint, repeat
 from crawler.service.keys import Holder
-from crawler.service.upkeep import repeat
 from crawler.service.usage import Usage
 from tests.jobs.lossy_postgresql import lossy
 from tests.service.client import CATEGORY, HEADERS, call

@@ -11,9 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConcurrencyLimited, InvalidRequest, JobNotFound, Overloaded, ShuttingDown, StoreUnavailable
-from crawler.jobs.job import JobError
+from crawler.jobs.job import JobError, logged
+from crawler.jobs.lifecycle import is_interrupted
 from crawler.jobs.outcomes import Cursor, failures_by_code
-from crawler.jobs.store import utc_text
+from crawler.jobs.store import STORE_TIME, store_time, utc_text
 from crawler.service.jobs.uploads import Uploads
 from crawler.service.limits import Turns
 
@@ -38,6 +39,8 @@ MAX_COMPARISONS = 4
 connection to the store, also while its client reads slowly, so they do not share their places with files."""
 POLL_SECONDS = 0.5
 """Interval in seconds at which a request that waits for a job reads its state."""
+DAY_SECONDS = 86_400.0
+JOBS_PER_PAGE = 500
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
 
 
@@ -129,9 +132,6 @@ class ClientJobs:
             await asyncio.wait(changes, timeout=5)
 
 
-DAY_SECONDS = 86_400.0
-
-
 def describe(job: Job, keep_days: float) -> dict[str, Any]:
     """Return the description of a job in a list. ``keep_days``: the setting ``JOBS_KEEP``."""
     left = job.counts["waiting"] + job.counts["running"]
@@ -191,3 +191,33 @@ async def _outcome(work: Coroutine[Any, Any, Any]) -> Any:
         return await work
     except (JobError, StoreUnavailable) as error:
         return error
+
+
+async def tend(jobs: Jobs, keep_days: float) -> None:
+    """Delete expired jobs, and complete interrupted changes.
+
+    ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
+    """
+    after = 0
+    while page := await jobs.page(after, JOBS_PER_PAGE):
+        after = page[-1].id
+        for job in page:
+            with logged("job_upkeep_failed", job=job.id):
+                await _tend(jobs, keep_days, job)
+
+
+async def _tend(jobs: Jobs, keep_days: float, job: Job) -> None:
+    """Do the upkeep of a job. Jobs do not expire just after a jump of the clock."""
+    is_over = job.owner and STORE_TIME.is_steady and _is_over(job, store_time(), keep_days)
+    if is_over and await jobs.get(job.id) != job:
+        return  # it was loaded or retried since it was listed: the removal of other jobs may take minutes
+    if job.kind == "removed" or (is_over and await jobs.mark_removed(job, of=(job.state,))):
+        await jobs.remove(job)
+    elif job.owner and job.state == "cancelled" and job.counts["waiting"] + job.counts["paused"]:
+        await jobs.cancel(job)
+    elif job.run > 1 and job.state == "done":
+        await jobs.remove_earlier(job.name, job.owner)
+
+
+def _is_over(job: Job, now: float, keep_days: float) -> bool:
+    return is_interrupted(job) or (job.ended is not None and job.ended < now - keep_days * DAY_SECONDS)

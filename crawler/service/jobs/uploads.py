@@ -24,12 +24,11 @@ from crawler.errors import (
 )
 from crawler.jobs import intake
 from crawler.jobs.extension import problem_of
-from crawler.jobs.job import JobError
+from crawler.jobs.job import JobError, logged
 from crawler.jobs.lifecycle import LOADING_SECONDS, ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, spiders
 from crawler.service.limits import Turns
-from crawler.service.upkeep import logged
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.tables import has_limits
 from crawler.targets.files.text import check_encoding
