@@ -180,11 +180,8 @@ def as_dict(job: Job) -> dict[str, Any]:
 
 
 async def _list(jobs: Jobs, *, as_json: bool) -> int:
-    after = 0
-    while page := await jobs.page(after):
-        for job in page:
-            print(orjson.dumps(as_dict(job)).decode() if as_json else collect.summary(job))
-        after = page[-1].id
+    async for job in jobs.every():
+        print(orjson.dumps(as_dict(job)).decode() if as_json else collect.summary(job))
     return Exit.ALL_HAVE_DATA
 
 

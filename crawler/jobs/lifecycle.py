@@ -151,9 +151,13 @@ class Jobs:
         """Return the number of an owner's jobs that are loading, open or paused."""
         return await self.reads.transact(lambda session: _count_unfinished(session, owner), write=False)
 
-    async def page(self, after: int = 0, limit: int = 500) -> list[Job]:
-        """Return jobs of all owners with ids greater than ``after``, the oldest first, without standing jobs."""
-        return await self._list(sql.LIST_JOBS, after=after, limit=limit)
+    async def every(self) -> AsyncIterator[Job]:
+        """Yield the jobs of all owners, the oldest first."""
+        after = 0
+        while page := await self._list(sql.LIST_JOBS, after=after, limit=ROWS_PER_TRANSACTION):
+            for job in page:
+                yield job
+            after = page[-1].id
 
     async def newest(self, owner: str, limit: int, before: int = MAX_ID, name: str = "") -> list[Job]:
         """Return runs of an owner with ids less than ``before``, the newest first, without loading and removed ones.

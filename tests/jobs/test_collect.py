@@ -227,7 +227,7 @@ def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message:
 
 async def names_of_jobs(location: str) -> list[str]:
     jobs = Jobs(location)
-    found = [each.name for each in await jobs.page()]
+    found = [each.name async for each in jobs.every()]
     await jobs.close()
     return found
 

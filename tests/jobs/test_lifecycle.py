@@ -43,15 +43,16 @@ async def test_names_that_cannot_be_stored_are_refused(jobs: Jobs, part: str, te
         await jobs.begin(**{"name": "job", part: text})  # type: ignore[arg-type]
     with pytest.raises(JobError, match="must have a name"):
         await jobs.begin("")
-    assert await jobs.page() == []
+    assert [job async for job in jobs.every()] == []
 
 
-async def test_names_belong_to_owners(jobs: Jobs) -> None:
+async def test_names_belong_to_owners(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.jobs.lifecycle.ROWS_PER_TRANSACTION", 1)
     made = [await jobs.begin(name, owner) for name in ("a", "b") for owner in ("x", "y")]
     assert len({job.id for job in made}) == 4
     again = await jobs.begin("b", "y", options=JobOptions(max_pages=2))
     assert again == made[3]
-    assert [job.id for job in await jobs.page(after=made[1].id, limit=1)] == [made[2].id]
+    assert [job.id async for job in jobs.every()] == [job.id for job in made]
 
 
 async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(
@@ -62,7 +63,7 @@ async def test_processes_that_create_a_job_at_the_same_time_get_the_same_one(
         *(store.begin("job", options=JobOptions(max_pages=n + 1)) for n, store in enumerate(stores))
     )
     assert len({job.id for job in made}) == 1
-    assert len(await jobs.page()) == 1
+    assert len([job async for job in jobs.every()]) == 1
     await jobs.open(made[0])
     made = await asyncio.gather(*(store.begin("job") for store in stores))
     assert [(job.run, job.state) for job in made] == [(2, "loading")] * 4
@@ -423,12 +424,12 @@ async def test_owners_have_fair_shares(jobs: Jobs) -> None:
     for owner, names in {"busy": ("a", "b"), "new": ("c",), "late": ("d", "e", "f")}.items():
         for name in names:
             await new_job(jobs, 50, name, owner)
-    owners = {job.id: job.owner for job in await jobs.page()}
+    owners = {job.id: job.owner async for job in jobs.every()}
     process = Process(jobs, unanswered)
     taken = Counter(owners[claim.job] for claim in await process.claim(9))
     assert taken == {"busy": 3, "new": 3, "late": 3}
     await new_job(jobs, 50, "g", "newest")
-    owners |= {job.id: job.owner for job in await jobs.page()}
+    owners |= {job.id: job.owner async for job in jobs.every()}
     assert Counter(owners[claim.job] for claim in await process.claim(3)) == {"newest": 3}
     assert Counter(owners[claim.job] for claim in await process.claim(8)) == dict.fromkeys((*taken, "newest"), 2)
 

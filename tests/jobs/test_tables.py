@@ -155,6 +155,6 @@ async def test_transactions_observe_the_clock_of_the_database_each_second(
     found = []
     for seconds in (0, 0.9, 0.2, 0.9, 0.2):
         here[0] += seconds
-        await jobs.page()
+        [job async for job in jobs.every()]
         found.append((clock.is_due, clock.is_steady, round(clock.now() - here[0])))
     assert found == [(False, steady, 700_000_000) for steady in (False, False, False, False, True)]

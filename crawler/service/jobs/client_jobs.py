@@ -40,7 +40,6 @@ connection to the store, also while its client reads slowly, so they do not shar
 POLL_SECONDS = 0.5
 """Interval in seconds at which a request that waits for a job reads its state."""
 DAY_SECONDS = 86_400.0
-JOBS_PER_PAGE = 500
 NOT_FOUND = "This client has no job with this id: it is unknown, was deleted, or has expired."
 
 
@@ -198,12 +197,9 @@ async def tend(jobs: Jobs, keep_days: float) -> None:
 
     ``keep_days``: the setting ``JOBS_KEEP``. An error of one job is logged, and does not stop the round.
     """
-    after = 0
-    while page := await jobs.page(after, JOBS_PER_PAGE):
-        after = page[-1].id
-        for job in page:
-            with logged("job_upkeep_failed", job=job.id):
-                await _tend(jobs, keep_days, job)
+    async for job in jobs.every():
+        with logged("job_upkeep_failed", job=job.id):
+            await _tend(jobs, keep_days, job)
 
 
 async def _tend(jobs: Jobs, keep_days: float, job: Job) -> None:
