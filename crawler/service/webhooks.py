@@ -129,17 +129,6 @@ def delay_event(session: Session, event: Event, due: float) -> bool:
     return bool(session.run(DELAY, id_=event.id, tries_=event.tries, body_=event.body, due_=due))
 
 
-def drop_events(session: Session, ids: list[str]) -> None:
-    """Delete events that are delivered or will never be."""
-    session.run(DROP, ids=ids)
-
-
-def oldest_age(session: Session, now: float) -> float:
-    """Return the age in seconds of the oldest event that is neither delivered nor given up, 0 without events."""
-    rows = session.rows(OLDEST)
-    return max(0.0, now - rows[0][0]) if rows else 0.0
-
-
 class _Counted(ProtocolWrapper):
     """A connection that is aborted when more than ``MAX_BYTES`` were received."""
 
@@ -231,14 +220,14 @@ class Webhooks:
         """
         now, busy = store_time(), list(self._tasks)
         far = now + max(*DELAYS, CLAIM_SECONDS, COMPARE_SECONDS) * (1 + JITTER)
-        due, age = await self._store.transact(
-            lambda session: (due_events(session, now, far, busy), oldest_age(session, now)), write=False
+        due, oldest = await self._store.transact(
+            lambda session: (due_events(session, now, far, busy), session.rows(OLDEST)), write=False
         )
-        metrics.WEBHOOKS_AGE.set(age)
+        metrics.WEBHOOKS_AGE.set(max(0.0, now - oldest[0].created) if oldest else 0.0)
         clients = {each.client for each in due}
         found = {client: webhook for client in clients if (webhook := await self._keys.webhook(client))}
         if ignored := [each.id for each in due if each.client not in found]:
-            await self._store.transact(lambda session: drop_events(session, ignored))
+            await self._store.transact(lambda session: session.run(DROP, ids=ignored))
         wanted = [each for each in due if each.client in found]
         if not wanted:
             return
@@ -265,6 +254,10 @@ class Webhooks:
     async def _deliver(self, event: Event, webhook: Webhook) -> None:
         status, error = None, None
         work: Callable[[Session], object]
+
+        def drop(session: Session) -> object:
+            return session.run(DROP, ids=[event.id])
+
         try:
             whole = await self._with_changes(event)
         except StoreUnavailable:
@@ -279,9 +272,9 @@ class Webhooks:
         except Exception as failure:  # noqa: BLE001  # any failure is a failed try, so that the number of tries is limited
             error = reason(failure)
         if status is not None and 200 <= status < 300:
-            result, work = "delivered", partial(drop_events, ids=[event.id])
+            result, work = "delivered", drop
         elif event.tries > len(DELAYS):
-            result, work = "given_up", partial(drop_events, ids=[event.id])
+            result, work = "given_up", drop
         else:
             delay = DELAYS[event.tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  # not a secret
             result, work = "failed", partial(delay_event, event=event, due=store_time() + delay)
