@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from scrapy.settings import Settings
 
 from crawler.errors import CircuitOpen, Overloaded, ScrapeError, ShuttingDown, TargetNotFound, UpstreamRateLimited
 from crawler.jobs import worker
@@ -38,6 +39,7 @@ class Slots:
     spacing: float = 0.0
     in_flight: int = 0
     unhealthy: bool = False
+    settings: Settings = field(default_factory=lambda: Settings({"BREAKER_COOLDOWN": 0.01}))
 
     @property
     def lanes(self) -> Slots:
@@ -78,7 +80,7 @@ async def running(folder: Path, fetch: Fetch, slots: int = 2) -> AsyncIterator[J
     running.open()
     yield jobs
     running.stop()
-    for job in await jobs.page(0, 100):
+    async for job in jobs.every():
         assert await jobs.check(job) == []
     await running.close()
 
