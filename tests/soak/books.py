@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from crawler.downloads.breaker import TRIAL_SECONDS
 from crawler.errors import StoreUnavailable
+from crawler.jobs.job import Job
 from crawler.jobs.lifecycle import Jobs
 from tests.service.metrics_of import becomes, samples
 from tests.soak.clients import Clients
@@ -185,13 +186,14 @@ class Books:
     async def _check_store(self) -> None:
         """Compare the counters of all jobs with the stored targets, as ``scrapy jobs check`` does."""
         jobs = Jobs(self.location)
-        after = 0
-        while page := await _patiently(partial(jobs.page, after)):
-            for job in page:
-                for problem in await _patiently(partial(jobs.check, job)):
-                    self.ledger.differs(f"jobs check {job.name}: {problem}")
-                self.ledger.figures["jobs"] += 1
-            after = page[-1].id
+
+        async def every() -> list[Job]:
+            return [job async for job in jobs.every()]
+
+        for job in await _patiently(every):
+            for problem in await _patiently(partial(jobs.check, job)):
+                self.ledger.differs(f"jobs check {job.name}: {problem}")
+            self.ledger.figures["jobs"] += 1
         await jobs.close()
 
 
