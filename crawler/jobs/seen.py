@@ -144,7 +144,7 @@ class SeenByJobs(ComparesEntries):
     def __init__(self, store: Store, job: Job, root_of: Callable[[str], bytes | None]) -> None:
         """``root_of``: returns the root of a target in progress by its id."""
         super().__init__(store)
-        self._job = job
+        self.job = job
         self._root_of = root_of
 
     def key_of(self, target: Target) -> bytes | None:
@@ -172,7 +172,7 @@ class SeenByJobs(ComparesEntries):
             add_entries(session, self._key(root), new)
 
     def _key(self, root: bytes) -> bytes:
-        return _listing(self._job.owner, root, sandbox=self._job.options.sandbox)
+        return _listing(self.job.owner, root, sandbox=self.job.options.sandbox)
 
 
 def _listing(owner: str, root: bytes, *, sandbox: bool) -> bytes:
