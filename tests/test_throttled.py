@@ -124,31 +124,6 @@ def test_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> Non
     assert ids == {str(n): 1 for n in range(TARGETS)}, first
 
 
-def test_a_good_source_beside_a_throttled_one_does_not_reset_its_breaker(tmp_path: Path) -> None:
-    """Each target gets a record. After the threshold is reached, the throttled source is no longer requested."""
-    code, out, failures, log = crawl_throttled(tmp_path, "photoapp", photoapp("page-walled"))
-    assert (code, len(out), failures) == (0, TARGETS, []), log
-    events = [line for line in log.splitlines() if "source_fallback" in line and "source=embed " in f"{line} "]
-    refused = [line for line in events if "circuit_open" not in line]
-    assert len(events) > len(refused), log
-    assert THRESHOLD <= len(refused) <= THRESHOLD + IN_FLIGHT, log
-
-
-CHALLENGE = {"source": "search", "code": "UPSTREAM_BLOCKED", "reason": "challenge"}
-
-
-def test_interrupted_searches_stop_a_crawl_although_each_has_rows(tmp_path: Path) -> None:
-    """Only the first page of each search has rows. Then a CAPTCHA appears in the page."""
-    code, out, failures, log = crawl_throttled(tmp_path, "shortvideo", {"keywords": "captcha-later"}, job=True)
-    assert (code, failures) == (1, []), log
-    assert "platform_shut" in log
-    assert THRESHOLD <= len(out) <= THRESHOLD + IN_FLIGHT
-    for line in out:
-        expected = Shortvideo().expected_record(line["params"])
-        assert expected["search_item_list"]
-        assert (line["data"], line["warnings"]) == (expected, [CHALLENGE])
-
-
 # The endpoint
 
 PATHS = {each.platform: f"/v1/scrapers/{spider_for(each).scrapers[0].name}" for each in scrapers().values()}
