@@ -136,7 +136,8 @@ async def test_a_target_that_meets_a_rate_limit_is_tried_once_more(tmp_path: Pat
         return left.pop() if left else None
 
     async with running(tmp_path, fetch) as jobs:
-        await has(jobs, await made(jobs, "acme", *errors), done=1, failed=1)
+        counts = await has(jobs, await made(jobs, "acme", *errors), waiting=0, running=0)
+    assert (counts["done"], counts["failed"]) == (1, 1)
     assert errors == {"mustard": [], "honey": [errors["honey"][0]]}
 
 
