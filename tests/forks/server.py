@@ -25,10 +25,12 @@ from pkgutil import walk_packages
 from typing import Any
 
 SETTINGS = "crawler.settings"
-NOT_IMPORTED = (SETTINGS, "crawler.service")
-"""Modules that read environment variables when they are imported, or import modules that do (the metrics)."""
+NOT_IMPORTED = (SETTINGS, "crawler.service", "scrapy.extensions.statsmailer")
+"""Modules that read environment variables when they are imported, or import modules that do (the metrics), or warn."""
 DOCUMENTS = tuple(f"crawler.service.{name}" for name in ("documents", "openapi", "status"))
 """Modules of the service that do not depend on environment variables."""
+LOADED_BY_PATH = tuple(f"scrapy.{name}" for name in ("commands", "downloadermiddlewares", "extensions"))
+"""Packages whose modules Scrapy imports when a command starts: all commands, and the components in the settings."""
 
 ENDED: list[int] = []
 """The exit code of the command that this process has run."""
@@ -50,17 +52,18 @@ def exit_without_teardown() -> None:
 
 def import_project() -> None:
     """Import Scrapy and the project's modules, and build the objects that are the same for many commands."""
-    import crawler  # noqa: PLC0415
-
-    for module in walk_packages(crawler.__path__, "crawler."):
-        if not module.name.startswith(NOT_IMPORTED):
-            import_installed(module.name)
+    for package in ("crawler", *LOADED_BY_PATH):
+        for module in walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.startswith(NOT_IMPORTED):
+                import_installed(module.name)
     for name in (
         *DOCUMENTS,
         "scrapy.cmdline",
         "scrapy.core.engine",
         "scrapy.core.scraper",
         "scrapy.core.downloader.handlers.http11",
+        "scrapy.logformatter",
+        "scrapy_poet.commands",
     ):
         import_module(name)
     sys.modules.pop(SETTINGS, None)
