@@ -165,11 +165,27 @@ def mandatory_names(fixture: PageFixture) -> tuple[Name, ...]:
     return tuple(name for name, is_mandatory in _needs(fixture).items() if is_mandatory)
 
 
+TOGETHER = 8
+"""Number of names that are first renamed together: a page object depends on few of the names in a response."""
+
+
 @cache
 def _needs(fixture: PageFixture) -> dict[Name, bool]:
     """Return the names that the page object depends on, and for each, whether it is mandatory."""
-    readings = ((name, fixture.read(renamed(fixture.body, name))) for name in names(fixture.body))
-    return {name: reading.item is None for name, reading in readings if reading != fixture.original}
+    every = names(fixture.body)
+    groups = (every[start : start + TOGETHER] for start in range(0, len(every), TOGETHER))
+    return dict(chain.from_iterable(_needed(fixture, group) for group in groups))
+
+
+def _needed(fixture: PageFixture, some: tuple[Name, ...]) -> Iterator[tuple[Name, bool]]:
+    reading = fixture.read(renamed(fixture.body, *some))
+    if reading == fixture.original:
+        return
+    if len(some) == 1:
+        yield some[0], reading.item is None
+        return
+    for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+        yield from _needed(fixture, half)
 
 
 # Changes of single parts
