@@ -155,6 +155,10 @@ class Blocks(Fact):
     def ends(self) -> float:
         return max(self.open_until, self.changed) + KEPT_SECONDS
 
+    def was_set_back(self, now: float, policy: BreakerPolicy) -> bool:
+        """Whether the clock was set back since the breaker opened: that is later than now, or it is open too long."""
+        return self.opened is not None and (self.opened > now or self.open_until > now + policy.longest)
+
     def use(self, now: float, _processes: int) -> None:
         """Record that the source was requested now."""
         self.changed = now
@@ -166,7 +170,8 @@ class Blocks(Fact):
         """
         if self.opened is None:
             return 0.0
-        self.open_until = min(self.open_until, now + policy.longest)  # a later time means that the clock was set back
+        if self.was_set_back(now, policy):
+            self.opened, self.open_until = now, now + policy.pause(self.number)
         if now < self.open_until:
             return self.open_until - now
         if now < self.trial_until <= now + TRIAL_SECONDS:
@@ -224,13 +229,19 @@ class CircuitBreaker:
 
     @property
     def cooldown_left(self) -> float:
-        """Seconds until the end of the cooldown, as far as this process knows. 0 without a cooldown."""
-        return 0.0 if self._blocks.opened is None else max(0.0, self._blocks.open_until - self.facts.now())
+        """Seconds until the end of the cooldown, as far as this process knows. 0 without a cooldown.
+
+        0 also if the clock was set back since the breaker opened: ``enter`` then starts the cooldown again.
+        """
+        now = self.facts.now()
+        if self._blocks.opened is None or self._blocks.was_set_back(now, self.policy):
+            return 0.0
+        return max(0.0, self._blocks.open_until - now)
 
     @property
     def open_seconds(self) -> float | None:
         """Seconds since the breaker opened. None: it is closed."""
-        return None if self._blocks.opened is None else self.facts.now() - self._blocks.opened
+        return None if self._blocks.opened is None else max(0.0, self.facts.now() - self._blocks.opened)
 
     @property
     def reason(self) -> str | None:

@@ -67,6 +67,14 @@ class Limit(NamedTuple):
         return (self.burst - 1) * self.delay
 
 
+def longest_wait(limit: Limit, share: Limit) -> float:
+    """Return the seconds after which no start is reserved: every reserved start holds a slot.
+
+    A later time in a fact was written before the clock was set back. ``share``: of one process.
+    """
+    return 2 * (limit.concurrency + 1) * max(share.delay, share.gap)
+
+
 class Start(NamedTuple):
     """The result of an attempt to start a download."""
 
@@ -124,10 +132,9 @@ class Starts(Fact):
         """
         if self.slots and min(self.slots.values()) <= now:
             self.slots = {name: until for name, until in self.slots.items() if until > now}
-        # Every reserved start holds a slot, so no start is later than ``last``, unless the clock was set back.
         owner, share = token.rpartition(":")[0], limit if processes == 1 else limit.share(processes)
         allowance = share.allowance
-        last = now + 2 * (limit.concurrency + 1) * max(share.delay, share.gap)
+        last = now + longest_wait(limit, share)
         self.next_at = max(self.next_at, now + debt)
         next_at = min(max(now, self.next_at), last + allowance)
         late = min(vary * share.delay, allowance)
@@ -247,8 +254,18 @@ class Throttle:
     def burst_left(self) -> int:
         """The number of downloads that this process may start from now on without a delay between them, at least 1."""
         share = self._share
-        left = share.burst - max(0.0, self._starts.next_at - self.facts.now()) / share.delay if share.delay else 1
-        return max(1, math.floor(left))
+        return max(1, math.floor(share.burst - max(0.0, self._left[0]) / share.delay if share.delay else 1))
+
+    @property
+    def _left(self) -> tuple[float, float]:
+        """The seconds until ``next_at`` and until the end of the gap, as far as this process knows.
+
+        0 for a time before which the clock was set back: ``Starts.take`` then decides.
+        """
+        share, now = self._share, self.facts.now()
+        longest = longest_wait(self.limit, share)
+        rate, gap = self._starts.next_at - now, self._starts.gap_until - now
+        return rate if rate <= longest + share.allowance else 0.0, gap if gap <= longest else 0.0
 
     def start_in(self, ahead: int = 0, *, background: bool = False) -> float:
         """Return the minimum seconds until a download can start after the waiting downloads and ``ahead`` others.
@@ -258,19 +275,19 @@ class Throttle:
         """
         if not self.is_paced:
             return 0.0
-        now, share, others = self.facts.now(), self._share, ahead + len(self._waiting)
+        (rate, gap), share, others = self._left, self._share, ahead + len(self._waiting)
         early = min(self.jitter * share.delay, share.allowance) if background else share.allowance
-        by_rate = max(0.0, self._starts.next_at - now) + others * self.shortest_delay - early
-        return max(0.0, by_rate, self._starts.gap_until - now + others * share.gap)
+        by_rate = max(0.0, rate) + others * self.shortest_delay - early
+        return max(0.0, by_rate, gap + others * share.gap)
 
     def starts_within(self, seconds: float) -> float:
         """Return the number of downloads that the budget lets start in this time, without those that wait already."""
-        share, now, starts = self._share, self.facts.now(), self._starts
+        (rate, gap), share = self._left, self._share
         left = math.inf
         if share.delay:
-            left = math.floor((seconds + share.allowance - max(0.0, starts.next_at - now)) / share.delay) + 1
+            left = math.floor((seconds + share.allowance - max(0.0, rate)) / share.delay) + 1
         if share.gap:
-            left = min(left, math.floor((seconds - max(0.0, starts.gap_until - now)) / share.gap) + 1)
+            left = min(left, math.floor((seconds - max(0.0, gap)) / share.gap) + 1)
         return max(0, left)
 
     def free_in(self, *, background: bool = False) -> float:
