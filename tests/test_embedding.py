@@ -29,6 +29,7 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 from crawler.spiders.retail import RetailSpider
 from tests.browsers import require_chromium
+from tests.copies import CACHES
 from tests.crawls import ROOT, comparable, lines
 
 ADDON = 'ADDONS = {"crawler.Addon": 500}\n'
@@ -325,7 +326,7 @@ def test_a_project_with_our_name_runs_where_its_package_is_found_first(namesake:
 def test_a_copy_of_this_package_in_the_folder_is_not_a_collision(tmp_path: Path) -> None:
     """An example is the use of the installed package in a clone of the repository."""
     (tmp_path / "scrapy.cfg").write_text((ROOT / "scrapy.cfg").read_text())
-    shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "crawler", tmp_path / "crawler", ignore=CACHES)
     run = scrapy(tmp_path, "list", program=INSTALLED)
     assert (run.returncode, run.stdout.split()) == (0, sorted({each.platform for each in scrapers().values()}))
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import pytest
 
 from tests.crawls import ROOT
 
-pytest.importorskip("dlt", reason="needs dlt: pip install -e '.[dev]'")
+# Not importorskip: each process of a test run would import dlt.
+pytestmark = pytest.mark.skipif(find_spec("dlt") is None, reason="needs dlt: pip install -e '.[dev]'")
 PROGRAM = re.compile(r"^cat > load\.py <<'END'\n(.*?)^END$", re.MULTILINE | re.DOTALL)
 (EXAMPLE,) = PROGRAM.findall((ROOT / "docs/loading.md").read_text())
 MERGE_KEY = '    merge_key="listing",\n'
