@@ -252,7 +252,8 @@ def test_an_id_that_the_platform_did_not_find_is_the_last_choice() -> None:
     queries = CurrentQueries(IDS)
     assert queries.page_is_useful
     queries.learn([NamedQuery("UserTweets", "NewId_12345", USUAL)])
-    assert not queries.page_is_useful
+    queries.mark_stale(IDS.timeline, "Other_12345")
+    assert not queries.page_is_useful, "the id in the last page is not out of date"
     for expected in ("NewId_12345", *IDS.timeline.ids):
         assert queries.forms_of(IDS.timeline)[0][1] == expected
         queries.mark_stale(IDS.timeline, expected)

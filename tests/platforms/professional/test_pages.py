@@ -14,7 +14,7 @@ from parsel import Selector
 from selectolax.lexbor import LexborHTMLParser
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ScrapeError
+from crawler.errors import ScrapeError, UpstreamBlocked
 from crawler.pipelines import validated
 from crawler.platforms.professional.document import read_head
 from crawler.platforms.professional.markup import dates
@@ -159,3 +159,19 @@ def test_a_page_is_parsed_once_from_its_bytes_and_not_searched_by_xpath(monkeypa
     monkeypatch.delattr(HttpResponse, "text")
     monkeypatch.delattr(Selector, "xpath")
     assert read(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "seconds"),
+    [
+        (999, "", 3_600),
+        (200, '<script>window.location.href = "/authwall?trk=" + trk;</script>', 3_600),
+        (200, "<script>document.cookie = 'ccookie=1'</script>", None),
+        (200, "<title>LinkedIn Login, Sign in | LinkedIn</title>", None),
+    ],
+    ids=["status 999", "refused with a script", "challenge", "login"],
+)
+def test_only_a_block_that_lasts_states_its_duration(status: int, body: str, seconds: int | None) -> None:
+    with pytest.raises(UpstreamBlocked) as blocked:
+        asyncio.run(page_of(body, status=status).to_item())
+    assert blocked.value.retry_after == seconds
