@@ -18,7 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, DropItem, IgnoreRequest
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    DropItem,
+    IgnoreRequest,
+)
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
@@ -411,6 +417,12 @@ async def test_a_duplicate_target_id_is_refused() -> None:
 )
 def test_every_exception_has_a_code(error: Exception, code: str) -> None:
     assert as_scrape_error(error).code == code
+
+
+def test_a_name_that_cannot_be_resolved_is_an_error_of_the_platform() -> None:
+    error = as_scrape_error(CannotResolveHostError("shop.test"))
+    assert (error.code, error.retryable) == ("UPSTREAM_ERROR", True)
+    assert error.message.startswith("The platform's host name cannot be resolved: ")
 
 
 @pytest.mark.parametrize("kind", CAUSES)
