@@ -154,6 +154,7 @@ _missing_flag = _error(336, "The following features cannot be null: a_brand_new_
 _challenge = _page(403, "Just a moment...", '<script src="/cdn-cgi/challenge-platform/h/b"></script>')
 _login = _page(302, "X", "", Location="/i/flow/login?redirect_after_login=%2Fx")
 _no_login = _error(37, "Not authorized.", 403)
+_NO_ACCOUNT: dict[str, Damage] = {EMBED: _no_entries, USER: _missing_account, TIMELINE: _missing_account}
 _empty_shell = _page(200, "X", '<div id="root"></div>')
 
 _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
@@ -172,24 +173,20 @@ _OWN: dict[str, tuple[str, str, dict[str, Damage]]] = {
     "only-user": ("UPSTREAM_BLOCKED", "only the user query works; the other sources are refused",
         dict.fromkeys((PAGE, EMBED, TIMELINE), _refused)),
     "all-off": ("UPSTREAM_BLOCKED", "all sources refuse requests", dict.fromkeys(ALL, _refused)),
-    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's not-found message", {PAGE: _missing_account}),
-    "soft-gone": ("TARGET_NOT_FOUND", "the platform's not-found message with status 200", {
-        PAGE: _page(200, "X", "<p>This account doesn’t exist</p>"),
-    }),
-    "not-found-by-call": ("TARGET_NOT_FOUND", "the page is refused, and the responses to queries have no data", {
-        PAGE: _refused, EMBED: _no_entries, USER: _missing_account,
-    }),
-    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message about suspended accounts", {
-        PAGE: _page(200, "X", "<p>Account suspended</p>"),
-    }),
+    "not-found": ("TARGET_NOT_FOUND", "404 with the platform's not-found message",
+        {PAGE: _missing_account} | _NO_ACCOUNT),
+    "soft-gone": ("TARGET_NOT_FOUND", "the platform's not-found message with status 200",
+        {PAGE: _page(200, "X", "<p>This account doesn’t exist</p>")} | _NO_ACCOUNT),
+    "not-found-by-call": ("TARGET_NOT_FOUND", "the page is refused, and the responses to queries have no data",
+        {PAGE: _refused} | _NO_ACCOUNT),
+    "suspended": ("TARGET_RESTRICTED", "a page with the platform's message about suspended accounts",
+        {PAGE: _page(200, "X", "<p>Account suspended</p>"), EMBED: _refused} | dict.fromkeys(CALLS, _unavailable)),
     "suspended-by-call": ("TARGET_RESTRICTED", "queries return a placeholder for a suspended account",
-        {
-        PAGE: _refused, EMBED: _refused, USER: _unavailable,
-    }),
+        dict.fromkeys((PAGE, EMBED), _refused) | dict.fromkeys(CALLS, _unavailable)),
     "suspended-by-code": (
         "TARGET_RESTRICTED",
         "queries return error 63 (suspended account)",
-        {PAGE: _refused, EMBED: _refused, USER: _error(63, "User has been suspended.")},
+        dict.fromkeys((PAGE, EMBED), _refused) | dict.fromkeys(CALLS, _error(63, "User has been suspended.")),
     ),
     "login-wall": ("UPSTREAM_BLOCKED", "login pages and login errors from all sources", {
         PAGE: _login, EMBED: _login, **dict.fromkeys(CALLS, _no_login),
