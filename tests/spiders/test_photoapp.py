@@ -159,7 +159,8 @@ def test_a_refused_page_falls_back_to_the_browser(
     request_ = post_request(number)
     scraper = PhotoappSpider.scrapers[0]
     target = Target("1", scraper, check_params(scraper, {"url": f"{HOME}/p/{number}/"}))
-    request_.meta.update(target=target, source="page")
+    before_redirects = f"{HOME}/reel/{number}/"
+    request_.meta.update(target=target, source="page", redirect_urls=[before_redirects])
     spider = PhotoappSpider(url=f"{HOME}/p/{number}/")
     spider.settings = Settings()
     spider.settings.setmodule("crawler.settings")
@@ -171,6 +172,7 @@ def test_a_refused_page_falls_back_to_the_browser(
 
     async def browse(request: Request, _target: object) -> Response:
         assert "page_session_factory" in request.meta
+        assert request.url == before_redirects
         shown = page(site.page(FakeRequest(f"/p/{number}/")))
         return Response(request_.url, request=request.replace(cb_kwargs={"page": shown}))
 

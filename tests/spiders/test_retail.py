@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
+from crawler.platforms.retail.plan import Fact, Page, Row, Slice, Step
 from crawler.sandbox.retail.site import FAULTS, Site
+from crawler.spiders.retail import RetailSpider
 from tests.crawls import crawl
 
 
@@ -162,3 +165,17 @@ def test_an_incomplete_category_states_both_numbers_and_why(
     lacks = "may be" if reasons == "more_than_stated" else "is"
     assert failure["message"] == f"The category {lacks} incomplete: {len(found):,} of {of} collected ({reasons})."
     assert len(found) >= least
+
+
+def test_the_products_of_a_page_without_a_record_are_collected_after_a_restart() -> None:
+    spider = RetailSpider(cat_id="976759", exhaustive="true")
+    spider.settings = Settings({"LISTING_CEILING": 400})
+    steps = [Step(Slice("976759"), number) for number in (1, 2, 3)]
+    pages = [Page([Row(f"{step.page}", 100)], has_more=True, total=3) for step in steps]
+    notes = [
+        Fact(step=step, page=page, ids=[page.rows[0].item_id]).model_dump(mode="json")
+        for step, page in zip(steps, pages, strict=True)
+    ]
+    pending = spider.restore("a", list(zip(("OK", "EXTRACTION_FAILED", "OK"), notes, strict=True)), [])
+    assert pending
+    assert "2 of 3 collected" in spider.status_lines[0]

@@ -139,6 +139,16 @@ def test_all_names_of_a_channel_are_valid(name: str) -> None:
     assert comparable(scrape(Stub(site()), username=name)) == site().expected_record({"username": name})
 
 
+@pytest.mark.parametrize("address", ["/@", "/c/", "/user/"])
+def test_a_name_is_looked_up_at_each_address_that_a_channel_may_have(address: str) -> None:
+    def change(request: FakeRequest, _: FakeResponse) -> FakeResponse:
+        is_there = request.path.startswith(f"{address}harborlights")
+        return site().page(FakeRequest("/@harborlights/videos" if is_there else "/@nobody.at.all/videos"))
+
+    found = scrape(Stub(site(), change), **PAGE_ALONE, username="harborlights")
+    assert found["profile"]["profile_id"] == site().named("harborlights").id
+
+
 @pytest.mark.parametrize("name", ["@nobody.at.all", "nobody", "UC0000000000000000000000"])
 def test_unknown_names_are_not_found(name: str) -> None:
     with pytest.raises(ScrapeError) as raised:

@@ -13,6 +13,7 @@ import pytest
 from web_poet import HttpResponse, PageParams
 
 from crawler.pipelines import validated
+from crawler.platforms.professional.masked import MEMBERS_ONLY, availability
 from crawler.platforms.professional.pages import ContentPage, ProfilePage
 from crawler.platforms.professional.schema import MemberContent
 from crawler.sandbox.professional.site import Site
@@ -32,6 +33,36 @@ NEVER_SHOWN_IN_PROFILES = {
     *("account_creation_date", "account_creation_date_text", "available_country_codes", "content_count"),
     *("is_family_safe", "keywords", "privacy_status", "profile_id", "total_views", "verification_status"),
 }
+
+
+POSITION = {"company_name": "A", "job_title": "B", "date_range": "2015 - 2016", "start_date": "2015", "masked": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "withheld"),
+    [
+        ({}, []),
+        ({"about": ""}, ["about"]),
+        ({"about_truncated": True}, ["about"]),
+        ({"education": [{"masked": False}, {"masked": True}]}, ["education"]),
+        ({"headline": ""}, ["headline"]),
+        ({"skills": []}, ["skills"]),
+        ({"experience": []}, []),
+        ({"experience": [POSITION, POSITION | {"company_name": ""}]}, ["experience.company_name"]),
+        ({"experience": [POSITION, POSITION | {"job_title": ""}]}, ["experience.job_title"]),
+        ({"experience": [POSITION, POSITION | {"date_range": "", "start_date": ""}]}, []),
+        ({"experience": [POSITION | {"date_range": ""}]}, []),
+        ({"experience": [POSITION | {"date_range": "", "start_date": ""}]}, ["experience.date_range"]),
+    ],
+)
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_masked_profile_names_the_fields_that_it_lacks(
+    change: dict[str, Any], withheld: list[str], *, masked: bool
+) -> None:
+    lists = {"education": [{"masked": False}], "experience": [POSITION], "skills": ["C"]}
+    found = {"about": "D", "about_truncated": False, "headline": "E", **lists, **change}
+    stated = availability(found, masked=masked, source="json_ld", locale="en_US", is_unread=False)
+    assert stated["fields_withheld_by_linkedin"] == sorted([*MEMBERS_ONLY, *(withheld if masked else [])])
 
 
 CANONICAL = re.compile(rb'<link rel="canonical" href="https://[a-z]+\.linkedin\.com/in/([^"/]+)')

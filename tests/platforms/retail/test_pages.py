@@ -67,6 +67,19 @@ def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
         assert page.problems() == []
 
 
+@pytest.mark.parametrize(
+    ("average", "reviews", "expected"),
+    [(4.5, 12, (4.5, 12)), (5, 0, (5, 0)), (None, 0, (None, None)), (0, 0, (None, None)), (0, 7, (None, 7))],
+)
+def test_no_rating_and_no_reviews_are_null(
+    average: float | None, reviews: int, expected: tuple[float | None, int | None]
+) -> None:
+    data = copy.deepcopy(PAYLOAD)
+    listing(data)["itemStacks"][0]["items"][0] |= {"averageRating": average, "numberOfReviews": reviews}
+    rating = read(data)["products"][0]["rating"]
+    assert (rating["average"], rating["review_count"]) == expected
+
+
 def test_unclosed_tags_are_read_in_linear_time() -> None:
     """If the page were read in quadratic time, it would take a minute."""
     untitled = orjson.dumps(PAYLOAD).replace(b'"metaTitle"', b'"noTitle"')
