@@ -92,13 +92,17 @@ def test_each_target_is_collected(tmp_path: Path, shop: Shop, retry_after: int |
     assert max(window.refused.count(path) for path in window.refused) == 1
 
 
-@pytest.mark.parametrize("retry_after", [None, 1])
-def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: int | None) -> None:
+@pytest.mark.parametrize(
+    ("retry_after", "cooldown"),
+    [(None, COOLDOWN), (1, COOLDOWN), pytest.param(1, 600, id="Retry-After before the cooldown")],
+)
+def test_a_listing_goes_on_at_its_page(tmp_path: Path, shop: Shop, retry_after: int | None, cooldown: float) -> None:
     window = limited(shop, retry_after)
     run = shop.crawl(
         *("-a", "query=mustard", "-a", f"max_pages={PAGES}", "-O", f"{tmp_path}/out.jsonl"),
         PLATFORM_BUDGETS=json.dumps(FREE),
-        BREAKER_COOLDOWN=COOLDOWN,
+        BREAKER_COOLDOWN=cooldown,
+        TARGET_TIMEOUT=300,  # a target that would wait for longer is not repeated
     )
     assert run.returncode == 0, run.stderr[-3_000:]
     assert [line["page"] for line in lines(tmp_path / "out.jsonl")] == list(range(1, PAGES + 1))

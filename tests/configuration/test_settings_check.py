@@ -64,7 +64,7 @@ SPECIAL: dict[str, list[object]] = {
     "RETRY_GIVE_UP_LOG_LEVEL": ["LOUD"],
     "RETRY_HTTP_CODES": ["five", [0], "500,5xx"],
     "SERVICE_HIDDEN_ROUTES": ["/healthz", ["/docs", "/x"], "docs"],
-    "SERVICE_INTERNAL_ADDRESS": ["x", "9100", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1"],
+    "SERVICE_INTERNAL_ADDRESS": ["x", "9100", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1"],
     "STORE": ["mysql://host/db"],
     "SERVICE_URL": ["data.example.com", "ftp://data.example.com", "https://data.example.com?x=1"],
 }

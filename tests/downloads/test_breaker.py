@@ -216,6 +216,14 @@ async def test_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock
     assert await breaker.enter() == 0
 
 
+async def test_a_retry_after_never_shortens_the_cooldown(clock: list[float]) -> None:
+    breaker = local(BreakerPolicy(threshold=2, cooldown=60))
+    assert await recorded(breaker, BLOCK, UpstreamRateLimited("later", retry_after=5))
+    assert breaker.cooldown_left == 60
+    clock[0] += 60
+    assert await breaker.enter() == 0
+
+
 async def test_only_an_answer_to_a_request_that_was_sent_after_the_last_block_ends_the_count(
     clock: list[float],
 ) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -20,7 +23,9 @@ from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
+from crawler.registry import scrapers
 from crawler.targets.shutdown import crawler_closing
+from crawler.targets.target import Target
 
 URL = "https://shop.example/"
 
@@ -83,6 +88,23 @@ async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -
     del request
     gc.collect()
     assert await is_free(middleware)
+
+
+@pytest.mark.parametrize(
+    ("given", "left", "expected"), [(60.0, 1_000.0, 60.0), (60.0, 20.0, 20.0), (None, 20.0, 20.0), (60.0, -1.0, 0.001)]
+)
+async def test_a_download_ends_by_its_timeout_or_its_targets_deadline(
+    crawler: Crawler, monkeypatch: pytest.MonkeyPatch, given: float | None, left: float, expected: float
+) -> None:
+    scraper = scrapers()["retail-search-v4"]
+    target = Target("1", scraper, scraper.params.model_validate({"query": "mustard"}))
+    monkeypatch.setattr(Target, "seconds_left", left)
+    admission = SimpleNamespace(admit=AsyncMock(return_value=lambda: None))
+    middleware = ThrottleMiddleware.from_crawler(crawler)
+    middleware.admission = cast("Any", admission)
+    request = Request(URL, meta={"target": target} | ({} if given is None else {"download_timeout": given}))
+    await middleware.process_request(request)
+    assert request.meta["download_timeout"] == expected
 
 
 async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(crawler: Crawler) -> None:

@@ -472,7 +472,7 @@ async def test_a_database_is_no_place_for_changes(jobs: Jobs, tmp_path: Path) ->
         await files.write_changes(f"sqlite:///{tmp_path}/changes.sqlite", Comparison(job, []))
 
 
-async def test_the_command_writes_the_changes_of_the_newest_run_that_is_done(tmp_path: Path) -> None:
+async def test_the_command_writes_the_changes_of_a_run_that_is_done_by_default_the_newest(tmp_path: Path) -> None:
     commands = Commands(tmp_path, str(tmp_path / "jobs.sqlite3"))
     jobs = Jobs(commands.location)
     await one_change(jobs)
@@ -483,5 +483,7 @@ async def test_the_command_writes_the_changes_of_the_newest_run_that_is_done(tmp
     assert "job one, run 2: 1 target compared: 2 changed" in written.stderr
     shown = commands.run("jobs", "changes", "one", "--json")
     assert json.loads(shown.stdout) == {"run": 2, "compared": 1, "changed": 2}
+    first = commands.run("jobs", "changes", "one", "--run", 1, "--json")
+    assert json.loads(first.stdout) == {"run": 1}
     assert "No run of the job 'two' is done" in commands.run("jobs", "changes", "two").stderr
     await jobs.close()

@@ -223,6 +223,22 @@ def test_cancelling_a_tool_cancels_its_call(mode: str) -> None:
         in_process(url, cancel, mode=mode)
 
 
+@pytest.mark.parametrize(("rows", "waits"), [(b'{"id": "a"}\n', [None]), (b"", [None, "wait=30"])])
+def test_records_wait_for_the_end_of_a_job_only_if_nothing_is_new(rows: bytes, waits: list[str | None]) -> None:
+    asked: list[str | None] = []
+
+    class Running(Handler):
+        def do_GET(self) -> None:  # noqa: N802  # the name of http.server
+            is_rows = self.path.startswith("/v1/jobs/7/records?")
+            asked.extend([] if is_rows else [self.headers["Prefer"]])
+            body = rows if is_rows else b'{"ended_at": null}'
+            self.answer(body, headers={"X-Request-Id": "req_1", "X-Next-Cursor": "7.1"})
+
+    with served(Running) as url:
+        content = call(url, "records", {"job_id": "7"}).structured_content
+    assert (content["next"], asked) == ("7.1", waits)
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"status": "ok"}', b"{}"])
 def test_a_response_of_another_service_is_an_error(body: bytes) -> None:
     endpoint = Endpoint(body)

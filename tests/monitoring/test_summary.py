@@ -144,6 +144,15 @@ def test_other_ends_of_a_run(stats: dict[str, Any], options: dict[str, Any], lin
     assert line in [*summary({**OK_STATS, **stats}, **options).lines()]
 
 
+def test_failures_in_a_file_are_no_data_in_a_file() -> None:
+    made = summary(OK_STATS)
+    closed(made, "failures.jsonl", 2, failures=True)
+    assert [*made.lines()][1:] == [
+        "  failures:   failures.jsonl (2 lines)",
+        "  data:       not written: add -O out.csv, -O out.jsonl or -O out.xlsx",
+    ]
+
+
 def test_one_target_shows_its_error() -> None:
     stats = {"finish_reason": "finished", "elapsed_time_seconds": 2, "targets/UPSTREAM_BLOCKED": 1}
     made = summary(stats, batch=False)

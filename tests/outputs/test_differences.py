@@ -77,6 +77,7 @@ def different(model: Any, path: str, old: Any, new: Any) -> list[Difference]:
         (Product, "badges", [], ["Best seller"], ["badges"]),
         (Product, "is_sponsored", False, True, []),
         (Product, "rating.review_count", 10_999, 10_000, []),
+        (Product, "rating.review_count", 10_000, 11_100, []),
         (Product, "rating.review_count", 10_999, 12_500, ["rating.review_count"]),
         (Product, "rating.review_count", 3, 4, []),
         (Listing, "max_page", 12, 25, []),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +48,11 @@ def test_the_note_of_a_target_is_kept_with_it(given: dict[str, Any], text: bool,
     assert isinstance(loaded, Target)
     assert (target.note, loaded.note, loaded.followup().note) == (note, note, note)
     assert loaded.key == target.key
+
+
+def test_the_next_page_of_a_target_has_the_users_own_columns() -> None:
+    target = replace(parsed({"cat_id": "976759"}), columns={"sku": "007"})
+    assert target.followup(page=2).followup(page=3).as_dict()["columns"] == {"sku": "007"}
 
 
 def test_a_target_of_an_earlier_version_has_no_note() -> None:
