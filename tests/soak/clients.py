@@ -18,11 +18,15 @@ from crawler.errors import documented
 from tests.service import client, test_hostile, test_routes
 from tests.service.client import Reply
 from tests.soak.attacks import SLOW, Victim, exchange
-from tests.soak.product import Product
+from tests.soak.product import Pace, Product
 from tests.soak.targets import FORMATS, Lines, Targets, lines, rows
 from tests.targets.test_xlsx import BROKEN, HOSTILE, OLE, REFUSED
 
 CODES = {error.code for error in documented()} - {"INTERNAL_ERROR"}
+LATE_SECONDS = 1.0
+"""Seconds after its deadline in which a call must have its response, beside what the machine was too slow for."""
+CLIENT_SECONDS = 10.0
+"""The same, measured by the client: this process also writes and reads the bodies of all other requests."""
 SLOW_SECONDS = 20.0
 """Seconds for which a slow connection is kept: it must be closed after 15."""
 UNFINISHED = 6
@@ -55,11 +59,12 @@ class Ledger:
 class Clients:
     """Three clients: ``caller`` waits for its responses, ``jobs`` makes jobs, ``hostile`` does what nobody should."""
 
-    def __init__(self, product: Product, keys: dict[str, str], targets: Targets, ledger: Ledger) -> None:
+    def __init__(self, product: Product, keys: dict[str, str], targets: Targets, ledger: Ledger, pace: Pace) -> None:
         self.product = product
         self.keys = keys
         self.targets = targets
         self.ledger = ledger
+        self.pace = pace
         self.ended = threading.Event()
         self.uploads = threading.Lock()
 
@@ -95,14 +100,19 @@ class Clients:
     # Good clients
 
     def call(self, chance: random.Random) -> None:
-        """Call a scraper, and wait for the response."""
+        """Call a scraper, and wait for the response, which must come before the deadline."""
         wanted, wait = self.targets.draw(chance), chance.choice((1, 3, 8, 20))
+        begin, late = time.monotonic(), self.pace.lateness()
         path = f"/v1/scrapers/{wanted.scraper}"
         try:
             reply = self.send("caller", "POST", path, wanted.params, Prefer=f"wait={wait}")
         except (OSError, HTTPException):
             self.ledger.unanswered["caller"] += 1
             raise
+        seconds, slack = time.monotonic() - begin, self.pace.lateness() - late
+        within = reply.body["meta"]["duration_ms"] / 1000
+        if within > wait + LATE_SECONDS + slack or seconds > wait + CLIENT_SECONDS + slack:
+            self.ledger.differs(f"{wanted} with wait={wait} after {seconds:.1f} s ({within=}, {slack:.1f} s of load)")
         self.ledger.answered["caller"][reply.code] += 1
         self.ledger.billable["caller"] += reply.body["meta"]["billable"]
         if found := wanted.contradiction(reply.code, None, reply.body["data"]):

@@ -45,6 +45,8 @@ class Product:
     collecting: subprocess.Popen[str] | None = None
     """The running ``scrapy collect``."""
     endpoint: subprocess.Popen[str] | None = None
+    frozen: float = 0.0
+    """The seconds in which a process of the endpoint was suspended."""
     started: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     is_killed: bool = False
@@ -94,16 +96,29 @@ class Product:
         own = [self.endpoint.pid]
         return own if self.endpoints == 1 else own + children(self.endpoint.pid)
 
+    def accepting(self) -> list[int]:
+        """The process ids of the endpoint without the supervisor's."""
+        return self.serving()[self.endpoints > 1 :]
+
     def kill_endpoint(self, index: int) -> None:
         """Kill a process of the endpoint. The supervisor replaces a worker; the only process is started again here."""
         with self.lock:
-            pids = self.serving()[self.endpoints > 1 :]
+            pids = self.accepting()
             with suppress(ProcessLookupError, IndexError, ZeroDivisionError):
                 os.kill(pids[index % len(pids)], signal.SIGKILL)
             if self.endpoints == 1:
                 assert self.endpoint
                 self.endpoint.communicate()
                 self.serve()
+
+    def freeze_endpoint(self, index: int, seconds: float) -> None:
+        """Suspend a process of the endpoint for some seconds."""
+        if pids := self.accepting():
+            with suppress(ProcessLookupError):
+                os.kill(pids[index % len(pids)], signal.SIGSTOP)
+                time.sleep(seconds)
+                os.kill(pids[index % len(pids)], signal.SIGCONT)
+            self.frozen += seconds
 
     # Workers and scrapy collect
 
@@ -205,3 +220,34 @@ def resident_megabytes(pids: list[int]) -> float:
 
 def open_files(pids: list[int]) -> int:
     return sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+
+
+class Pace:
+    """Measures for how long this machine kept the processes waiting, so that load is no difference."""
+
+    TICK = 0.05
+
+    def __init__(self, product: Product) -> None:
+        self.product = product
+        self.waited = 0.0
+        """Seconds by which a thread that sleeps woke up too late, and for which the endpoint waited for a processor."""
+        self._of_process: dict[int, float] = {}
+        threading.Thread(target=self._measure, daemon=True).start()
+
+    def _measure(self) -> None:
+        while True:
+            before = time.monotonic()
+            time.sleep(self.TICK)
+            passed = time.monotonic() - before
+            waited = passed - self.TICK
+            for pid in self.product.accepting():
+                with suppress(OSError):
+                    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+                    so_far = sum(int(each.read_text().split()[1]) for each in threads) / 1e9
+                    waited += max(0.0, so_far - self._of_process.get(pid, so_far))  # threads end
+                    self._of_process[pid] = so_far
+            self.waited += min(waited, passed)  # threads wait at the same time
+
+    def lateness(self) -> float:
+        """Return the seconds so far by which responses may have been late: load, and suspended processes."""
+        return self.waited + self.product.frozen

@@ -39,7 +39,7 @@ from tests.service.hostile_platform import MEGABYTE, harmful_responses
 from tests.service.receivers import ENDLESS, Receiver, receiving, silence, status, text
 from tests.soak.books import Books, collected
 from tests.soak.clients import Clients, Ledger
-from tests.soak.product import Product, open_files, resident_megabytes
+from tests.soak.product import Pace, Product, open_files, resident_megabytes
 from tests.soak.store_faults import CLOCK_FILE, RATE_FILE
 from tests.soak.targets import Targets, lines, rows
 
@@ -112,8 +112,11 @@ class Attack:
             process.kill()
 
     def kill_endpoint(self, chance: random.Random) -> None:
-        if self.kills_endpoint:
+        """Kill a process of the endpoint, or suspend it for longer than its lease."""
+        if self.kills_endpoint and chance.random() < 0.7:
             self.product.kill_endpoint(chance.randrange(9))
+        elif self.kills_endpoint:
+            self.product.freeze_endpoint(chance.randrange(9), LEASE + 1)
 
     def break_network(self, chance: random.Random) -> None:
         """Let an egress or the platform refuse, hang, cut, or send what harms."""
@@ -327,7 +330,7 @@ def prepared(seed: int, folder: Path) -> Iterator[Attack]:
         attack = Attack(
             seed, folder, database, product, keys, rate, relays, platform, receiver, kills_endpoint, workers
         )
-        attack.clients = Clients(product, own, Targets(origins), Ledger())
+        attack.clients = Clients(product, own, Targets(origins), Ledger(), Pace(product))
         yield attack
 
 
