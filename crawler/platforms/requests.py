@@ -1,9 +1,9 @@
 """What requests of several platforms share: headers of a browser, opaque cursors, and ids that a platform changes at
 will, such as the ids of API queries and client versions.
 
-A client sends the cursor of one page to get the next page. A cursor is a checksum and the JSON array ``[kind,
-payload]``, encoded as URL-safe base64. A cursor contains no secrets and is not signed. The checksum detects cursors
-that were not copied correctly. Each platform's code checks whether the payload matches the params.
+A caller of a scraper passes the cursor of one page as a param to get the next page. A cursor is a checksum and the JSON
+array ``[kind, payload]``, encoded as URL-safe base64. A cursor contains no secrets and is not signed. The checksum
+detects cursors that were not copied correctly. Each platform's code checks whether the payload matches the params.
 
 A platform with such ids has a file ``ids.json`` and a model of it, ``Ids``. The setting ``PLATFORM_IDS`` can name
 another file to use instead, so that a changed id needs no release.

@@ -322,7 +322,7 @@ def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:
 
 
 def _depth(data: Any, path: tuple[Step, ...]) -> int:
-    """Return how many keys of a path exist in the data, to report the path that fits the payload best."""
+    """Return the number of a path's leading keys that exist in the data. Of several paths, the deepest is reported."""
     return sum(1 for _ in _along(data, path))
 
 

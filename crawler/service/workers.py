@@ -232,7 +232,7 @@ class Loop(uvloop.Loop):
 
 
 def installed_reactor() -> Any:
-    """Install and return Twisted's asyncio reactor with ``Loop``, for commands that have no crawler process."""
+    """Install Twisted's asyncio reactor on ``Loop``, and return it, for commands without a crawler process."""
     install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor", LOOP)
     from twisted.internet import reactor  # noqa: PLC0415  # its import would install the default reactor earlier
 

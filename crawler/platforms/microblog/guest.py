@@ -212,8 +212,9 @@ class GuestClient:
         The query is sent once more if the platform rejected the token or the response was not recognised, and with each
         other id if the platform did not find the query's id.
 
-        ``make``: makes the request with an id that is not among those given. ``first``: the response, if the query was
-        the scheduled request. ``optional``: fail at once if a circuit breaker is open, instead of waiting.
+        ``make``: takes the query ids to exclude, and returns a request with another id of the query. ``first``: the
+        response, if the query was the scheduled request. ``optional``: fail at once if a circuit breaker is open,
+        instead of waiting.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.

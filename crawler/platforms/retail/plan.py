@@ -7,8 +7,9 @@ A listing shows only about 500 products (the *ceiling*). A listing with more pro
   filter, the platform omits products without a price;
 - *by sub-category*, which comes first if the category has products without a price.
 
-If the first way leaves more products unread than its parts explain, the listing is read in the other way, too, and what
-is then missing is looked for on its own pages.
+If more products are missing after the first way than the tolerance permits, the listing is read in the other way, too.
+Products that its parts lack do not count. If products are still missing, the next pages of the listing itself are
+requested, in the default sort order.
 
 The plan is a function of facts: ``take`` and ``fail`` add the result of a page, and ``next`` computes the pages to
 request from all results. The order of the results does not matter, so a plan is restored from its facts.
@@ -246,9 +247,11 @@ TRIES = 2
 MAX_IGNORED = 2
 """After this number of ignored price filters or sort orders, listings are no longer read by price."""
 MAX_OVERSTATED = 0.05
-"""If a listing was read to its end, this share of its stated products may be missing, because totals are estimates."""
+"""A listing that was read to its end is read in the other way, too, only if it lacks more than this share of its stated
+total, which is an estimate. A smaller difference is still reported."""
 MAX_UNCOVERED = 0.01
-"""If a listing was split, this share of its stated products may be missing in addition to those that its parts lack."""
+"""A listing that was split is read in the other way, too, only if it lacks more than this share of its stated total, in
+addition to the products that its parts lack."""
 ROWS_PER_PAGE = 40
 """Number of rows that the platform states for a page, without advertisements."""
 MIN_REQUESTS, MAX_FACTOR = 20, 3

@@ -137,7 +137,7 @@ class Site:
     def expected_record(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the exact record that must be extracted for a target.
 
-        The param ``url`` selects the record of ``professional-profile``, and ``username`` that of
+        With the param ``url``, the record has the schema of ``professional-profile``; with ``username``, that of
         ``professional-profile-v4``.
 
         Raises:
