@@ -202,7 +202,7 @@ class MatchedStack(Contract):
 
 
 class ReportedError(Contract):
-    """An error that the platform reports in the data."""
+    """An entry of the list of errors in the page's data."""
 
     kind: str | None = sometimes("errorType")
 
