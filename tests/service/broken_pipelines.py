@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
+class Raises:
+    """Raises an exception for each item."""
+
+    def process_item(self, item: Any) -> Any:
+        raise ZeroDivisionError("an internal detail")
+
+
 class Drops:
     """Drops each item."""
 
