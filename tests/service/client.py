@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,12 +43,11 @@ def call(  # noqa: PLR0913  # keyword arguments of a call
 ) -> Reply:
     """Send one request. ``body``: bytes are sent unchanged, other values as JSON."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
     payload = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-    connection.request(method, path, payload, HEADERS if headers is None else headers)
-    response = connection.getresponse()
-    raw = response.read()
-    connection.close()
+    with closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)) as connection:
+        connection.request(method, path, payload, HEADERS if headers is None else headers)
+        response = connection.getresponse()
+        raw = response.read()
     lower_case = {name.lower(): value for name, value in response.getheaders()}
     is_json = lower_case.get("content-type", "") == "application/json"
     return Reply(response.status, lower_case, json.loads(raw) if raw and is_json else raw or None, response.reason)
