@@ -68,7 +68,7 @@ READERS_OF_HTML: list[Callable[[str], object]] = [
     lambda text: embed.raise_for_broken(b'<p class="EmbedIsBroken">' + text.encode()),
 ]
 STRANGERS: dict[str, Callable[[str], object]] = {
-    "platforms/requests.py:decode": lambda text: decode_cursor("videos-1", text),
+    "platforms/requests.py:decode_cursor": lambda text: decode_cursor("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
     "platforms/professional/markup.py:parse": lambda text: read_document(response(text)),
     "platforms/videosite/details.py:feed_root": feed_values,
@@ -90,7 +90,8 @@ OWN = {
     "service/mcp.py:Tools.": "the answers of the operator's endpoint",
     "outputs/exporters.py:_header": "the first line of a feed of the project",
     "outputs/feed_files.py:_is_json": "the last line of a feed of the project",
-    "platforms/requests.py:": "a file of the project or of the operator",
+    "platforms/requests.py:_read": "a file of the operator",
+    "platforms/requests.py:shipped_ids": "a file of the project",
     "probe/report.py:load_targets": "a file of the operator",
     "service/openapi.py:_examples": "a file of the project",
     "service/webhooks.py:Webhooks._with_changes": "the store's own rows",

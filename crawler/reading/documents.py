@@ -28,7 +28,7 @@ one element, 0.4 s for a page of 2 MB whose elements have 500, 0.2 s if they hav
 at most 25."""
 _SPACE, _NAME = rb"[ \n\r\t\f]", rb'[^ \n\r\t\f"<>=/]'
 _UNUSUAL_TAG = re.compile(
-    rb'<[a-zA-Z](?!%b*+(?:%b++%b++(?:="[^"]*+")?+){0,%d}+%b*+/?+>)' % (_NAME, _SPACE, _NAME, MAX_ATTRIBUTES, _SPACE)
+    rb'<[a-zA-Z](?!%b*+(?:%b++%b++(?:="[^"]*+")?){0,%d}%b*+/?+>)' % (_NAME, _SPACE, _NAME, MAX_ATTRIBUTES, _SPACE)
 )
 """Matches a tag with too many attributes, or one that is not written as usual: a space before each attribute, values in
 double quotes. Names contain neither quotation marks nor "<", so that at most two such tags overlap, one in a value of
