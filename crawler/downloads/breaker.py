@@ -155,10 +155,6 @@ class Blocks(Fact):
     def ends(self) -> float:
         return max(self.open_until, self.changed) + KEPT_SECONDS
 
-    def was_set_back(self, now: float, policy: BreakerPolicy) -> bool:
-        """Whether the clock was set back since the breaker opened: that is later than now, or it is open too long."""
-        return self.opened is not None and (self.opened > now or self.open_until > now + policy.longest)
-
     def use(self, now: float, _processes: int) -> None:
         """Record that the source was requested now."""
         self.changed = now
@@ -170,8 +166,8 @@ class Blocks(Fact):
         """
         if self.opened is None:
             return 0.0
-        if self.was_set_back(now, policy):
-            self.opened, self.open_until = now, now + policy.pause(self.number)
+        back = max(0.0, self.opened - now)  # the clock was set back by at least this time since the breaker opened
+        self.opened, self.open_until = self.opened - back, min(self.open_until - back, now + policy.longest)
         if now < self.open_until:
             return self.open_until - now
         if now < self.trial_until <= now + TRIAL_SECONDS:
@@ -231,12 +227,13 @@ class CircuitBreaker:
     def cooldown_left(self) -> float:
         """Seconds until the end of the cooldown, as far as this process knows. 0 without a cooldown.
 
-        0 also if the clock was set back since the breaker opened: ``enter`` then starts the cooldown again.
+        0 also if the clock was set back since the breaker opened: ``enter`` then decides.
         """
-        now = self.facts.now()
-        if self._blocks.opened is None or self._blocks.was_set_back(now, self.policy):
+        if self._blocks.opened is None:
             return 0.0
-        return max(0.0, self._blocks.open_until - now)
+        now = self.facts.now()
+        left = self._blocks.open_until - now
+        return max(0.0, left) if self._blocks.opened <= now and left <= self.policy.longest else 0.0
 
     @property
     def open_seconds(self) -> float | None:

@@ -116,7 +116,11 @@ class Refusals:
         return f"{self.platform}:{key}"
 
     def _valid(self, found: Refused | None) -> str | None:
-        return found.egress if found is not None and self.facts.now() < found.until else None
+        if found is None:
+            return None
+        left = found.until - self.facts.now()
+        # A refusal is remembered for a much shorter time if the clock was not set back since.
+        return found.egress if 0 < left < 2 * self.keep_seconds else None
 
 
 logger = structlog.get_logger(__name__)

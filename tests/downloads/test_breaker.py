@@ -15,7 +15,6 @@ from crawler import platforms
 from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
 from crawler.downloads.facts import Facts
 from crawler.downloads.shared_state import SharedState, platform_lanes
-from crawler.downloads.throttle import Throttle
 from crawler.errors import (
     CircuitOpen,
     ExtractionFailed,
@@ -62,38 +61,29 @@ async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool
     return await breaker.enter() > 0
 
 
-class Clock(Facts):
-    """Facts whose clock is set by hand."""
-
-    time = 1e6
-
-    def now(self) -> float:
-        return self.time
-
-
 @pytest.mark.parametrize("ahead", [pytest.param(0.0, id="it opened"), pytest.param(86_400.0, id="it stayed open")])
-async def test_a_breaker_begins_its_cooldown_again_if_the_clock_was_set_back(ahead: float) -> None:
-    facts = Clock()
-    breaker = CircuitBreaker(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=600), KEY, facts)
+async def test_a_breaker_keeps_at_most_the_longest_cooldown_if_the_clock_was_set_back(
+    ahead: float, clock: list[float]
+) -> None:
+    breaker = CircuitBreaker(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=3_600), KEY, Facts())
     await breaker.record(BLOCK)
-    facts.time += ahead
+    clock[0] += ahead
     await breaker.record(UpstreamBlocked("later", retry_after=300))
     assert breaker.cooldown_left == 300
-    facts.time -= 86_400
+    clock[0] -= 86_400
     assert breaker.cooldown_left == 0, "a process that waits must not wait for a day"
-    assert await breaker.enter() == {0.0: 60, 86_400.0: 120}[ahead]
+    cooldown = {0.0: 300, 86_400.0: 3_600}[ahead]
+    assert await breaker.enter() == breaker.cooldown_left == cooldown
     assert breaker.open_seconds == 0
-    facts.time += 120
+    clock[0] += cooldown
     assert await breaker.enter() == 0
 
 
-async def test_estimates_ignore_starts_that_were_reserved_before_the_clock_was_set_back() -> None:
-    facts = Clock()
-    throttle = Throttle(1, 10.0, 0, gap=5.0, facts=facts)
-    (await throttle.acquire())()
-    assert (throttle.start_in(), throttle.starts_within(0)) == (10, 0)
-    facts.time -= 86_400
-    assert (throttle.start_in(), throttle.starts_within(0)) == (0, 1)
+async def test_a_clock_that_is_a_little_behind_changes_no_cooldown(clock: list[float]) -> None:
+    breaker = CircuitBreaker(BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600), KEY, Facts())
+    await breaker.record(UpstreamBlocked("later", retry_after=3_600))
+    clock[0] -= 0.01
+    assert await breaker.enter() == 3_600
 
 
 @pytest.mark.parametrize(

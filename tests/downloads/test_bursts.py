@@ -327,6 +327,16 @@ async def test_estimates_count_the_burst() -> None:
     assert throttle.free_in() == 0
 
 
+async def test_estimates_ignore_starts_that_were_reserved_before_the_clock_was_set_back(
+    clock: list[float],
+) -> None:
+    throttle = Throttle(1, 10.0, 0, gap=5.0)
+    (await throttle.acquire())()
+    assert (throttle.start_in(), throttle.starts_within(0)) == (10, 0)
+    clock[0] -= 86_400
+    assert (throttle.start_in(), throttle.starts_within(0)) == (0, 1)
+
+
 async def test_a_restarted_process_continues_the_rate(tmp_path: Path) -> None:
     throttle = Throttle(9, 100.0, 0, burst=3, facts=Facts(folder=tmp_path), name="shop:")
     for _ in range(3):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from crawler.downloads.lanes import target_key
+from crawler.downloads.lanes import Refusals, target_key
 from crawler.errors import CircuitOpen, ScrapeError, TargetNotFound, UpstreamBlocked
 from crawler.targets.target import Outcome
 from tests.downloads.sending import BLOCK, FAILED, LOST, Sending, made, target
@@ -34,6 +34,16 @@ async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monk
     sending.lanes.completed(Outcome(each, None, BLOCK, 0))
     await asyncio.sleep(0)
     assert {await sending.egress(target(str(number), "wall")) for number in range(2, 6)} == {name}
+
+
+@pytest.mark.parametrize(
+    ("passed", "known"), [(0, "one"), (59, "one"), (60, None), pytest.param(-86_400, None, id="the clock was set back")]
+)
+async def test_a_refusal_is_remembered_for_some_time(clock: list[float], passed: float, known: str | None) -> None:
+    refusals = Refusals(60)
+    await refusals.remember("wall", "one")
+    clock[0] += passed
+    assert refusals.known("wall") == await refusals.egress_of("wall") == known
 
 
 @pytest.mark.parametrize("error", [None, LOST, FAILED, TargetNotFound("no such page"), CircuitOpen("open")])
