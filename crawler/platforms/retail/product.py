@@ -6,7 +6,6 @@ The price is read from the price lines of the row, or else from its older texts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from crawler.platforms.retail import PLATFORM
@@ -51,7 +50,6 @@ def price_of(row: Row) -> dict[str, Any]:
     return price if high is None else {**price, "max_price": high}
 
 
-@lru_cache(maxsize=256)  # the price of a row is read for the product and for its checks
 def read_price(stated: RowPrice | None) -> Price:
     """Return the price from the price lines, or else from the older keys."""
     if stated is None:
