@@ -65,7 +65,7 @@ async def recorded(breaker: CircuitBreaker, *errors: ScrapeError | None) -> bool
 async def test_a_breaker_keeps_at_most_the_longest_cooldown_if_the_clock_was_set_back(
     ahead: float, clock: list[float]
 ) -> None:
-    breaker = CircuitBreaker(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=3_600), KEY, Facts())
+    breaker = local(BreakerPolicy(threshold=1, cooldown=60, max_retry_after=3_600))
     await breaker.record(BLOCK)
     clock[0] += ahead
     await breaker.record(UpstreamBlocked("later", retry_after=300))
@@ -80,7 +80,7 @@ async def test_a_breaker_keeps_at_most_the_longest_cooldown_if_the_clock_was_set
 
 
 async def test_a_clock_that_is_a_little_behind_changes_no_cooldown(clock: list[float]) -> None:
-    breaker = CircuitBreaker(BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600), KEY, Facts())
+    breaker = local(BreakerPolicy(threshold=3, cooldown=60, max_retry_after=3_600))
     await breaker.record(UpstreamBlocked("later", retry_after=3_600))
     clock[0] -= 0.01
     assert await breaker.enter() == 3_600
