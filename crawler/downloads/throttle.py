@@ -68,9 +68,9 @@ class Limit(NamedTuple):
 
 
 def longest_wait(limit: Limit, share: Limit) -> float:
-    """Return the seconds after which no start is reserved: every reserved start holds a slot.
+    """Return the maximum number of seconds until a reserved start. It is limited, because each one holds a slot.
 
-    A later time in a fact was written before the clock was set back. ``share``: of one process.
+    If a fact has a later time, the clock was set back after it was written. ``share``: the limits of one process.
     """
     return 2 * (limit.concurrency + 1) * max(share.delay, share.gap)
 
@@ -260,7 +260,7 @@ class Throttle:
     def _left(self) -> tuple[float, float]:
         """The seconds until ``next_at`` and until the end of the gap, as far as this process knows.
 
-        0 for a time before which the clock was set back: ``Starts.take`` then decides.
+        0 in place of more than ``longest_wait``, because the clock was then set back: ``Starts.take`` decides.
         """
         share, now = self._share, self.facts.now()
         longest = longest_wait(self.limit, share)
