@@ -191,7 +191,7 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
         "canonicalUrl": [not row.url for row in offers],
         "fulfillmentType": [not row.fulfillment_type for row in offers],
         "conditionV2": [row.condition is None for row in offers if has_conditions or row.is_preowned],
-        "averageRating": [not _has_average(row) for row in rows if row.rating or count(row.reviews)],
+        "averageRating": [not row.rating for row in rows if count(row.reviews)],
         "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
         "availabilityStatusV2": [not (row.status and row.status_text) for row in rows if row.shown_status],
         "shortDescription": [not row.short_description for row in rows if row.description],
@@ -223,14 +223,10 @@ def _rating(row: Row) -> dict[str, Any]:
 
     The row's object ``rating`` is not read, because it has 0 in place of missing values.
     """
-    reviews = count(row.reviews)
-    if not _has_average(row):
+    average, reviews = row.rating, count(row.reviews)
+    if average is None or not 0 < average <= HIGHEST_RATING:
         return {"average": None, "review_count": reviews or None}
-    return {"average": row.rating, "review_count": reviews}
-
-
-def _has_average(row: Row) -> bool:
-    return row.rating is not None and 0 < row.rating <= HIGHEST_RATING
+    return {"average": average, "review_count": reviews}
 
 
 def _badges(row: Row) -> list[str]:
