@@ -22,7 +22,7 @@ from sqlalchemy import bindparam as param
 
 from crawler.downloads.facts import Decision, F, Fact, Facts, Withdraw
 from crawler.errors import StoreUnavailable
-from crawler.jobs.store import Session, Store
+from crawler.jobs.store import Session, Store, store_time
 from crawler.jobs.tables import insert_into, limits
 
 logger = structlog.get_logger(__name__)
@@ -131,8 +131,9 @@ class SharedFacts(Facts):
         self._all_processes = processes
         self._in_outage = False
         self._retry_at = 0.0
-        self._clock_offset = 0.0
-        """Seconds by which the database's clock is ahead of the monotonic clock."""
+        self._clock_offset = store_time() - time.monotonic()
+        """Seconds by which the database's clock is ahead of the monotonic clock. Until the first decision, the store's
+        time as this process knows it is used: facts are also read before."""
         self._pending: list[_Pending] = []
         self._owed: list[_Pending] = []
         self._running: asyncio.Task[None] | None = None

@@ -12,8 +12,9 @@ import structlog
 from scrapy.settings import Settings
 
 from crawler import platforms
-from crawler.downloads.breaker import TRIAL_SECONDS, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
+from crawler.downloads.breaker import TRIAL_SECONDS, Blocks, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
 from crawler.downloads.facts import Facts
+from crawler.downloads.lanes import Refusals
 from crawler.downloads.shared_state import SharedState, platform_lanes
 from crawler.errors import (
     CircuitOpen,
@@ -117,6 +118,22 @@ async def test_a_retry_after_opens_the_breaker_at_once_for_that_time(
         assert await recorded(breaker, kind("later", retry_after=900))
         assert 600 < await other.enter() <= 900
         assert 600 < other.cooldown_left <= 900
+
+
+@pytest.mark.parametrize("location", ["sqlite_store", "postgresql_store"])
+async def test_a_process_that_has_only_read_the_facts_knows_their_clock(
+    location: str, request: pytest.FixtureRequest
+) -> None:
+    store: str = request.getfixturevalue(location)
+    async with breakers(store, BreakerPolicy(threshold=1, cooldown=60)) as (breaker, other):
+        await breaker.record(BLOCK)
+        refusals, known = Refusals(60, "shop", breaker.facts), Refusals(60, "shop", other.facts)
+        await refusals.remember("wall", "one")
+        assert await known.egress_of("wall") == "one"
+        assert await other.facts.refresh(Blocks, other.name)
+        assert 0 < other.cooldown_left <= 60
+        assert other.open_seconds is not None
+        assert other.open_seconds < 60
 
 
 async def test_the_log_names_a_breaker_once_when_it_opens(store: str | None) -> None:
