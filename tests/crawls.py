@@ -20,23 +20,40 @@ HANGS = ("-s", "DOWNLOAD_TIMEOUT=1", "-s", "RETRY_TIMES=0")
 
 
 @contextlib.contextmanager
-def sandbox(*options: str) -> Iterator[dict[str, Any]]:
-    """Run the simulated platforms in a process. Yields the settings of a crawl that uses them without delays."""
-    command = [sys.executable, "-m", "scrapy", "sandbox", *options]
-    with forks.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+def platforms(*options: str, before: str = "") -> Iterator[dict[str, str]]:
+    """Run the simulated platforms in a process, which first runs the code ``before``. Yields their origins."""
+    command = [*forks.SCRAPY, "sandbox", *options]
+    with forks.Popen(command, before=before, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
-            origins = json.loads(process.stdout.readline())["origins"]
-            budget = {"concurrency": 16, "delay": 0, "sources": {}}
-            yield {
-                "PLATFORM_ORIGINS": json.dumps(origins),
-                "PLATFORM_BUDGETS": json.dumps(dict.fromkeys(origins, budget)),
-                "RETRY_BACKOFF_BASE": 0.05,
-                "DOWNLOAD_TIMEOUT": 60,
-                "BREAKER_THRESHOLD": 100_000,
-            }
+            yield json.loads(process.stdout.readline())["origins"]
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def sandbox(*options: str) -> Iterator[dict[str, Any]]:
+    """Run the simulated platforms in a process. Yields the settings of a crawl that uses them without delays."""
+    with platforms(*options) as origins:
+        budget = {"concurrency": 16, "delay": 0, "sources": {}}
+        yield {
+            "PLATFORM_ORIGINS": json.dumps(origins),
+            "PLATFORM_BUDGETS": json.dumps(dict.fromkeys(origins, budget)),
+            "RETRY_BACKOFF_BASE": 0.05,
+            "DOWNLOAD_TIMEOUT": 60,
+            "BREAKER_THRESHOLD": 100_000,
+        }
+
+
+def on(origins: dict[str, str], concurrency: int = 8) -> tuple[str, ...]:
+    """Return the settings of a crawl of the microblog at these origins."""
+    budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
+    return ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", f"PLATFORM_BUDGETS={budgets}")
+
+
+def options(*settings: str) -> list[str]:
+    """Return the arguments of a command that give it these settings."""
+    return [part for each in settings for part in ("-s", each)]
 
 
 def command(spider: str, arguments: dict[str, Any], settings: dict[str, Any], *options: str) -> list[str]:

@@ -227,7 +227,7 @@ def test_details_of_further_pages_are_the_fields_that_the_timeline_lacks(
     assert record["data"]["main"]
 
 
-@pytest.mark.parametrize("details", ["some", "-1", -1, 1.5, True, "1e3", "9999999999"])
+@pytest.mark.parametrize("details", ["some", "", "-1", -1, 1.5, True, [], "1e3", "9999999999"])
 @pytest.mark.parametrize("kind", [MicroblogSpider, PhotoappSpider, VideositeSpider])
 def test_other_details_are_refused(kind: type[PlatformSpider], details: Any) -> None:
     scraper = kind.scrapers[0]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,7 @@ import pytest
 
 from crawler.platforms.microblog import PLATFORM
 from crawler.sandbox.microblog.site import FAULTS, PLANS, Site
-from tests import forks
-from tests.crawls import ROOT, crawl, crawl_each
+from tests.crawls import crawl, crawl_each, on, options, platforms
 from tests.microblog_pages import same
 from tests.service.client import Reply, call
 from tests.service.conftest import Service, running
@@ -44,14 +40,6 @@ def test_a_crawl_of_ten_pages_is_as_expected(tmp_path: Path) -> None:
     assert len(ids) == len(set(ids)) == 10 * 20 + 1, "each once; the pinned post early"
 
 
-def test_a_crawl_ends_where_the_posts_end(tmp_path: Path) -> None:
-    code, out, failures, log = microblog(tmp_path, "-a", "username=old_lantern", "-a", "max_pages=100")
-    assert (code, failures) == (0, []), log
-    ids = [post["post_id"] for data in out for post in data["data"]["main"]]
-    assert sorted(ids) == sorted(post.id for post in SITE.account("old_lantern").posts)
-    assert [data["hasMore"] for data in out] == [True] * (len(out) - 1) + [False]
-
-
 def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
     expected = {name: fault.code for name, fault in FAULTS.items()} | dict.fromkeys(PLANS, "OK")
     expected["nobody"] = "TARGET_NOT_FOUND"
@@ -64,38 +52,15 @@ def test_every_fault_and_every_account_has_its_outcome(tmp_path: Path) -> None:
         same(line["data"], SITE.expected_record({"username": line["params"]["username"]}))
 
 
-def test_sources_without_a_response_time_out(tmp_path: Path) -> None:
-    short_timeouts = ("-s", "SOURCE_TIMEOUT=0.2", "-s", "RETRY_TIMES=0")
-    _, out, failures, log = microblog(tmp_path, "-a", f"username={handle_of('hang')}", *short_timeouts)
-    assert (out, [failure["code"] for failure in failures]) == ([], ["UPSTREAM_TIMEOUT"]), log
-    assert log.count("optional_source_failed") == 3, "each source was tried"
-
-
-@contextmanager
-def sandbox() -> Iterator[dict[str, str]]:
-    """Run the simulated platforms in a separate process."""
-    arguments = [sys.executable, "-m", "scrapy", "sandbox", "--port", "0"]
-    with forks.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout
-            yield json.loads(process.stdout.readline())["origins"]
-        finally:
-            process.kill()
-
-
 def test_a_platform_without_tokens_gives_records_of_the_other_sources(tmp_path: Path) -> None:
     """One token request serves all targets. Each account claims more posts than its embed contains."""
     handles = ["quiet_harbor", "old_lantern", "cut_short", "half_listed"]
     handles += [handle_of("same-cursor"), handle_of("stale-cursor")]  # these faults affect only the timeline
     targets = tmp_path / "targets.jsonl"
     targets.write_text("\n".join(json.dumps({"id": handle, "username": handle}) for handle in handles))
-    with sandbox() as origins:
+    with platforms() as origins:
         urllib.request.urlopen(f"{origins['microblog']}/1.1/guest/activate.json?refuse=1").close()  # noqa: S310
-        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={json.dumps(origins)}")
-        budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0, "sources": {}}})
-        code, out, failures, log = microblog(
-            tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-a", f"targets={targets}"
-        )
+        code, out, failures, log = microblog(tmp_path, *options(*on(origins)), "-a", f"targets={targets}")
     assert (code, failures, sorted(line["id"] for line in out)) == (0, [], sorted(handles)), log
     for line in out:
         assert line["data"]["hasMore"], "the timeline was not fetched"
@@ -142,27 +107,11 @@ def test_endpoint_and_crawl_and_alias_give_the_same(service: Service, tmp_path: 
     assert out == [by_name.body["data"]]
 
 
-def test_repeated_and_rejected_cursors(service: Service) -> None:
-    for fault, code in (("same-cursor", "OK"), ("stale-cursor", "INVALID_REQUEST")):
-        handle = handle_of(fault)
-        cursor = call_scraper(service, username=handle).body["data"]["nextCursor"]
-        reply = call_scraper(service, username=handle, cursor=cursor)
-        assert reply.code == code, reply.body
-        if code == "OK":
-            same(reply.body["data"], SITE.expected_record({"username": handle, "page": 2}))
-            assert reply.body["data"]["hasMore"] is False
-        assert call_scraper(service, username="quiet_harbor", cursor=cursor).code == "INVALID_REQUEST"
-
-
 def test_a_public_page_that_cannot_be_downloaded(tmp_path: Path) -> None:
     """The connection for the page is refused. The other sources supply the record."""
     handle = handle_of("page-off")
-    with sandbox() as origins:
-        local = json.dumps({**origins, PLATFORM.origin: "http://127.0.0.1:9"})
-        settings = ("-s", "SANDBOX=0", "-s", f"PLATFORM_ORIGINS={local}")
-        budgets = json.dumps({"microblog": {"concurrency": 1, "delay": 0, "sources": {}}})
-        code, out, failures, log = microblog(
-            tmp_path, *settings, "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "RETRY_TIMES=0", "-a", f"username={handle}"
-        )
+    with platforms() as origins:
+        settings = options(*on({**origins, PLATFORM.origin: "http://127.0.0.1:9"}, 1), "RETRY_TIMES=0")
+        code, out, failures, log = microblog(tmp_path, *settings, "-a", f"username={handle}")
     assert (code, failures, len(out)) == (0, [], 1), log
     same(out[0], SITE.expected_record({"username": handle}))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawler.sandbox.microblog.expected import post_record
-from tests.crawls import crawl
-from tests.spiders.test_microblog_paging import SITE, on, sandbox
+from tests.crawls import crawl, on, options, platforms
+from tests.spiders.test_microblog_paging import SITE
 
 HANDLE, LONG_TEXTS = "quiet_harbor", "popular_tide"
 RENAME = """
@@ -42,13 +43,13 @@ KEYS = {
 }
 
 
-def crawled(tmp_path: Path, changes: str, *options: str, handle: str = HANDLE) -> tuple[list[Any], list[Any], str]:
+def crawled(tmp_path: Path, changes: str, *more: str, handle: str = HANDLE) -> tuple[list[Any], list[Any], str]:
     """Crawl an account in a sandbox changed by code. Return the lines of both feeds (data, failures), and the log."""
     targets = tmp_path / "targets.jsonl"
     targets.write_text(json.dumps({"username": handle}))
-    with sandbox(changes) as origins:
-        settings = [part for setting in on(origins) for part in ("-s", setting)]
-        _, out, failures, log = crawl(tmp_path, *settings, *options, "-a", f"targets={targets}", spider="microblog")
+    with platforms(before=changes) as origins:
+        given = (*options(*on(origins)), *more, "-a", f"targets={targets}")
+        _, out, failures, log = crawl(tmp_path, *given, spider="microblog")
     return out, failures, log
 
 
@@ -87,20 +88,20 @@ def test_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("concurrency", "order"),
-    [(1, ["page", "embed", "", "timeline"]), (4, ["page", {"embed", ""}, "timeline"])],
+    [(1, [["page"], ["embed"], [""], ["timeline"]]), (4, [["page"], ["", "embed"], ["timeline"]])],
 )
 def test_sources_are_requested_together_where_the_budget_has_a_free_slot(
-    tmp_path: Path, concurrency: int, order: list[Any]
+    tmp_path: Path, concurrency: int, order: list[list[str]]
 ) -> None:
-    """``order``: the sources in the order of their requests. "" stands for the request for the guest token."""
+    """``order``: the sources that are requested one after the other, and those that are requested together.
+
+    "" stands for the request for the guest token.
+    """
     log_file = tmp_path / "requests.txt"
     budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
-    options = ("-a", "max_pages=1", "-s", f"PLATFORM_BUDGETS={budgets}", "-s", "ROBOTSTXT_OBEY=0")
-    out, failures, log = crawled(tmp_path, SLOW.format(log=str(log_file)), *options)
+    settings = options(f"PLATFORM_BUDGETS={budgets}", "ROBOTSTXT_OBEY=0")
+    out, failures, log = crawled(tmp_path, SLOW.format(log=str(log_file)), "-a", "max_pages=1", *settings)
     assert (len(out), failures) == (1, []), log
-    requested = log_file.read_text().split("\n")[:-1]
-    flat = [each for each in order if isinstance(each, str)]
-    if concurrency == 1:
-        assert requested == flat
-    else:
-        assert (requested[0], set(requested[1:3]), requested[3:]) == ("page", {"embed", ""}, ["timeline"])
+    requested = iter(log_file.read_text().split("\n")[:-1])
+    assert [sorted(islice(requested, len(together))) for together in order] == order
+    assert list(requested) == []

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,7 @@ from crawler.platforms.requests import check_platform_ids, encode_cursor, shippe
 from crawler.sandbox.microblog.faults import NEW_IDS
 from crawler.sandbox.microblog.site import Site
 from tests import forks
-from tests.crawls import ROOT, crawl
+from tests.crawls import ROOT, crawl, on, options, platforms
 from tests.microblog_pages import answer, page_of, same
 
 SITE = Site()
@@ -38,23 +34,6 @@ def check(self, source, handle, request):
 Site._served = check
 """
 """Code for a platform on which only the new ids work, and whose pages do not contain them."""
-
-
-@contextmanager
-def sandbox(changes: str) -> Iterator[list[str]]:
-    """Run the simulated platforms, changed by code, in a separate process. Yields the options for a crawl."""
-    command = [*forks.SCRAPY, "sandbox"]
-    with forks.Popen(
-        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            assert process.stdout
-            origins = json.dumps(json.loads(process.stdout.readline())["origins"])
-            budget = json.dumps({"microblog": {"concurrency": 16, "delay": 0, "sources": {}}})
-            settings = (f"PLATFORM_ORIGINS={origins}", f"PLATFORM_BUDGETS={budget}", "SANDBOX=0")
-            yield [part for each in settings for part in ("-s", each)]
-        finally:
-            process.kill()
 
 
 def replaced(tmp_path: Path, **changes: Any) -> Path:
@@ -76,8 +55,8 @@ def cursor_of(handle: str, page: int) -> str:
 
 
 def test_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> None:
-    options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", "max_pages=5")
-    code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
+    given = ("-a", f"username={HANDLE_OF_FAULT}", "-a", "max_pages=5")
+    code, out, failures, log = crawl(tmp_path, *given, spider="microblog")
     assert (code, failures) == (0, []), log
     assert len(out) == 2, "two pages of posts"
     for number, data in enumerate(out, 1):
@@ -88,8 +67,8 @@ def test_ids_that_the_page_names_give_full_data_and_paging(tmp_path: Path) -> No
 
 def test_a_later_page_alone_loads_the_page_for_new_ids(tmp_path: Path) -> None:
     """A new process or another worker has not loaded the profile's page before."""
-    options = ("-a", f"username={HANDLE_OF_FAULT}", "-a", f"cursor={cursor_of(HANDLE_OF_FAULT, 2)}")
-    code, out, failures, log = crawl(tmp_path, *options, spider="microblog")
+    given = ("-a", f"username={HANDLE_OF_FAULT}", "-a", f"cursor={cursor_of(HANDLE_OF_FAULT, 2)}")
+    code, out, failures, log = crawl(tmp_path, *given, spider="microblog")
     assert (code, failures) == (0, []), log
     ids = [post["post_id"] for post in out[0]["data"]["main"]]
     expected = SITE.expected_record({"username": HANDLE_OF_FAULT, "page": 2})["data"]["main"]
@@ -101,20 +80,21 @@ def test_without_new_ids_the_page_is_loaded_once(tmp_path: Path) -> None:
     targets = tmp_path / "targets.jsonl"
     rows = [{"username": "quiet_harbor", "cursor": cursor} for cursor in cursors_of_pages]
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with sandbox(NEW_IDS_ONLY) as options:
-        arguments = ("-a", f"targets={targets}", *options, "-s", "TARGETS_IN_FLIGHT=1")
+    with platforms(before=NEW_IDS_ONLY) as origins:
+        arguments = ("-a", f"targets={targets}", *options(*on(origins)), "-s", "TARGETS_IN_FLIGHT=1")
         code, out, failures, log = crawl(tmp_path, *arguments, spider="microblog")
     assert (code, out, {each["upstream"]["reason"] for each in failures}) == (4, [], {"stale_query_id"}), log
     assert "'poet/injector/crawler.platforms.microblog.pages.ProfilePage': 1," in log
 
 
+def stale_ids(handle: str) -> list[str]:
+    """Return the lines about ids that a probe of an account prints."""
+    run = forks.run([*forks.SCRAPY, "probe", "microblog-profile", "-a", f"username={handle}", "-s", "SANDBOX=1"])
+    return [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
+
+
 def test_probe_names_the_ids_that_are_out_of_date() -> None:
-    options = ["-a", f"username={HANDLE_OF_FAULT}", "-s", "SANDBOX=1"]
-    command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", *options]
-    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
-    assert run.returncode == 0, run.stderr
-    stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
-    assert stale == [
+    assert stale_ids(HANDLE_OF_FAULT) == [
         *(f"STALE ID   UserByScreenName {each}: the page has {NEW_IDS['UserByScreenName']}" for each in IDS.user.ids),
         *(f"STALE ID   UserTweets {each}: the page has {NEW_IDS['UserTweets']}" for each in IDS.timeline.ids),
     ]
@@ -122,24 +102,23 @@ def test_probe_names_the_ids_that_are_out_of_date() -> None:
 
 def test_probe_names_the_ids_that_the_platform_did_not_find() -> None:
     handle = next(handle for handle, name in SITE.faults.items() if name == "stale-ids")
-    command = [sys.executable, "-m", "scrapy", "probe", "microblog-profile", "-a", f"username={handle}"]
-    run = forks.run([*command, "-s", "SANDBOX=1"], check=False, capture_output=True, text=True, cwd=ROOT)
-    stale = [line for line in run.stdout.splitlines() if line.startswith("STALE ID")]
-    assert stale == [f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids]
+    assert stale_ids(handle) == [
+        f"STALE ID   UserTweets {each}: not found by the platform" for each in IDS.timeline.ids
+    ]
 
 
 # Ids from a file
 
 
 def test_a_file_replaces_the_ids(tmp_path: Path) -> None:
-    with sandbox(NEW_IDS_ONLY) as options:
-        options += ["-a", "username=quiet_harbor", "-a", "max_pages=3"]
-        _, partial, _, log = crawl(tmp_path, *options, spider="microblog")
+    with platforms(before=NEW_IDS_ONLY) as origins:
+        given = (*options(*on(origins)), "-a", "username=quiet_harbor", "-a", "max_pages=3")
+        _, partial, _, log = crawl(tmp_path, *given, spider="microblog")
         assert len(partial) == 1, "without the file, the posts cannot be paged"
         assert "'sources/failed/timeline/stale_query_id': 1," in log
         (tmp_path / "failures.jsonl").unlink()
         setting = json.dumps({"microblog": str(replaced(tmp_path))})
-        code, out, failures, log = crawl(tmp_path, *options, "-s", f"PLATFORM_IDS={setting}", spider="microblog")
+        code, out, failures, log = crawl(tmp_path, *given, "-s", f"PLATFORM_IDS={setting}", spider="microblog")
     assert (code, failures, len(out)) == (0, [], 3), log
     for number, data in enumerate(out, 1):
         same(data, SITE.expected_record({"username": "quiet_harbor", "page": number}))
@@ -175,18 +154,7 @@ def test_a_wrong_file_is_refused_when_a_command_starts(tmp_path: Path, name: str
     elif isinstance(changes, dict):
         replaced(tmp_path, **changes)
     setting = json.dumps({"microblog": str(path)})
-    command = [
-        sys.executable,
-        "-m",
-        "scrapy",
-        "crawl",
-        "microblog",
-        "-a",
-        "username=x",
-        "-s",
-        f"PLATFORM_IDS={setting}",
-    ]
-    run = forks.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    run = forks.run([*forks.SCRAPY, "crawl", "microblog", "-a", "username=x", "-s", f"PLATFORM_IDS={setting}"])
     (sentence,) = [line for line in run.stderr.splitlines() if line.startswith("PLATFORM_IDS: ")]
     assert (run.returncode, run.stdout) == (2, "")
     assert sentence.startswith("PLATFORM_IDS: " + message.format(path=path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,8 +17,7 @@ from crawler.sandbox.microblog.expected import post_record
 from crawler.sandbox.microblog.faults import FAULTS, failing_sources
 from crawler.sandbox.microblog.site import Site
 from crawler.service.keys import KeyStore
-from tests import forks
-from tests.crawls import ROOT, crawl
+from tests.crawls import crawl, on, options, platforms
 from tests.microblog_pages import same
 from tests.service.client import HEADERS, call
 from tests.service.conftest import running
@@ -89,26 +87,6 @@ Site._timeline = lambda self, account, request: calls.error(214, "BadRequest", 4
 """
 
 
-@contextmanager
-def sandbox(changes: str = "") -> Iterator[dict[str, str]]:
-    """Run the simulated platforms in a separate process. ``changes`` is code that the process runs first."""
-    command = [*forks.SCRAPY, "sandbox"]
-    with forks.Popen(
-        command, before=changes, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            assert process.stdout
-            yield json.loads(process.stdout.readline())["origins"]
-        finally:
-            process.kill()
-
-
-def on(origins: dict[str, str]) -> tuple[str, ...]:
-    """Return the settings for a crawl of this sandbox."""
-    budgets = json.dumps({"microblog": {"concurrency": 8, "delay": 0, "sources": {}}})
-    return ("SANDBOX=0", f"PLATFORM_ORIGINS={json.dumps(origins)}", f"PLATFORM_BUDGETS={budgets}")
-
-
 @dataclass
 class Chain:
     """The pages and errors of one profile."""
@@ -128,9 +106,8 @@ def crawl_all(
     """Crawl all pages of some profiles. Return handle -> its pages and errors, and the log."""
     file = tmp_path / "targets.jsonl"
     file.write_text("\n".join(json.dumps({"id": str(number), **target}) for number, target in enumerate(targets)))
-    options = [part for setting in (*TIMEOUTS, *settings) for part in ("-s", setting)]
-    arguments = ("-a", f"targets={file}", "-a", f"max_pages={pages}")
-    _, out, failures, log = crawl(tmp_path, *options, *arguments, spider="microblog")
+    arguments = ("-a", f"targets={file}", "-a", f"max_pages={pages}", *options(*TIMEOUTS, *settings))
+    _, out, failures, log = crawl(tmp_path, *arguments, spider="microblog")
     chains: dict[str, Chain] = {target["username"]: Chain() for target in targets}
     for line in out:
         chains[line["params"]["username"]].pages.append(line["data"])
@@ -139,10 +116,10 @@ def crawl_all(
     return chains, log
 
 
-def crawl_one(tmp_path: Path, username: str, *settings: str, **options: Any) -> tuple[Chain, str]:
-    """Crawl all pages of one profile. The option ``cursor`` is a param of the target."""
-    cursor = {"cursor": options.pop("cursor")} if "cursor" in options else {}
-    chains, log = crawl_all(tmp_path, [{"username": username, **cursor}], *settings, **options)
+def crawl_one(tmp_path: Path, username: str, *settings: str, **more: Any) -> tuple[Chain, str]:
+    """Crawl all pages of one profile. ``cursor`` is a param of the target."""
+    cursor = {"cursor": more.pop("cursor")} if "cursor" in more else {}
+    chains, log = crawl_all(tmp_path, [{"username": username, **cursor}], *settings, **more)
     return chains[username], log
 
 
@@ -173,7 +150,7 @@ def recovered(chains: dict[str, Chain], tmp_path_factory: pytest.TempPathFactory
     targets = [
         {"username": HANDLES[name], "cursor": chains[HANDLES[name]].pages[0]["nextCursor"]} for name in WITHOUT_TIMELINE
     ]
-    with sandbox(HONEST) as origins:
+    with platforms(before=HONEST) as origins:
         found, _ = crawl_all(tmp_path_factory.mktemp("recovered"), targets, *on(origins))
     return found
 
@@ -196,6 +173,7 @@ def test_the_loop_ends_for_every_fault(chains: dict[str, Chain], name: str) -> N
 def test_the_loop_ends_without_a_response(tmp_path: Path) -> None:
     chain, log = crawl_one(tmp_path, HANDLES["hang"], "SOURCE_TIMEOUT=0.2", "RETRY_TIMES=0")
     assert (chain.pages, chain.errors) == ([], ["UPSTREAM_TIMEOUT"]), log
+    assert log.count("optional_source_failed") == 3, "each source was tried"
 
 
 def test_the_table_has_every_fault_without_a_timeline() -> None:
@@ -282,7 +260,7 @@ def test_three_returned_pages_are_skipped(tmp_path: Path, returned: int, first_p
 
 
 def test_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_path: Path) -> None:
-    with sandbox(REJECTED) as origins:
+    with platforms(before=REJECTED) as origins:
         chain, _ = crawl_one(tmp_path, "iron_meadow", *on(origins), cursor=cursor_of("iron_meadow"))
     assert (chain.pages, chain.errors) == ([], ["EXTRACTION_FAILED"])
 
@@ -322,13 +300,13 @@ def hidden(self, request):
     return status, headers, body
 Site.page = hidden
 """
-    with sandbox(hide) as origins:
+    with platforms(before=hide) as origins:
         first, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), pages=1)
     assert first.errors == [], log
     data = first.pages[0]
     assert data["hasMore"]
     assert decode_cursor(CURSOR, data["nextCursor"])["user_id"] == ""
-    with sandbox(HONEST) as origins:
+    with platforms(before=HONEST) as origins:
         rest, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), cursor=data["nextCursor"])
     assert rest.errors == [], log
     check_posts(Chain([data, *rest.pages]), HANDLES["user-off"], embedded=1)
@@ -346,7 +324,7 @@ def test_a_rate_limit_is_not_answered_by_a_new_token(tmp_path: Path) -> None:
 
 def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
     """The circuit breaker of the source "timeline" makes the crawl wait."""
-    with sandbox(UNLISTED + LIMITED_ONCE) as origins:
+    with platforms(before=UNLISTED + LIMITED_ONCE) as origins:
         chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins), "BREAKER_THRESHOLD=5")
         assert chain.errors == [], log
         without_breaker, other_log = crawl_one(tmp_path, "old_lantern", *on(origins))
@@ -361,7 +339,7 @@ def test_a_crawl_waits_for_the_end_of_a_rate_limit(tmp_path: Path) -> None:
 
 
 def test_an_empty_page_for_a_cursor_is_requested_once_more(tmp_path: Path) -> None:
-    with sandbox(EMPTY_ONCE) as origins:
+    with platforms(before=EMPTY_ONCE) as origins:
         chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins))
     assert chain.errors == [], log
     check_posts(chain, "iron_meadow")

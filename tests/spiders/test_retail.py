@@ -34,6 +34,7 @@ def test_one_target(tmp_path: Path) -> None:
         (["-a", "cat_id=food"], "cat_id: a category's id is a number"),
         (["-a", "cat_id=976759", "-a", "page=zero"], "page: Input should be a valid integer"),
         (["-a", "url=https://example.com/browse/976759"], "url: "),
+        (["-a", "targets=/nowhere/targets.jsonl"], "no such targets file: /nowhere/targets.jsonl."),
         (["-a", "scraper=nothing", "-a", "cat_id=976759"], "Unknown scraper 'nothing'"),
         ([], "The crawl has no target: give targets=FILE, or the params of one of retail-category-v4: "),
     ],
@@ -43,11 +44,6 @@ def test_invalid_arguments_are_refused(tmp_path: Path, arguments: list[str], mes
     assert (status, out, failures) == (2, [], []), log
     assert message in log
     assert log.count("\n") == 1
-
-
-def test_a_missing_targets_file_fails_the_run(tmp_path: Path) -> None:
-    status, _, _, log = crawl(tmp_path, "-a", "targets=/nowhere/targets.jsonl")
-    assert (status, log) == (2, "no such targets file: /nowhere/targets.jsonl.\n")
 
 
 def test_pages_are_followed(tmp_path: Path) -> None:

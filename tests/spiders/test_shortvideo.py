@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -14,9 +13,8 @@ import pytest
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
-from crawler.commands.extract import extract
 from crawler.components import BROWSER_HANDLER
-from crawler.registry import scrapers, spiders
+from crawler.registry import spiders
 from crawler.sandbox.photoapp.site import FAULTS as POST_FAULTS
 from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
@@ -52,8 +50,8 @@ def crawl(
     """Crawl targets with ids. Return id -> data, id -> failure, and the log."""
     file = tmp_path / "targets.jsonl"
     file.write_text("\n".join(map(json.dumps, targets)))
-    settings = [part for setting in (*QUICK, *options) for part in ("-s", setting)]
-    _, out, failures, log = crawls.crawl(tmp_path, "-a", f"targets={file}", *settings, spider=spider)
+    given = crawls.options(*QUICK, *options)
+    _, out, failures, log = crawls.crawl(tmp_path, "-a", f"targets={file}", *given, spider=spider)
     data = {line["id"]: line["data"] for line in out}
     failed = {line["id"]: line for line in failures}
     assert not data.keys() & failed.keys(), log
@@ -161,28 +159,6 @@ def test_searches_through_the_browser(tmp_path: Path) -> None:
     assert failed == {}, log
     for target in targets:
         assert data[target["id"]] == Site().expected_record(target), target["id"]
-
-
-@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 23))])
-def test_sites_of_other_seeds_through_the_browser(tmp_path: Path, seed: int) -> None:
-    with crawls.sandbox("--seed", str(seed)) as simulated:
-        targets = [{"id": words, "keywords": words} for words in ("whales", "long list")]
-        options = ("SANDBOX=0", f"PLATFORM_ORIGINS={simulated['PLATFORM_ORIGINS']}", "BROWSER_SCROLL_PAUSE=0")
-        data, failed, log = crawl(tmp_path, "shortvideo", targets, *options)
-    assert failed == {}, log
-    assert data == {words: Site(seed).expected_record({"keywords": words}) for words in ("whales", "long list")}
-
-
-def test_extract_gives_the_rows_of_the_crawl(tmp_path: Path) -> None:
-    data, _, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "whales", "count": 30}])
-    site = Site()
-    rows: list[dict[str, Any]] = []
-    for offset in (0, 12, 24, 36):
-        body = json.dumps(site.answer("whales", offset)).encode()
-        scraper = scrapers()["shortvideo-photo-search-v4"]
-        saved = asyncio.run(extract(scraper, [body], {"keywords": "whales"}, url="https://www.tiktok.com"))
-        rows += [row for row in saved["search_item_list"] if row not in rows]
-    assert data["1"]["search_item_list"] == rows[:30], log
 
 
 def test_retail_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.videosite import VideositeSpider
 from tests import crawls
-from tests.service.client import Reply, call
+from tests.service.client import call
 from tests.service.conftest import Service, running
 from tests.videosite import ORIGIN, SCRAPER, comparable
 
@@ -45,17 +45,6 @@ def test_ten_pages_in_a_crawl(tmp_path: Path) -> None:
     assert "OK=10" in log
 
 
-def test_crawl_ends_with_the_list(tmp_path: Path) -> None:
-    arguments = ("username=north.pier", "type=all", "max_pages=50", "include_about=true")
-    status, out, _, log = crawl(tmp_path, *[part for each in arguments for part in ("-a", each)])
-    assert status == 0, log
-    params = {"username": "north.pier", "type": "all", "include_about": True}
-    assert [comparable(page) for page in out] == [
-        Site().expected_record({**params, "page": n + 1}) for n in range(len(out))
-    ]
-    assert not out[-1]["pagination"]["has_more"]
-
-
 def test_every_fault_has_its_code_in_a_crawl(tmp_path: Path) -> None:
     # "auto" leaves details out on a busy machine.
     targets = {name: {"username": f"@{name}", "details": "all"} for name in FAULTS}
@@ -65,42 +54,7 @@ def test_every_fault_has_its_code_in_a_crawl(tmp_path: Path) -> None:
         assert comparable(line["data"]) == Site().expected_record({"username": line["id"]}), line["id"]
 
 
-def test_invalid_arguments(tmp_path: Path) -> None:
-    status, out, failures, log = crawl(tmp_path, "-a", "username=https://www.youtube.com/@a", "-a", "max_page=2")
-    assert (status, out, failures) == (2, [], [])
-    assert log == "no argument is called max_page; did you mean max_pages?\n"
-
-
 # Over HTTP
-
-
-def followup(url: str, params: dict[str, Any], reply: Reply) -> Reply:
-    return call(url, PATH, {**params, "cursor": reply.body["data"]["pagination"]["cursor"]})
-
-
-def test_cursor_is_valid_after_a_restart_of_the_service(tmp_path: Path) -> None:
-    params = {"username": "saltmill", "include_about": 1}
-    with running(tmp_path / "first") as before:
-        first = call(before.url, PATH, params)
-    with running(tmp_path / "second") as after:
-        second = followup(after.url, params, first)
-    assert comparable(second.body["data"]) == Site().expected_record({**params, "page": 2})
-
-
-def test_foreign_and_stale_cursors_are_refused(service: Service) -> None:
-    cursor = call(service.url, PATH, {"username": "harborlights"}).body["data"]["pagination"]["cursor"]
-    for params in (
-        {"username": "saltmill", "cursor": cursor},
-        {"username": "harborlights", "type": "all", "cursor": cursor},
-        {"username": "harborlights", "cursor": cursor[:-1]},
-        {"username": "harborlights", "cursor": "eyJhIjoxfQ"},
-    ):
-        reply = call(service.url, PATH, params)
-        assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
-    stale = call(service.url, PATH, {"username": "stale-token"})
-    reply = followup(service.url, {"username": "stale-token"}, stale)
-    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
-    assert reply.body["error"]["details"][0]["loc"] == ["cursor"]
 
 
 def test_endpoint_crawl_and_saved_responses_give_equal_records(service: Service, tmp_path: Path) -> None:
