@@ -22,7 +22,7 @@ from tests.crawls import crawl
 from tests.targets.reading import targets_of
 
 TABLE = Path(__file__).parents[1] / "platforms/links.tsv"
-"""352 pasted lines. ``expected`` is a scraper with its params, ``refused``, or ``words``: not a link."""
+"""Pasted lines. ``expected`` is a scraper with its params, ``refused`` (and the page's name), or ``words``: no link."""
 PARAM = re.compile(r" (?=(?:url|username|cat_id|query|keywords|page|sort|min_price|max_price|type|include_about)=)")
 
 
@@ -38,9 +38,9 @@ class Row(NamedTuple):
 
 
 ROWS = [Row(*line.split("\t")) for line in TABLE.read_text().split("\n")[1:] if line]
-READ = [row for row in ROWS if row.expected not in {"refused", "words"}]
-REFUSED = [row for row in ROWS if row.expected == "refused"]
+REFUSED = [row for row in ROWS if row.expected.startswith("refused")]
 WORDS = [row for row in ROWS if row.expected == "words"]
+READ = [row for row in ROWS if row not in REFUSED + WORDS]
 
 
 def line_of(row: Row) -> str:
@@ -58,7 +58,9 @@ def test_a_pasted_link_is_read_as_expected(row: Row) -> None:
 @pytest.mark.parametrize("row", REFUSED, ids=line_of)
 def test_other_links_are_refused_with_a_sentence(row: Row) -> None:
     assert is_link(row.line), row.why
-    with pytest.raises(LinkError, match=r"^(this |'|[\w.]+ has short links)"):
+    _, _, page = row.expected.partition(": ")
+    sentence = rf"this is {page} on the platform \w+, which no " if page else r"(this |'|[\w.]+ has short links)"
+    with pytest.raises(LinkError, match=f"^{sentence}"):
         read_link(row.line)
 
 
@@ -88,7 +90,7 @@ def test_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: P
                     target.error.message
                 ), name
             else:
-                assert row.expected == "refused" or name != "shortvideo", row
+                assert row in REFUSED or name != "shortvideo", row
 
 
 @pytest.mark.parametrize("row", READ, ids=line_of)
