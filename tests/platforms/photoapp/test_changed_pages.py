@@ -11,12 +11,11 @@ import orjson
 import pytest
 from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ExtractionFailed, ScrapeError
+from crawler.errors import ScrapeError
 from crawler.platforms.photoapp.pages import EmbedPage, PostPage
 from crawler.sandbox.photoapp import embed
 from crawler.sandbox.photoapp.people import PHOTO
 from crawler.sandbox.photoapp.site import EXAMPLE, Site
-from crawler.sandbox.protocol import FakeRequest
 
 SITE = Site(light=True)
 PK = SITE.posts[EXAMPLE].pk
@@ -53,26 +52,7 @@ def post_of(page: PostPage) -> dict[str, Any]:
     return asyncio.run(page.to_item())
 
 
-def result(data: Any) -> dict[str, Any]:
-    """Put data where pages have the results of queries."""
-    return {"require": [["x", {"result": {"data": data, "extensions": {"is_final": True}}}]]}
-
-
 # A statement about the post needs a mark
-
-
-@pytest.mark.parametrize(
-    ("ruling", "code"),
-    [
-        ({"gating_type": 3, "title": None, "description": None}, "TARGET_RESTRICTED"),
-        ({"gating_type": None, "title": "Not available", "description": ""}, "TARGET_RESTRICTED"),
-        ({"gating_type": None, "title": "", "description": None}, "EXTRACTION_FAILED"),
-    ],
-)
-def test_an_empty_ruling_is_no_ruling(ruling: dict[str, Any], code: str) -> None:
-    data = media()
-    data["xig_polaris_media"] |= {"if_not_gated_logged_out": None, "gating_ruling": ruling}
-    assert error_of(page_of(html(result(data)))).code == code
 
 
 def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
@@ -104,13 +84,6 @@ def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
 
 
 # The embed page
-
-
-def test_a_renamed_root_of_the_embed_page_is_not_a_missing_post() -> None:
-    body = SITE.page(FakeRequest(f"/p/{EXAMPLE}/embed/captioned/"))[2]
-    error = error_of(page_of(body.replace(b"shortcode_media", b"new_media"), kind=EmbedPage))
-    assert isinstance(error, ExtractionFailed)
-    assert error.reason == "blind"
 
 
 # The embed page, messages and other pages
@@ -172,13 +145,3 @@ def test_coauthors_of_the_web_info_query_may_have_no_full_name() -> None:
     page = page_of(orjson.dumps({"data": data}), code=code)
     assert [each["full_name"] for each in post_of(page)["coauthor_producers"]].count("") > 0
     assert page.unread == []
-
-
-def test_an_embed_page_may_lack_the_time() -> None:
-    """An independent project lists all keys of the embed pages of 2026-07. No time is among them."""
-    post = next(p for p in (SITE.posts[code] for code in SITE.listed) if p.is_video and p.timing == "embed")
-    found = embed.embedded(post)
-    del found["taken_at_timestamp"]
-    page = page_of(embed.page({"gql_data": {"shortcode_media": found}}), code=post.code, kind=EmbedPage)
-    assert post_of(page)["video_duration"] == post.duration
-    assert (page.unread, page.has_time) == ([], False)

@@ -93,27 +93,6 @@ VIDEO = wrapped(kind=2)
 POSTS = [SITE.posts[code] for code in SITE.listed]
 
 
-@pytest.mark.parametrize(("flag", "likes"), [(True, 5), (False, -1)])
-def test_hidden_counts_are_null(flag: bool, likes: int) -> None:  # noqa: FBT001  # a row of the table
-    data = copy.deepcopy(VIDEO)
-    data["xig_polaris_media"]["if_not_gated_logged_out"] |= {"like_and_view_counts_disabled": flag, "like_count": likes}
-    assert post_of(data)["edge_media_preview_like"] == {"count": None}
-
-
-def test_a_tag_without_a_user_is_ignored() -> None:
-    data = copy.deepcopy(VIDEO)
-    without_user = [{"user": None, "position": [0.5, 0.5]}, {"position": [0.5, 0.5]}]
-    data["xig_polaris_media"]["if_not_gated_logged_out"]["usertags"] = {"in": without_user}
-    assert post_of(data)["edge_media_to_tagged_user"] == {"edges": []}
-
-
-def test_an_id_beside_the_classic_one_is_the_secondary_one() -> None:
-    data = copy.deepcopy(VIDEO)
-    data["xig_polaris_media"]["if_not_gated_logged_out"]["user"] |= {"pk": "787132", "id": "93841400573960012345"}
-    owner = post_of(data)["owner"]
-    assert (owner["id"], owner["pk"], owner["app_id"]) == ("787132", "787132", "93841400573960012345")
-
-
 def test_a_carousel_without_a_picture_of_its_own_shows_its_first_slide() -> None:
     data = wrapped(kind=8)
     media = data["xig_polaris_media"]["if_not_gated_logged_out"]
@@ -137,15 +116,6 @@ def test_a_post_is_identified_by_its_code_or_its_id(kept: tuple[str, ...]) -> No
     assert raised.value.reason == "wrong_post"
     if "code" in kept:
         assert read(PostPage, body, code)["shortcode"] == code
-
-
-def test_the_key_of_a_private_post_is_not_part_of_its_code() -> None:
-    data = copy.deepcopy(VIDEO)
-    code = data["xig_polaris_media"]["code"]
-    for each in (data["xig_polaris_media"], data["xig_polaris_media"]["if_not_gated_logged_out"]):
-        each["code"] = code + 28 * "k"
-    post = read(PostPage, orjson.dumps({"data": data}), code)
-    assert (post["shortcode"], post["id"]) == (code, VIDEO["xig_polaris_media"]["pk"])
 
 
 @pytest.mark.parametrize("kind", [1, 8])

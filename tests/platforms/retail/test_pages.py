@@ -67,19 +67,6 @@ def test_pages_give_the_expected_records_over_seeds(seed: int) -> None:
         assert page.problems() == []
 
 
-@pytest.mark.parametrize(
-    ("average", "reviews", "expected"),
-    [(4.5, 12, (4.5, 12)), (5, 0, (5, 0)), (None, 0, (None, None)), (0, 0, (None, None)), (0, 7, (None, 7))],
-)
-def test_no_rating_and_no_reviews_are_null(
-    average: float | None, reviews: int, expected: tuple[float | None, int | None]
-) -> None:
-    data = copy.deepcopy(PAYLOAD)
-    listing(data)["itemStacks"][0]["items"][0] |= {"averageRating": average, "numberOfReviews": reviews}
-    rating = read(data)["products"][0]["rating"]
-    assert (rating["average"], rating["review_count"]) == expected
-
-
 def test_unclosed_tags_are_read_in_linear_time() -> None:
     """If the page were read in quadratic time, it would take a minute."""
     untitled = orjson.dumps(PAYLOAD).replace(b'"metaTitle"', b'"noTitle"')
@@ -92,19 +79,6 @@ def test_unclosed_tags_are_read_in_linear_time() -> None:
 def test_subcategories() -> None:
     page = page_of(PAYLOAD)
     assert [cat_id for cat_id, _ in page.subcategories] == list(SITE.categories["976759"].children)
-
-
-@pytest.mark.parametrize(("low", "high"), [(None, None), (5, None), (None, 9.5), (0, 20)])
-def test_the_stated_prices(low: float | None, high: float | None) -> None:
-    data = copy.deepcopy(PAYLOAD)
-    (module,) = (
-        each["configs"]
-        for each in data["props"]["pageProps"]["initialData"]["contentLayout"]["modules"]
-        if "allSortAndFilterFacets" in each["configs"]
-    )
-    (price,) = (facet for facet in module["allSortAndFilterFacets"] if facet["type"] == "price")
-    price |= {"selectedMin": low, "selectedMax": high}
-    assert page_of(orjson.dumps(data)).stated_prices == (low, high)
 
 
 @pytest.mark.parametrize(
@@ -154,20 +128,3 @@ def test_a_stated_price_filter_is_compared_but_for_the_part_of_a_dollar(
     stated: tuple[float | None, float | None], requested: tuple[float | None, float | None], *, differs: bool
 ) -> None:
     assert PriceFilter(*stated).differs(PriceFilter(*requested)) is differs
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "price", "excluded"),
-    [
-        (20.0, None, {"min_price": 18.5, "current_price": 18.5}, True),
-        (20.0, None, {"min_price": 19.0, "current_price": None}, False),
-        (20.0, None, {"min_price": 18.0, "current_price": 18.0, "max_price": 40.0}, False),
-        (None, 30.0, {"min_price": 31.5, "current_price": 31.5}, True),
-        (None, 30.0, {"min_price": 31.0, "current_price": 31.0}, False),
-        (None, None, {"min_price": 9.0, "current_price": 9.0}, False),
-    ],
-)
-def test_a_price_outside_of_the_filter_is_excluded(
-    low: float | None, high: float | None, price: dict[str, float | None], *, excluded: bool
-) -> None:
-    assert PriceFilter(low, high).excludes(price) is excluded

@@ -7,24 +7,14 @@ from typing import Any
 
 import orjson
 import pytest
-from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
 from crawler.pipelines import validated
-from crawler.platforms.shortvideo.pages import ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearch, PhotoSearchParams
 from crawler.sandbox.shortvideo.site import PAGE_SIZE, Site
 from crawler.spiders.shortvideo import SearchSession
 
 URL = "https://www.tiktok.com/api/search/photo/full/?keyword=whales"
-PAGES = (ResultsPage, SearchPage)
-
-
-def read(body: bytes, *, status: int = 200, url: str = URL, **params: Any) -> dict[str, Any]:
-    response = HttpResponse(url, body, status=status, headers={"Content-Type": "application/json; charset=utf-8"})
-    page = next(page for page in PAGES if page.recognise(response.text))
-    data = asyncio.run(page(response=response, page_params=PageParams(params)).to_item())
-    return validated(PhotoSearch, data)
 
 
 def session_data(site: Site, words: str, **params: Any) -> dict[str, Any] | None:
@@ -70,14 +60,3 @@ def test_cursors_return_each_row_once(words: str, count: int) -> None:
         cursor, more = data["cursor"], data["has_more"]
     assert rows == [p.id for p in site.posts(words) if p.kind == "photo" and not p.hidden]
     assert len(rows) == len(set(rows)) > 2 * PAGE_SIZE
-
-
-def answer() -> dict[str, Any]:
-    return Site(light=True).answer("whales", 0)
-
-
-@pytest.mark.parametrize(
-    ("value", "more"), [(1, True), (0, False), ("1", True), ("0", False), (True, True), (None, False), ("false", False)]
-)
-def test_has_more_in_all_formats(value: object, more: bool) -> None:  # noqa: FBT001
-    assert read(orjson.dumps(answer() | {"has_more": value}))["has_more"] is more
