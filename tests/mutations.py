@@ -22,6 +22,7 @@ from lxml import html
 
 from crawler.errors import ExtractionFailed, ScrapeError
 from crawler.platforms import platforms
+from crawler.reading.documents import all_dicts
 from tests.make_fixtures import Case, cases
 
 SUFFIX = "Renamed"
@@ -290,7 +291,7 @@ def _changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
         if place and place[0] != number:
             continue
         content = orjson.loads(orjson.dumps(block.content))
-        changed = list(_dicts_with(_at(content, place[1:]), key))
+        changed = [each for each in all_dicts(_at(content, place[1:])) if key in each]
         for node in changed:
             change(node, key)
         if changed:
@@ -303,18 +304,6 @@ def _at(content: Any, place: Place) -> Any:
     for step in place:
         content = content[step]
     return content
-
-
-def _dicts_with(content: Any, key: str) -> Iterator[dict[str, Any]]:
-    waiting = [content]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            waiting += each.values()
-            if key in each:
-                yield each
-        elif isinstance(each, list):
-            waiting += each
 
 
 def _rows(body: bytes) -> Iterator[Place]:

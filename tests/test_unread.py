@@ -15,7 +15,7 @@ import pytest
 from crawler.reading.contract import Unread
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
-from crawler.service.envelope import MAX_UNREAD, Call, partial_header, success
+from crawler.service.envelope import MAX_UNREAD, Call, success
 from crawler.targets.warning import OutcomeWarning
 from tests import forks
 from tests.changed_shop import BEFORE, CHANGED, RATING, RENAMED, TILES, UNKNOWN, changed
@@ -117,19 +117,13 @@ def test_the_summary_has_the_paths(tmp_path: Path) -> None:
 # A probe and saved responses
 
 
-def test_a_probe_prints_the_paths(tmp_path: Path) -> None:
+def test_a_probe_prints_the_paths() -> None:
     code, out, log = scrapy("probe", SCRAPER, "-a", f"query={CHANGED}", "-s", "SANDBOX=1")
     assert code == 0, log
     assert [line for line in out.splitlines() if line.startswith("WARNING")] == [
         f"WARNING    unread in search: {UNKNOWN_TEXT}",
         f"WARNING    unread in search: {RATING_TEXT}",
     ]
-    targets = tmp_path / "targets.json"
-    targets.write_text(json.dumps({SCRAPER: {"query": RENAMED}}))
-    options = ("--targets", str(targets), "-s", "SANDBOX=1")
-    code, out, log = scrapy("probe", "--all", *options)
-    assert code == 4, log
-    assert f"  WARNING  unread in search: {RATING_TEXT}" in out.splitlines()
 
 
 def test_extract_prints_the_paths(tmp_path: Path) -> None:
@@ -215,17 +209,3 @@ def test_header_and_message_are_bounded_and_name_the_number_of_other_paths(numbe
     assert message.endswith(f"; and {more} more." if more else f"key{number - 1}: missing in 1 of 2.")
     assert len(answer.headers["X-Partial"]) < 1_500
     assert answer.partial
-
-
-@pytest.mark.parametrize("path", ["a[].b", "user.name", 'li[data-x="y"] a', "rows[].…unknown", "ä\r\nX: y", ""])
-def test_the_header_is_a_valid_list_for_any_path(path: str) -> None:
-    warning = OutcomeWarning.of_unread("web results", Unread(path, "unknown", names=("\r\nX: y",)))
-    header = partial_header([warning])
-    ((source, parameters),) = parse_list(header)
-    assert '; path="' in header, "always a string, so that clients need only one type"
-    assert source == "web results"
-    assert parameters["path"] == re.sub(r"[^ -~]", "?", path.replace("…", "..."))
-
-
-def test_a_complete_record_has_no_header() -> None:
-    assert "X-Partial" not in success(Call(), {}, ()).headers

@@ -227,6 +227,12 @@ def test_an_alert_without_a_known_meaning_needs_no_further_request() -> None:
     assert (raised.value.reason, stub.kinds()) == ("unknown_alert", ["page"])
 
 
+@pytest.mark.parametrize("name", ["no-feed", "no-player", "no-about", "no-playlist"])
+def test_the_pages_of_a_list_end_without_an_optional_source(name: str) -> None:
+    ids = [post["content_id"] for record in pages(site(), username=name) for post in record["posts"]]
+    assert len(ids) == len(set(ids)) > 0, "each item once"
+
+
 def test_repeated_token_ends_the_list() -> None:
     found = pages(site(), username="@loop")
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
