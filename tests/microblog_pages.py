@@ -100,31 +100,7 @@ def timeline_of(*instructions: dict[str, Any]) -> bytes:
     return orjson.dumps({"data": {"user": {"result": {"__typename": "User", "timeline": timeline}}}})
 
 
-def web_timeline_with(*posts: dict[str, Any]) -> bytes:
-    """The response to the newest web client that contains these posts."""
-    entries = [
-        {
-            "entry_id": f"tweet-{number}",
-            "content": {
-                "__typename": "TimelineTimelineItem",
-                "content": {"__typename": "TimelineTweet", "tweet_results": {"result": post}},
-            },
-        }
-        for number, post in enumerate(posts, 1)
-    ]
-    timeline = {"timeline": {"instructions": [{"__typename": "TimelineAddEntries", "entries": entries}]}}
-    result = {"__typename": "User", "profile_timeline_v2": timeline}
-    return orjson.dumps({"data": {"user_result_by_screen_name": {"result": result}}})
-
-
 def posts_in(body: bytes) -> list[dict[str, Any]]:
     """The posts in a response with a timeline."""
     posts: list[dict[str, Any]] = asyncio.run(page_of("timeline", body).to_item())["posts"]
     return posts
-
-
-def profile_in(user: dict[str, Any]) -> dict[str, Any]:
-    """The profile that is read from the API's response with this user."""
-    body = orjson.dumps({"data": {"user": {"result": user}}})
-    profile: dict[str, Any] = asyncio.run(page_of("user", body).to_item())["profile"]
-    return profile

@@ -19,7 +19,7 @@ import sys
 from crawler.platforms import platforms
 from scripts.captures import captures
 from tests.contracts.changes import listed_names, silent_names, unlisted, write, wrongly_listed
-from tests.contracts.counts import count, roots, save, wrong_lines
+from tests.contracts.counts import contradictions, count, roots, save
 from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
 
 
@@ -50,16 +50,16 @@ def _check() -> int:
     if not captures():
         print("The recorded pages are not on this machine: contracts are not checked.")
         return 0
-    wrong = [line for each in platforms() for line in wrong_lines(roots(each), count(recorded(each)))]
-    print(*wrong, f"{len(wrong)} declarations to change", sep="\n")
+    wrong = [line for each in platforms() for line in contradictions(roots(each), count(recorded(each)))]
+    print(*wrong, f"{len(wrong)} declarations contradicted", sep="\n")
     return max(bool(wrong), _clean(None, add=False), _silent(None, write_list=False))
 
 
 def _count(platform: str) -> int:
     counts = count(recorded(platform))
     save(platform, counts)
-    wrong = wrong_lines(roots(platform), counts)
-    print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations to change", sep="\n")
+    wrong = contradictions(roots(platform), counts)
+    print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations contradicted", sep="\n")
     return 1 if wrong else 0
 
 

@@ -5,27 +5,23 @@ captures (``captures.json``) prove that a key is in every row: somebody removed 
 ``<platform>/documented.json`` lists, as patterns, values whose kind is taken from a document because there are too few
 whole captures. ``<platform>/nulls.json`` lists values whose null is known from a document, although none was recorded.
 
-The rules of ``wrong_lines``: a key that whole captures lack is not ``always``. A value that was recorded as null may be
-null, and a value that was recorded in at least ten rows, and never as null, may not. A value that is neither null nor
-empty in at least ten rows, and in all rows, is ``often``, unless a document says otherwise. With fewer than ten rows,
-the declaration may be either.
+The rules of ``contradictions``: a key that whole captures lack is not ``always``. A value that was recorded as null
+may be null, and a value that was recorded in at least ten rows, and never as null, may not. A value that is neither
+null nor empty in at least ten rows, and in all rows, is ``often``, unless a document says otherwise. With fewer than
+ten rows, the declaration may be either.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from crawler.reading.careful import find, objects
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, steps, values
-from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Recorded, recorded
 from tests.microblog_parts import MADE_UP
 
@@ -121,21 +117,7 @@ def count(responses: Iterable[Recorded]) -> dict[str, Count]:
     return dict(sorted(counts.items()))
 
 
-# The lines to change
-
-
-class Wrong(NamedTuple):
-    """A declaration that the counts contradict."""
-
-    file: Path
-    number: int
-    """The number of the declaration's line."""
-    line: str
-    """The line that the counts support."""
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.file.relative_to(ROOT)}:{self.number}: {self.reason}\n    {self.line}"
+# Declarations that the counts contradict
 
 
 class Form(NamedTuple):
@@ -146,46 +128,22 @@ class Form(NamedTuple):
     counted: Count
 
 
-Lines = dict[type[Contract], dict[str, list[Form]]]
-"""Class and name of a value -> its forms."""
-
-
 def roots(platform: str) -> set[type[Contract]]:
     """Return the contracts by which recorded responses of a platform are read from the root."""
     return {kind for response in recorded(platform) for kind, _ in response.payloads()}
 
 
-def wrong_lines(roots: Iterable[type[Contract]], counts: dict[str, Count]) -> list[Wrong]:
-    """Return the declarations in contracts, and in contracts inside them, that the counts contradict.
+def contradictions(roots: Iterable[type[Contract]], counts: dict[str, Count]) -> list[str]:
+    """Return why counts contradict the declarations in contracts, and in contracts inside them.
 
-    A line of a base class is one declaration: it must fit all classes that inherit it. If most values of a class are
-    never null, ``nulls=False`` belongs to the class.
+    A line of a base class is one declaration: it must fit all classes that inherit it.
     """
-    lines: Lines = defaultdict(lambda: defaultdict(list))
+    lines: dict[str, list[Form]] = defaultdict(list)
     for kind in dict.fromkeys(each for root in roots for each in contracts(root)):
         for value in values(kind):
             owner = next(each for each in kind.__mro__ if value.name in vars(each))
-            lines[owner][value.name].append(Form(kind, value, counts.get(key_of(kind, value), Count())))
-    return sorted(wrong for owner in list(lines) for wrong in _wrong_of_class(owner, lines))
-
-
-def _wrong_of_class(owner: type[Contract], every: Lines) -> Iterator[Wrong]:
-    lines = every[owner]
-    reasons = {name: list(_contradictions(forms)) for name, forms in lines.items()}
-    if not any(reasons.values()):
-        return
-    nullable = {name: _is_nullable(forms) for name, forms in lines.items()}
-    others = [nullable[name] for name, forms in lines.items() if forms[0].value.kind != "identity"]
-    inherited = (forms for each in owner.__mro__[1:] for forms in every.get(each, {}).values())
-    default = owner.nulls and (sum(others) * 2 >= len(others) or any(map(_is_nullable, inherited)))
-    if default != owner.nulls:
-        yield Wrong(*_class_line(owner), f"{owner.__qualname__} has mostly values that are never null")
-    for name, forms in lines.items():
-        file, number, old, new = _declaration(owner, forms, nullable=nullable[name], default=default)
-        is_inherited = default != owner.nulls and new == old  # the line of the class is the only one to change
-        if (reasons[name] or default != owner.nulls) and not is_inherited:
-            why = reasons[name] or ["keeps its nulls"]
-            yield Wrong(file, number, new, f"{owner.__qualname__}.{name} {'; '.join(why)}")
+            lines[key_of(owner, value)].append(Form(kind, value, counts.get(key_of(kind, value), Count())))
+    return sorted(f"{line} {reason}" for line, forms in lines.items() for reason in _contradictions(forms))
 
 
 def _has_documented_nulls(forms: list[Form]) -> bool:
@@ -206,13 +164,6 @@ def _is_filled(forms: list[Form]) -> bool:
     return bool(occurring) and all(each.is_always_filled for each in occurring)
 
 
-def _is_nullable(forms: list[Form]) -> bool:
-    """Whether a value should be declared as nullable. With few rows, the declaration stays."""
-    if any(each.counted.null for each in forms):
-        return True
-    return not _is_never_null(forms) and any(each.value.nullable for each in forms)
-
-
 def _contradictions(forms: list[Form]) -> Iterator[str]:
     """Yield why a declaration is wrong."""
     patterns = listed("documented")
@@ -231,48 +182,6 @@ def _contradictions(forms: list[Form]) -> Iterator[str]:
     is_settled = any(documented) or forms[0].value.often or forms[0].value.kind == "identity"
     if not is_settled and _is_filled(forms) and any(each.counted.pages for each in forms):
         yield f"is filled in all {sum(each.counted.rows for each in forms)} rows"
-
-
-def _class_of(owner: type[Contract]) -> tuple[Path, str, ast.ClassDef]:
-    """Return the file of a class, its text, and the class in its syntax tree."""
-    file = Path(inspect.getsourcefile(owner) or "")
-    text = file.read_text()
-    classes = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef))
-    return file, text, next(each for each in classes if each.name == owner.__name__)
-
-
-def _class_line(owner: type[Contract]) -> tuple[Path, int, str]:
-    file, text, found = _class_of(owner)
-    return file, found.lineno, text.splitlines()[found.lineno - 1].replace("):", ", nulls=False):")
-
-
-def _declaration(
-    owner: type[Contract], forms: list[Form], *, nullable: bool, default: bool
-) -> tuple[Path, int, str, str]:
-    """Return the file of a declaration, the number of its line, the line, and the line that the counts support.
-
-    ``nullable``: whether the value may be null. ``default``: whether the values of the class may be null.
-    """
-    value = forms[0].value
-    file, text, scope = _class_of(owner)
-    targets = (each for each in scope.body if isinstance(each, ast.AnnAssign))
-    found = next(each for each in targets if ast.unparse(each.target) == value.name)
-    assert isinstance(found.value, ast.Call)
-    is_required = value.required and all(each.counted.whole_present == each.counted.whole_rows for each in forms)
-    is_often = (value.often or _is_filled(forms)) and not any(each.counted.empty_pages for each in forms)
-    flags = [] if nullable == default else [f"nulls={nullable}"]
-    if value.kind == "identity":
-        call, flags = "identity", []
-    elif is_required and is_often and not nullable:
-        call, flags = "filled", []
-    elif is_required:
-        call, flags = "always", [*(["often=True"] if is_often else []), *flags]
-    else:
-        call = "often" if is_often else "sometimes"
-    arguments = [*(ast.get_source_segment(text, each) or "" for each in found.value.args), *flags]
-    old = ast.get_source_segment(text, found) or ""
-    before = ast.get_source_segment(text, found.annotation)
-    return file, found.lineno, old, f"{value.name}: {before} = {call}({', '.join(arguments)})"
 
 
 def load(platform: str = "") -> dict[str, Count]:

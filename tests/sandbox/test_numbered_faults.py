@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.professional.site import Site as Professional
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.shortvideo.site import Site as ShortVideo
-from tests.crawls import comparable, crawl
 
 SITES = {"microblog": Microblog(), "photoapp": PhotoApp(), "professional": Professional(), "shortvideo": ShortVideo()}
 
@@ -60,25 +58,3 @@ def test_a_number_after_other_names_selects_nothing(platform: str, number_only: 
     for request in requests(platform, number_only):
         assert site.fault(request) is None
         assert site.page(request)[2] == site.page(requests(platform, "nobody99999")[0])[2]
-
-
-def handle_of(fault: str) -> str:
-    return next(handle for handle, name in Microblog().faults.items() if name == fault)
-
-
-@pytest.mark.parametrize(
-    ("platform", "params"),
-    [
-        ("microblog", {"username": f"{handle_of('timeline-off')}_17"}),
-        pytest.param("microblog", {"username": f"{handle_of('page-off')}_17"}, marks=pytest.mark.soak),
-        ("photoapp", {"url": PhotoApp().url_of_fault("embed-forbidden").replace("FAULT000", "FAULT017")}),
-        ("professional", {"username": "slow-17"}),
-    ],
-)
-def test_a_target_with_a_number_has_a_record_of_its_own(platform: str, params: dict[str, str], tmp_path: Path) -> None:
-    ((name, text),) = params.items()
-    code, out, _, log = crawl(tmp_path, "-a", f"{name}={text}", spider=platform)
-    assert code == 0, log
-    site: Any = SITES[platform]
-    assert comparable(out) == [comparable(site.expected_record(params))]
-    assert comparable(out) != [comparable(site.expected_record({name: text.replace("17", "18")}))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import zlib
@@ -18,9 +17,7 @@ import pytest
 
 from crawler.sandbox.photoapp.site import EXAMPLE
 from crawler.sandbox.protocol import FakeRequest
-from scripts.captures import CAPTURES, body_of
 from tests.crawls import ROOT
-from tests.whole_pages.forms import values
 
 PAGES = {
     "microblog": FakeRequest("/quiet_harbor"),
@@ -78,32 +75,3 @@ def test_pages_have_the_size_of_real_ones(platform: str, smallest: int, largest:
 
 
 # The blocks of a whole page
-
-needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="the recorded pages (../shared/captures) are missing")
-
-
-def scripts(body: bytes) -> list[Any]:
-    """Return the decoded JSON scripts of a page of the photo app."""
-    found = re.findall(rb'<script\b[^>]*type="application/json"[^>]*>(.*?)</script>', body, re.DOTALL)
-    return [orjson.loads(each) for each in found]
-
-
-def calls(script: Any) -> set[str]:
-    """Return the kind of a block: the names and methods of the calls in its script."""
-    return {f"{name}.{method}" for name, method, *_ in script.get("require", [])}
-
-
-@needs_captures
-def test_the_throttled_page_has_the_skeleton_of_a_whole_one() -> None:
-    """The blocks, the parameters of the route, and the link-preview tags. No result of a query is in either page."""
-    real = body_of("9c42b6d6b023")
-    photoapp = site("photoapp", light=True)
-    (code,) = (code for code, name in photoapp.faults.items() if name == "shell")
-    ours = photoapp.damaged("shell", FakeRequest(f"/p/{code}/"))[2]
-    assert len(ours) <= 30_000
-    assert [*map(calls, scripts(ours))] == [*map(calls, scripts(real))]
-    (route, *_) = (route for route in values(scripts(ours), "route") if isinstance(route, dict))
-    assert route["params"]["shortcode"] == code
-    tags = [set(re.findall(rb'property="(og:\w+)"', body)) for body in (ours, real)]
-    assert tags[0] == tags[1]
-    assert all(b"RelayPrefetchedStreamCache" not in body for body in (ours, real))

@@ -10,16 +10,13 @@ import pytest
 import crawler.sandbox
 from scripts.captures import captures
 from tests.whole_pages.forms import FORMS, LEFT, Compared, Form
-from tests.whole_pages.paths import is_below, paths
+from tests.whole_pages.paths import paths
 
 MIN_SHARE = 0.95
 MAX_LEFT = 162
 """The number of left parts. A smaller number may replace it, a larger one may not."""
 MAX_SKELETON = 30_000
 """The largest size of a skeleton in bytes."""
-
-needs_captures = pytest.mark.skipif(not captures(), reason="the recorded pages (../shared/captures) are missing")
-by_name = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name.replace(" ", "-"))
 
 
 @pytest.mark.skipif(not captures(), reason="the recorded pages (../shared/captures) are missing")
@@ -64,9 +61,3 @@ def test_the_constant_structure_of_a_page_is_small(file: Path) -> None:
 )
 def test_paths_are_names_and_nesting(body: bytes, expected: set[str]) -> None:
     assert paths(body, elements=True) == expected
-
-
-def test_a_left_part_covers_the_paths_below_it_only() -> None:
-    assert [is_below(path, [".a.b"]) for path in (".a.b", ".a.b.c", ".a.b[]", ".a.bc", ".a")] == [True] * 3 + [
-        False
-    ] * 2

@@ -12,7 +12,7 @@ from crawler.sandbox.microblog.site import Site
 from tests.microblog_pages import answer, page_of, timeline_with
 from tests.platforms.microblog.test_variants import POST, WEB_POST, literals
 
-SHORT, OTHER = "https://t.co/abc123", "https://t.co/def456"
+SHORT = "https://t.co/abc123"
 LINK = {"url": SHORT, "expanded_url": "https://harbor.example/a", "indices": [7, 26]}
 
 

@@ -87,13 +87,6 @@ def test_continuation_page_follows_the_first() -> None:
     assert read(names[1])["profile"]["profile_id"] == first["profile"]["profile_id"]
 
 
-def test_live_item_has_no_views() -> None:
-    posts = read("049b95ef63ce")["posts"]
-    assert len(posts) == 30
-    (live,) = [post for post in posts if post["view_count"] is None]
-    assert live["video_duration_seconds"] is None
-
-
 def test_shorts_in_a_format_that_is_no_longer_served_are_not_an_empty_list() -> None:
     with pytest.raises(ExtractionFailed, match=r"unknown in 48 of 48 \(reelItemRenderer\), not collected"):
         read("5fc57c28e525")

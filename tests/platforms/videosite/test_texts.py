@@ -1,20 +1,12 @@
-"""Texts of the video site: hashtags, mentions, numbers of views, and long texts, which are read in linear time."""
+"""Texts of the video site: hashtags, mentions and numbers of views, and the cursors of its records."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import zlib
 from typing import Any
 
-import orjson
 import pytest
-from web_poet import HttpResponse, PageParams
 
-from crawler.errors import ExtractionFailed
-from crawler.platforms.videosite.base import VideositePage
-from crawler.platforms.videosite.details import AboutPage, FeedPage, VideoPage
-from crawler.platforms.videosite.pages import ChannelPage
 from crawler.platforms.videosite.payload import Short
 from crawler.platforms.videosite.record import (
     MAX_SEEN_TOKENS,
@@ -27,23 +19,7 @@ from crawler.platforms.videosite.record import (
 )
 from crawler.platforms.videosite.schema import continuation_of
 from crawler.reading.careful import read_plain
-from tests.platforms.videosite.test_pages import BODIES, HARBOR, call
-from tests.videosite import ORIGIN
-
-CHANNEL = orjson.loads(call("browse", browseId=HARBOR.id, params="EgZ2aWRlb3PyBgQKAjoA"))
-
-
-def rows_of(data: Any) -> list[Any]:
-    """Return the rows of the tab with videos, or of a continuation page."""
-    if "onResponseReceivedActions" in data:
-        return data["onResponseReceivedActions"][0]["appendContinuationItemsAction"]["continuationItems"]  # type: ignore[no-any-return]
-    tabs = data["contents"]["twoColumnBrowseResultsRenderer"]["tabs"]
-    return tabs[1]["tabRenderer"]["content"]["richGridRenderer"]["contents"]  # type: ignore[no-any-return]
-
-
-def page_of(kind: type[VideositePage], body: bytes, **params: Any) -> VideositePage:
-    return kind(response=HttpResponse(ORIGIN, body, status=200, encoding="utf-8"), page_params=PageParams(params))
-
+from tests.platforms.videosite.test_pages import HARBOR
 
 WORDS = {
     "Hindi": "हिन्दी",
@@ -96,56 +72,6 @@ def test_ends_of_hashtags(title: str, tags: list[str]) -> None:
 )
 def test_ends_of_mentions(title: str, handles: list[str]) -> None:
     assert post("aaaaaaaaaaa", kind="video", caption=title)["mentions"] == handles
-
-
-LONG = ("9" * 40_000, "1," * 20_000, "#" * 40_000, "@" * 40_000, "#a" * 20_000, "@abc" * 10_000, "1 view " * 6_000)
-
-
-def with_texts(data: Any, text: str) -> Any:
-    """Replace every text in the data, except ids, types, URLs and tokens."""
-    kept = {"contentId", "contentType", "videoId", "externalId", "channelId", "token", "url", "type", "externalVideoId"}
-    if isinstance(data, dict):
-        return {key: value if key in kept else with_texts(value, text) for key, value in data.items()}
-    if isinstance(data, list):
-        return [with_texts(each, text) for each in data]
-    return text if isinstance(data, str) else data
-
-
-@pytest.mark.parametrize("text", LONG, ids=["9", "1,", "#", "@", "#a", "@abc", "view"])
-@pytest.mark.parametrize("kind", [ChannelPage, VideoPage, AboutPage], ids=lambda kind: str(kind.source))
-def test_long_texts_in_every_field(kind: type[VideositePage], text: str) -> None:
-    """Long texts are read in linear time. In quadratic time, some of these would take minutes."""
-    data = copy.deepcopy(CHANNEL) if kind is ChannelPage else orjson.loads(BODIES[kind])
-    if kind is ChannelPage:
-        rows_of(data)[3:-1] = []
-    asyncio.run(_outcome(page_of(kind, orjson.dumps(with_texts(data, text)))))
-
-
-@pytest.mark.parametrize("text", ["9" * 400_000, "1," * 200_000, "1 view " * 60_000, ", 1 view" * 60_000])
-def test_the_text_for_screen_readers(text: str) -> None:
-    short = {
-        "accessibilityText": text,
-        "onTap": {"innertubeCommand": {"reelWatchEndpoint": {"videoId": "aaaaaaaaaaa"}}},
-        "overlayMetadata": {"primaryText": {"content": "One"}},
-        "thumbnailViewModel": {"thumbnailViewModel": {"image": {"sources": [{"url": "https://i.example/a.jpg"}]}}},
-    }
-    shape, unread = read_plain(Short, short)
-    assert shape is not None
-    assert unread == []
-    assert item_of(shape, "shorts")["view_count"] == (1 if text.endswith(", 1 view") else None)
-
-
-async def _outcome(page: VideositePage) -> object:
-    try:
-        return await page.to_item()
-    except ExtractionFailed as error:
-        return error
-
-
-@pytest.mark.parametrize("text", LONG, ids=["9", "1,", "#", "@", "#a", "@abc", "view"])
-def test_long_texts_in_a_feed(text: str) -> None:
-    body = BODIES[FeedPage].replace(b"<title>", b"<title>" + text.encode(), 2)
-    assert asyncio.run(page_of(FeedPage, body).to_item())["posts"]
 
 
 @pytest.mark.parametrize(
