@@ -73,39 +73,12 @@ def test_the_first_school_and_all_rows_after_it_are_schools() -> None:
 
 HOSTILE = {
     "2 MB of unclosed tags": (b"<div>" * 400_000, "too_large"),
-    "100,000 nested elements": (b"<div>" * 100_000 + b"</div>" * 100_000, "too_large"),
-    "100,000 open elements": (b"<div>" * 100_000, "too_large"),
     "150 nested sections": (b"<section>" * 150, None),
     "7,000 nested elements": (b"<div>" * 7_000, "too_large"),
-    "7,000 nested sections": (b'<section class="aside-section-container">' * 7_000, "too_large"),
     "1 MB of one attribute": (b'<div title="' + b"x" * 1_000_000 + b'">', None),
     "1 MB of an attribute without an end": (b'<div title="' + b"x" * 1_000_000, None),
     "500,000 classes": (b'<div class="' + b"x " * 500_000 + b'">', None),
     "100,000 attributes": (b"<div " + b" ".join(b"a%d" % each for each in range(100_000)) + b">", "too_large"),
-    "100,000 attributes between slashes": (
-        b"<div " + b"/".join(b"a%d" % each for each in range(100_000)) + b">",
-        "too_large",
-    ),
-    "50,000 attributes with angle brackets": (
-        b"<div " + b" ".join(b'a%d="<"' % each for each in range(50_000)) + b">",
-        "too_large",
-    ),
-    "30,000 attributes without spaces": (
-        b"<div " + b"".join(b'a%d=""' % each for each in range(30_000)) + b">",
-        "too_large",
-    ),
-    "30,000 attributes of a script after a bracket in quotes": (
-        b'<script type=">" ' + b" ".join(b"a%d" % each for each in range(30_000)) + b">1</script>",
-        "too_large",
-    ),
-    "30,000 attributes with some angle brackets": (
-        b"<div " + b" ".join((b"a%d", b"a%d <")[each % 150 == 0] % each for each in range(30_000)) + b">",
-        "too_large",
-    ),
-    "30,000 attributes in a title of a picture": (
-        b"<svg><title><a " + b" ".join(b"a%d" % each for each in range(30_000)) + b"></a></title></svg>",
-        "too_large",
-    ),
     "30,000 attributes in a script of a picture": (
         b"<svg><script><a " + b" ".join(b"a%d" % each for each in range(30_000)) + b"></a></script></svg>",
         "too_large",
@@ -113,7 +86,8 @@ HOSTILE = {
 }
 """Hostile HTML, and the error reason of a page that contains it (None: the page gives data).
 
-Without limits, some of this HTML takes 20 s to parse.
+Without limits, some of this HTML takes 20 s to parse. ``tests/reading/test_markup.py`` counts attributes in tags that
+are written in other ways.
 """
 
 
