@@ -68,234 +68,151 @@ def dollars(*prices: float | None, categories: Sequence[str] = ("1",)) -> list[t
 
 
 TWO = ("1_2", "1_3")
-FIRST, CLIMB = "1 page 1", "1 0.01.. by price_low page 1"
+FIRST = "1 page 1"
+PARTS = ["1_2 page 1", "1_3 page 1", "1_2 page 2", "1_3 page 2"]
+"""The pages of the sub-categories ``TWO``."""
 
 
-@pytest.mark.parametrize(
-    ("shop", "requests", "reasons"),
-    [
-        pytest.param(SmallShop([]), [FIRST], (), id="an empty category"),
-        pytest.param(SmallShop(dollars(1, 2, 3, 4, 5)), [FIRST, "1 page 2"], (), id="within the ceiling"),
-        pytest.param(
-            SmallShop(dollars(*range(1, 13), categories=TWO)),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 6.00.. by price_low page 1",
-                "1 6.00.. by price_low page 2",
-                "1 11.00.. by price_low page 1",
-            ],
-            (),
-            id="by price, also if there are sub-categories",
+def climb(low: str, pages: int) -> list[str]:
+    """Return the first pages of all products from a price on, with the lowest price first."""
+    return [f"1 {low}.. by price_low page {page}" for page in range(1, pages + 1)]
+
+
+CRAWLS: dict[str, tuple[SmallShop, list[str], *tuple[str, ...]]] = {
+    "an empty category": (SmallShop([]), [FIRST]),
+    "within the ceiling": (SmallShop(dollars(1, 2, 3, 4, 5)), [FIRST, "1 page 2"]),
+    "by price, also if there are sub-categories": (
+        SmallShop(dollars(*range(1, 13), categories=TWO)),
+        [FIRST, *climb("0.01", 2), *climb("6.00", 2), *climb("11.00", 1)],
+    ),
+    "by sub-category, because the first page has a product without a price": (
+        SmallShop(dollars(None, 2, 3, 4, 5, 6, 7, 8, categories=TWO)),
+        [FIRST, *PARTS],
+    ),
+    "by sub-category, because a price filter lowers the total": (
+        SmallShop(dollars(1, 2, 3, None, 5, 6, 7, 8, categories=TWO)),
+        [FIRST, *climb("0.01", 1), *PARTS],
+    ),
+    "by price without sub-categories; the product without a price is on the first page": (
+        SmallShop(dollars(None, 2, 3, 4, 5, 6, 7)),
+        [FIRST, *climb("0.01", 2), *climb("7.00", 1)],
+    ),
+    "by price without sub-categories; the product without a price is on the next page of the listing": (
+        SmallShop(dollars(1, 2, 3, None, 5, 6, 7)),
+        [FIRST, *climb("0.01", 2), *climb("7.00", 1), "1 page 2"],
+    ),
+    "a single product without a price is looked for, although totals of many products are estimates": (
+        SmallShop(dollars(1, 2, 3, None, *range(5, 26))),
+        [
+            FIRST,
+            *climb("0.01", 2),
+            *climb("7.00", 2),
+            *climb("12.00", 2),
+            *climb("17.00", 2),
+            *climb("22.00", 2),
+            "1 page 2",
+        ],
+    ),
+    "by price without sub-categories; the product without a price is on no page": (
+        SmallShop(dollars(*range(1, 13), None)),
+        [FIRST, *climb("0.01", 2), *climb("6.00", 2), *climb("11.00", 1), "1 page 2", "1 page 3", "1 page 4"],
+        "no_price",
+    ),
+    "a large sub-category: its prices by price, then its own pages for the products without a price": (
+        SmallShop([*(("1_2", price) for price in (1, 2, 3, 4, None, 6, 7)), ("1_3", None)]),
+        [
+            FIRST,
+            *climb("0.01", 1),
+            "1_2 page 1",
+            "1_3 page 1",
+            "1_2 0.01.. by price_low page 1",
+            "1_2 0.01.. by price_low page 2",
+            "1_2 7.00.. by price_low page 1",
+            "1_2 page 2",
+        ],
+    ),
+    "a price that too many products share": (
+        SmallShop(dollars(1, 5, 5, 5, 5, 5, 5, 5, 9, categories=TWO)),
+        [
+            FIRST,
+            *climb("0.01", 2),
+            *climb("5.00", 1),
+            "1 5.00..5.00 page 1",
+            *climb("5.01", 1),
+            "1_2 5.00..5.00 page 1",
+            "1_3 5.00..5.00 page 1",
+            "1_3 5.00..5.00 page 2",
+        ],
+    ),
+    "a price that too many products share, if the filter has whole dollars: all prices of the dollar": (
+        SmallShop(dollars(1, 5.2, *[5.5] * 7, 5.8, 9, 10, categories=TWO), rounds=True),
+        [
+            FIRST,
+            *climb("0.01", 2),
+            *climb("5.50", 1),
+            "1 5.00..6.00 page 1",
+            *climb("6.00", 1),
+            "1 5.00..6.00 by price_low page 1",
+            "1 5.00..6.00 by price_low page 2",
+            "1 5.50..6.00 by price_low page 1",
+            "1_2 5.00..6.00 page 1",
+            "1_3 5.00..6.00 page 1",
+            "1_2 5.00..6.00 page 2",
+            "1_3 5.00..6.00 page 2",
+        ],
+    ),
+    "an ignored price filter": (
+        SmallShop(dollars(*range(1, 13)), ignores=["1 6.00.. by price_low page 1"]),
+        [FIRST, *climb("0.01", 2), *climb("6.00", 1), *climb("5.99", 2), *climb("11.00", 1)],
+    ),
+    "two ignored price filters: sub-categories that cannot be split are read to their end": (
+        SmallShop(
+            dollars(*range(1, 13), categories=TWO),
+            ignores=["1 6.00.. by price_low page 1", "1 5.99.. by price_low page 1"],
         ),
-        pytest.param(
-            SmallShop(dollars(None, 2, 3, 4, 5, 6, 7, 8, categories=TWO)),
-            [FIRST, "1_2 page 1", "1_3 page 1", "1_2 page 2", "1_3 page 2"],
-            (),
-            id="by sub-category, because the first page has a product without a price",
-        ),
-        pytest.param(
-            SmallShop(dollars(1, 2, 3, None, 5, 6, 7, 8, categories=TWO)),
-            [FIRST, CLIMB, "1_2 page 1", "1_3 page 1", "1_2 page 2", "1_3 page 2"],
-            (),
-            id="by sub-category, because a price filter lowers the total",
-        ),
-        pytest.param(
-            SmallShop(dollars(None, 2, 3, 4, 5, 6, 7)),
-            [FIRST, CLIMB, "1 0.01.. by price_low page 2", "1 7.00.. by price_low page 1"],
-            (),
-            id="by price without sub-categories; the product without a price is on the first page",
-        ),
-        pytest.param(
-            SmallShop(dollars(1, 2, 3, None, 5, 6, 7)),
-            [FIRST, CLIMB, "1 0.01.. by price_low page 2", "1 7.00.. by price_low page 1", "1 page 2"],
-            (),
-            id="by price without sub-categories; the product without a price is on the next page of the listing",
-        ),
-        pytest.param(
-            SmallShop(dollars(1, 2, 3, None, *range(5, 26))),
-            [
-                FIRST,
-                *(
-                    f"1 {low}.. by price_low page {page}"
-                    for low in ("0.01", "7.00", "12.00", "17.00", "22.00")
-                    for page in (1, 2)
-                ),
-                "1 page 2",
-            ],
-            (),
-            id="a single product without a price is looked for, although totals of many products are estimates",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 13), None)),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 6.00.. by price_low page 1",
-                "1 6.00.. by price_low page 2",
-                "1 11.00.. by price_low page 1",
-                "1 page 2",
-                "1 page 3",
-                "1 page 4",
-            ],
-            ("no_price",),
-            id="by price without sub-categories; the product without a price is on no page",
-        ),
-        pytest.param(
-            SmallShop([*(("1_2", price) for price in (1, 2, 3, 4, None, 6, 7)), ("1_3", None)]),
-            [
-                FIRST,
-                CLIMB,
-                "1_2 page 1",
-                "1_3 page 1",
-                "1_2 0.01.. by price_low page 1",
-                "1_2 0.01.. by price_low page 2",
-                "1_2 7.00.. by price_low page 1",
-                "1_2 page 2",
-            ],
-            (),
-            id="a large sub-category: its prices by price, then its own pages for the products without a price",
-        ),
-        pytest.param(
-            SmallShop(dollars(1, 5, 5, 5, 5, 5, 5, 5, 9, categories=TWO)),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 5.00.. by price_low page 1",
-                "1 5.00..5.00 page 1",
-                "1 5.01.. by price_low page 1",
-                "1_2 5.00..5.00 page 1",
-                "1_3 5.00..5.00 page 1",
-                "1_3 5.00..5.00 page 2",
-            ],
-            (),
-            id="a price that too many products share",
-        ),
-        pytest.param(
-            SmallShop(dollars(1, 5.2, *[5.5] * 7, 5.8, 9, 10, categories=TWO), rounds=True),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 5.50.. by price_low page 1",
-                "1 5.00..6.00 page 1",
-                "1 6.00.. by price_low page 1",
-                "1 5.00..6.00 by price_low page 1",
-                "1 5.00..6.00 by price_low page 2",
-                "1 5.50..6.00 by price_low page 1",
-                "1_2 5.00..6.00 page 1",
-                "1_3 5.00..6.00 page 1",
-                "1_2 5.00..6.00 page 2",
-                "1_3 5.00..6.00 page 2",
-            ],
-            (),
-            id="a price that too many products share, if the filter has whole dollars: all prices of the dollar",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 13)), ignores=["1 6.00.. by price_low page 1"]),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 6.00.. by price_low page 1",
-                "1 5.99.. by price_low page 1",
-                "1 5.99.. by price_low page 2",
-                "1 11.00.. by price_low page 1",
-            ],
-            (),
-            id="an ignored price filter",
-        ),
-        pytest.param(
-            SmallShop(
-                dollars(*range(1, 13), categories=TWO),
-                ignores=["1 6.00.. by price_low page 1", "1 5.99.. by price_low page 1"],
-            ),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 6.00.. by price_low page 1",
-                "1 5.99.. by price_low page 1",
-                "1_2 page 1",
-                "1_3 page 1",
-                "1_2 page 2",
-                "1_3 page 2",
-            ],
-            ("ceiling",),
-            id="two ignored price filters: sub-categories that cannot be split are read to their end",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 13)), fails=["1 0.01.. by price_low page 2"]),
-            [
-                FIRST,
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 3.00.. by price_low page 1",
-                "1 3.00.. by price_low page 2",
-                "1 8.00.. by price_low page 1",
-                "1 8.00.. by price_low page 2",
-            ],
-            (),
-            id="a failed page of a climb: the next climb begins at the highest price",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 6)), fails=["1 page 2"]),
-            [FIRST, "1 page 2", "1 page 2"],
-            (),
-            id="a failed page is requested again",
-        ),
-        pytest.param(
-            SmallShop(dollars(None, 2, 3, 4, 5, 6, 7, 8, categories=TWO), fails=["1_2 page 1"]),
-            [FIRST, "1_2 page 1", "1_3 page 1", "1_3 page 2", "1_2 page 1", "1_2 page 2"],
-            (),
-            id="a failed page is requested again when no other page is left",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 6)), fails=["1 page 2"] * 2),
-            [FIRST, "1 page 2", "1 page 2", CLIMB, "1 0.01.. by price_low page 2"],
-            (),
-            id="a page that failed twice: the listing is read by price",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 6)), empty=["1 page 2"]),
-            [FIRST, "1 page 2", CLIMB, "1 0.01.. by price_low page 2"],
-            (),
-            id="a listing without its last page is read by price",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 6)), fails=["1 page 2"] * 2 + [CLIMB] * 2),
-            [FIRST, "1 page 2", "1 page 2", CLIMB, CLIMB],
-            ("page_failed",),
-            id="pages that always fail",
-        ),
-        pytest.param(
-            SmallShop([*dollars(None, 2, 3, 4, 5, 6, categories=TWO), ("1", 7), ("1", 8)]),
-            [
-                FIRST,
-                "1_2 page 1",
-                "1_3 page 1",
-                CLIMB,
-                "1 0.01.. by price_low page 2",
-                "1 7.00.. by price_low page 1",
-            ],
-            (),
-            id="products in no sub-category are found by price",
-        ),
-        pytest.param(
-            SmallShop(dollars(*range(1, 6)), total=4),
-            [FIRST, "1 page 2"],
-            ("more_than_stated",),
-            id="more products than stated",
-        ),
-    ],
-)
-def test_the_requests_and_the_result(shop: SmallShop, requests: list[str], reasons: tuple[str, ...]) -> None:
+        [FIRST, *climb("0.01", 2), *climb("6.00", 1), *climb("5.99", 1), *PARTS],
+        "ceiling",
+    ),
+    "a failed page of a climb: the next climb begins at the highest price": (
+        SmallShop(dollars(*range(1, 13)), fails=["1 0.01.. by price_low page 2"]),
+        [FIRST, *climb("0.01", 2), *climb("3.00", 2), *climb("8.00", 2)],
+    ),
+    "a failed page is requested again": (
+        SmallShop(dollars(*range(1, 6)), fails=["1 page 2"]),
+        [FIRST, "1 page 2", "1 page 2"],
+    ),
+    "a failed page is requested again when no other page is left": (
+        SmallShop(dollars(None, 2, 3, 4, 5, 6, 7, 8, categories=TWO), fails=["1_2 page 1"]),
+        [FIRST, "1_2 page 1", "1_3 page 1", "1_3 page 2", "1_2 page 1", "1_2 page 2"],
+    ),
+    "a page that failed twice: the listing is read by price": (
+        SmallShop(dollars(*range(1, 6)), fails=["1 page 2"] * 2),
+        [FIRST, "1 page 2", "1 page 2", *climb("0.01", 2)],
+    ),
+    "a listing without its last page is read by price": (
+        SmallShop(dollars(*range(1, 6)), empty=["1 page 2"]),
+        [FIRST, "1 page 2", *climb("0.01", 2)],
+    ),
+    "pages that always fail": (
+        SmallShop(dollars(*range(1, 6)), fails=["1 page 2"] * 2 + climb("0.01", 1) * 2),
+        [FIRST, "1 page 2", "1 page 2", *climb("0.01", 1), *climb("0.01", 1)],
+        "page_failed",
+    ),
+    "products in no sub-category are found by price": (
+        SmallShop([*dollars(None, 2, 3, 4, 5, 6, categories=TWO), ("1", 7), ("1", 8)]),
+        [FIRST, "1_2 page 1", "1_3 page 1", *climb("0.01", 2), *climb("7.00", 1)],
+    ),
+    "more products than stated": (SmallShop(dollars(*range(1, 6)), total=4), [FIRST, "1 page 2"], "more_than_stated"),
+}
+"""Name -> a shop, the requests of a crawl, and the reasons why it is incomplete."""
+
+
+@pytest.mark.parametrize("name", CRAWLS)
+def test_the_requests_and_the_result(name: str) -> None:
+    shop, requests, *reasons = CRAWLS[name]
     found = run(shop.read, Slice("1"), ceiling=6)
     assert found.texts == requests
-    assert found.plan.coverage.reasons == reasons
+    assert list(found.plan.coverage.reasons) == reasons
     assert bool(reasons) or len(found.ids) == len(shop.products)
 
 
