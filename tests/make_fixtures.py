@@ -3,8 +3,8 @@
 A fixture is one response and the expected result of its page object, either data or a typed error. web-poet's pytest
 plugin replays fixtures, with one test per field. No expectation is written by the page object: the cases of
 ``fixture_sources`` state the errors by hand, and their data is the sandbox's truth, with a few values set by hand.
-Recorded pages are other people's data: a recorded refusal becomes a fixture by hand, with invented content. This
-program does not change those fixtures. Run it after a change of the sandbox's pages or of the cases, and review the
+Recorded pages are other people's data: one becomes a fixture by hand, with invented content. This program does not
+change those fixtures. Run it after a change of the sandbox's pages or of the cases, and review the
 difference.
 """
 
@@ -28,7 +28,7 @@ from crawler.platforms.page import PlatformPage
 
 TESTS = Path(__file__).parent
 TRANSCRIBED = "transcribed-"
-"""Prefix of the fixtures with the structure of a recorded refusal."""
+"""Prefix of the fixtures that are made by hand, with the structure of a recorded page."""
 
 Failure = tuple[type[ScrapeError], str]
 """The class and the reason of an expected error."""

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+from web_poet.testing import Fixture
 
 from crawler.errors import TargetNotFound, UpstreamBlocked, UpstreamRateLimited
 from crawler.platforms.microblog.api import GuestTokenPage
 from crawler.platforms.microblog.pages import ProfilePage
-from crawler.platforms.microblog.schema import Demographics
 from crawler.sandbox.microblog.site import Site
-from tests.make_fixtures import Case, Failure
+from tests.make_fixtures import TESTS, Case, Failure
 from tests.microblog_pages import PAGES, answer
 
 ORIGIN = "https://x.com"
+MADE_BY_HAND = TESTS / "fixtures" / "crawler.platforms.microblog.pages.ProfilePage" / "transcribed-streamed"
 NOTHING: dict[str, Any] = {"next_cursor": "", "pinned": "", "posts": [], "profile": {}, "user_id": ""}
 
 GOOD = {
@@ -84,66 +85,9 @@ def _case(site: Site, source: str, handle: str, name: str, expected: Failure | d
 def _streamed() -> Case:
     """Return the case of a page in the newest format: its user and its timeline are the results of streamed queries.
 
-    The structure is that of a recorded page, the content is invented, and the expected data was written by hand.
+    The fixture is made by hand: the structure is that of a recorded page, and the content is invented.
     """
-    body = Path(__file__).with_name("microblog_streamed.html").read_bytes()
-    author = "https://pbs.twimg.com/profile_images/71/hull_normal.jpg"
-    common: dict[str, Any] = {
-        "creator_handle": "glass_ferry",
-        "profile_picture_url": author,
-        "save_count": None,
-        "hashtags": [],
-    }
-    common |= {"is_quote": False, "is_reply": False, "is_repost": False, "quoted_post": None, "reposted_post": None}
-    common |= {"in_reply_to_handle": None, "in_reply_to_post_id": None, "thumbnail_url": None, "video_url": None}
-    common["video_urls_by_quality"] = dict.fromkeys(("high", "low", "medium", "watermarked"))
-    low, high = (f"https://video.twimg.com/88/{name}.mp4?tag=29" for name in ("480x270/low", "1280x720/high"))
-    posts: list[dict[str, Any]] = [
-        {
-            "post_id": "2090000000000000001",
-            "caption": "The winter #timetable is out.\nhttps://example.org/winter",
-            "hashtags": ["timetable"],
-            "upload_timestamp": 1_787_130_000,
-            **dict(zip(COUNTS, (6, 71, 9, 9_041), strict=True)),
-        },
-        {
-            "post_id": "2098000000000000002",
-            "caption": "Today the pilot explains why the tide & wind decide.",
-            "upload_timestamp": 1_789_037_380,
-            "thumbnail_url": "https://pbs.twimg.com/amplify_video_thumb/88/img/bow.jpg",
-            "video_url": high,
-            "video_urls_by_quality": {"high": high, "low": low, "medium": None, "watermarked": None},
-            **dict(zip(COUNTS, (1, 15, 2, 1_203), strict=True)),
-        },
-        {
-            "post_id": "2098100000000000003",
-            "caption": "Rails & ropes, painted again.",
-            "upload_timestamp": 1_789_061_222,
-            "thumbnail_url": "https://pbs.twimg.com/media/rails.jpg",
-            "save_count": 2,
-            **dict(zip(COUNTS, (4, 33, 5, 655), strict=True)),
-        },
-    ]
-    profile = dict.fromkeys(Demographics.model_fields) | {
-        "created_at": "Tue May 13 16:53:20 +0000 2014",
-        "description": "Ferries <3",
-        "followers_count": 8_123,
-        "friends_count": 41,
-        "statuses_count": 230,
-        "is_blue_verified": True,
-        "protected": False,
-        "verified": False,
-        "location": "Quay 7",
-        "name": "Glass & Ferry",
-        "profile_image_url_https": author,
-        "screen_name": "glass_ferry",
-        "verified_type": "",
-    }
-    data = {
-        "next_cursor": "",
-        "pinned": "2090000000000000001",
-        "posts": [common | post | {"post_url": f"{ORIGIN}/glass_ferry/status/{post['post_id']}"} for post in posts],
-        "profile": profile,
-        "user_id": "7100",
-    }
-    return Case(ProfilePage, "streamed", f"{ORIGIN}/glass_ferry", 200, body, {"username": "glass_ferry"}, data)
+    made: Any = Fixture(MADE_BY_HAND).get_page(ProfilePage)
+    return Case(
+        ProfilePage, "streamed", f"{ORIGIN}/glass_ferry", 200, bytes(made.response.body), dict(made.page_params)
+    )
