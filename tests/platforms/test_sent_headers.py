@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlsplit
+
 import orjson
 import pytest
 from scrapy import Request
@@ -73,7 +75,17 @@ def test_the_headers_of_a_request(request_: Request, headers: dict[str, str]) ->
 
 
 def test_a_call_of_the_video_site_states_what_its_web_client_states() -> None:
-    assert orjson.loads(videosite.video_request("-abcdefghij").body)["context"] == {
+    request = videosite.video_request("-abcdefghij")
+    query = parse_qs(urlsplit(request.url).query)
+    assert (query.keys(), query["prettyPrint"]) == ({"prettyPrint", "$fields"}, ["false"]), "no key"
+    body = orjson.loads(request.body)
+    assert body == {
+        "videoId": "-abcdefghij",
+        "contentCheckOk": True,
+        "racyCheckOk": True,
+        "context": body["context"],
+    }
+    assert body["context"] == {
         "client": {
             "hl": "en",
             "gl": "US",
@@ -86,10 +98,3 @@ def test_a_call_of_the_video_site_states_what_its_web_client_states() -> None:
         "request": {"internalExperimentFlags": [], "useSsl": True},
         "user": {"lockedSafetyMode": False},
     }
-
-
-def test_the_results_of_the_short_video_search_are_read_from_the_call_of_its_page() -> None:
-    assert shortvideo.RESULTS_PATH == "/api/search/photo/full/"
-    request = shortvideo.search_request(keywords="boats & lakes")
-    assert request.url == "https://www.tiktok.com/search/photo?q=boats%20%26%20lakes"
-    assert request.meta["page_params"] == {"keywords": "boats & lakes", "cursor": "0", "count": 30}

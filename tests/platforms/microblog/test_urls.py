@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.shared_state import SharedState
 from crawler.platforms.microblog import EMBED, PLATFORM
-from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient
+from crawler.platforms.microblog.guest import GuestClient
 from crawler.platforms.microblog.urls import Ids, embed_request, profile_request, query_request
 from crawler.platforms.requests import shipped_ids
 
@@ -58,18 +58,6 @@ def client(**settings: float) -> GuestClient:
 
 def id_of(request: Request) -> str:
     return urlsplit(request.url).path.split("/")[2]
-
-
-def test_a_client_asks_for_the_user_and_the_posts_of_a_target() -> None:
-    guest = client()
-    user, posts = guest.user_request("harbor"), guest.timeline_request("harbor", "7", "c")
-    assert user.meta["page_params"] == {"username": "harbor"}
-    assert posts.meta["page_params"] == {"username": "harbor", "cursor": "c"}
-    variables = arguments(posts)["variables"]
-    assert isinstance(variables, dict)
-    assert (variables["userId"], variables["cursor"]) == ("7", "c")
-    assert arguments(user)["variables"] == {"screen_name": "harbor"}
-    assert [GUEST_TOKEN in each.headers for each in (user, posts)] == [False, False]
 
 
 def test_an_id_that_was_tried_is_not_sent_again() -> None:
