@@ -28,7 +28,9 @@ KEY = re.compile(r"[\w.$\[\]*/:-]{1,60}")
 SAME = {"strip", "lower", "casefold", "upper", "escape", "quote", "quote_plus", "unquote", "sorted", "reversed", "abs"}
 """Functions and methods whose call can be forgotten: the value stays as it is."""
 OTHER = {"min": "max", "max": "min", "any": "all", "all": "any"}
-UNTESTED = {"help", "description", "title", "examples", "strict", "maxsize", "daemon", "name", "separators", "metavar"}
+UNTESTED = {
+    *("help", "description", "title", "examples", "strict", "maxsize", "daemon", "name", "separators", "metavar", "eq"),
+}
 LOST_FILTER = [("lost filter", ast.Constant(value=True))]
 STATUSES = range(100, 600)
 GENERIC = {"Literal", "Annotated", "Callable", "dict", "list", "tuple", "type", "Iterator"}

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -83,7 +84,7 @@ class Trace:
 
     def __init__(self, memory: memoryview) -> None:
         self._switch = memory
-        self._tests: dict[str, tuple[float, list[int]]] = {}
+        self._file = (FOLDER / f"{os.environ[switch.VARIABLE]}.trace").open("w", buffering=1)
         self._not_passed: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -95,13 +96,9 @@ class Trace:
         self._taken()
         started = time.monotonic()
         result = yield
-        self._tests[item.nodeid] = round(time.monotonic() - started, 3), self._taken()
+        if item.nodeid not in self._not_passed and len(item.nodeid) < 999:
+            self._file.write(json.dumps([item.nodeid, round(time.monotonic() - started, 3), self._taken()]) + "\n")
         return result
-
-    def pytest_sessionfinish(self) -> None:
-        passed = {name: each for name, each in self._tests.items() if name not in self._not_passed and len(name) < 999}
-        file = FOLDER / f"{os.environ[switch.VARIABLE]}.trace"
-        file.write_text(json.dumps(passed))
 
     def _taken(self) -> list[int]:
         found = [match.start() // 4 for match in re.finditer(b"\1", self._switch.tobytes())]
@@ -144,31 +141,35 @@ class Traced:
             raise SystemExit("No trace of the tests. First run: scripts/test -p scripts.mutants.trace")
         names = {int(number): name for number, name in json.loads((FOLDER / "blocks.json").read_text()).items()}
         for file in files:
-            for test, (seconds, numbers) in json.loads(file.read_text()).items():
-                traced.seconds[test] = seconds
-                for number in numbers:
-                    traced.tests[names[number]].add(test)
+            for line in file.read_text().splitlines():
+                with suppress(ValueError):  # the last line of a run that was killed
+                    test, seconds, numbers = json.loads(line)
+                    traced.seconds[test] = seconds
+                    for number in numbers:
+                        traced.tests[names[number]].add(test)
         return traced
 
     def of(self, mutant: Mutant, uses: dict[str, set[str]]) -> list[str]:
-        """Return the tests for a mutant in the order in which they run: one of each function first, quick ones first.
+        """Return the tests for a mutant in the order in which they run: one of each function first, then those of
+        blocks that few tests run, then quick ones.
 
         What runs when a module is imported has the tests of the blocks that use its name, or of the module.
         """
+        is_imported = self.is_imported(mutant)
         blocks = {mutant.block}
-        if self.is_imported(mutant):
+        if is_imported:
             module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
             blocks = uses.get(mutant.name, set()) & self.tests.keys() or module
-        tests = set[str]().union(*(self.tests.get(each, ()) for each in blocks))
+        tests: dict[str, int] = {each: 0 for each in self.seconds if is_imported and each.startswith(DECLARED)}
+        for of_block in sorted((self.tests.get(each, ()) for each in blocks), key=len):
+            tests = {**dict.fromkeys(of_block, len(of_block)), **tests}
         folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
         turns: Counter[str] = Counter()
         order = []
-        if self.is_imported(mutant):
-            tests |= {each for each in self.seconds if each.startswith(DECLARED)}
-        for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
+        for test in sorted(tests, key=lambda each: (tests[each], self.seconds[each], each)):
             turns[test.partition("[")[0]] += 1
-            distance = 0 if test.startswith(DECLARED) else 1 if test.startswith(folder) else 2
-            order.append((turns[test.partition("[")[0]], distance, self.seconds[test], test))
+            is_far = bool(tests[test]) and not test.startswith(folder)
+            order.append((turns[test.partition("[")[0]], is_far, tests[test], self.seconds[test], test))
         chosen: list[str] = []
         left = TESTS_SECONDS
         for *_, seconds, test in sorted(order):
