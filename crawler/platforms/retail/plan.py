@@ -162,13 +162,13 @@ class Reading:
     known: dict[str, int | None] = field(default_factory=dict)
     """The price of each product that was read in the slice or in a part of it, by item id."""
     pages: int = 0
-    has_more: bool = True
+    has_more: bool = field(init=False)
     """Whether the latest page has products that the earlier pages lack, and states that further pages follow."""
     latest: int = 0
     """Number of the slice's products on its last page with products."""
-    ended: bool = False
+    ended: bool = field(init=False)
     """Whether the platform has stated, on a page with products, that this page is the last one."""
-    repeats: bool = False
+    repeats: bool = field(init=False)
     """Whether the latest page has only products of the slice's earlier pages."""
     highest: int | None = None
     """If the slice is sorted by price: the price up to which all of its products were read."""
