@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import structlog
@@ -113,6 +114,8 @@ class FakeBar:
         self.lines: list[tuple[str, str]] = []
         self.state: dict[str, Any] = {}
 
+    def leave(self, _task: int) -> None: ...
+
     def show(self, _task: int, lines: list[tuple[str, str]], **state: Any) -> None:
         self.lines, self.state = lines, state
 
@@ -188,7 +191,8 @@ def test_the_bar_and_the_log_line_have_the_figures(  # noqa: PLR0913, PLR0917  #
     monkeypatch.setattr("crawler.monitoring.progress.suspensions", lambda _: waits)
     monkeypatch.setattr("crawler.monitoring.bar.Bar.join", lambda _: (bar, 1))
     monkeypatch.setattr("crawler.monitoring.progress.stderr_is_terminal", lambda: True)
-    monkeypatch.setattr(Progress, "_every", lambda *_: None)
+    calls = Mock()
+    monkeypatch.setattr("crawler.monitoring.progress.create_looping_call", lambda _: calls)
     monkeypatch.setattr("time.monotonic", lambda: 1_000.0)
     progress = Progress(crawler)
     progress.spider_opened()
@@ -200,6 +204,8 @@ def test_the_bar_and_the_log_line_have_the_figures(  # noqa: PLR0913, PLR0917  #
     with structlog.testing.capture_logs() as logs:
         progress._log()
     assert logs == [{"event": "progress", "log_level": "info", **logged}]
+    progress.spider_closed()
+    assert calls.start.call_count == calls.stop.call_count > 0
 
 
 @pytest.fixture

@@ -197,11 +197,18 @@ def test_an_empty_or_missing_file_needs_no_repair(tmp_path: Path) -> None:
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("empty", b"")]
 
 
-def test_text_that_is_not_a_record_is_not_truncated(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ("mine, without a line break", "mine, without a line break\n"),  # text that is not a record is not truncated
+        ('\n{"a": 1, "b', "\n"),
+    ],
+)
+def test_only_a_torn_record_is_truncated(tmp_path: Path, text: str, repaired: str) -> None:
     notes = tmp_path / "notes"
-    notes.write_text("mine, without a line break")
+    notes.write_text(text)
     repair_last_line(notes)
-    assert notes.read_text() == "mine, without a line break\n"
+    assert notes.read_text() == repaired
 
 
 def test_a_run_without_data_writes_an_empty_table(shop: Shop, tmp_path: Path) -> None:
