@@ -89,8 +89,8 @@ def date_text(value: object) -> str | None:
 def id_seconds(post_id: str) -> int | None:
     """Return the Unix seconds from the time stamp in a post's id, or None for an older id without a time stamp.
 
-    >>> id_seconds("2098678373753225483"), id_seconds("20")
-    (1789198890, None)
+    >>> id_seconds("2098678373753225483"), id_seconds("29700859247"), id_seconds("29700859246")
+    (1789198890, 1288834981, None)
     """
     number = int(post_id) if post_id.isascii() and post_id.isdecimal() and len(post_id) < 20 else 0
     return ((number >> 22) + _EPOCH_MS) // 1000 if number >= _FIRST_TIMED_ID else None
