@@ -63,7 +63,7 @@ def row(data: Any = DATA, *warnings: str) -> dict[str, Any]:
         pytest.param({**DATA, "rows": None}, {"rows", "rows[]", "rows[].id", "rows[].name"}, id="a list to null"),
     ],
 )
-def test_6_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expected: set[str]) -> None:
+def test_a_changed_value_changes_the_hash_of_its_path_alone(after: Any, expected: set[str]) -> None:
     assert {each.place for each in row_differences(row(), row(after))} == expected
 
 

@@ -77,7 +77,7 @@ def test_the_headers_of_a_request(request_: Request, headers: dict[str, str]) ->
 def test_a_call_of_the_video_site_states_what_its_web_client_states() -> None:
     request = videosite.video_request("-abcdefghij")
     query = parse_qs(urlsplit(request.url).query)
-    assert (query.keys(), query["prettyPrint"]) == ({"prettyPrint", "$fields"}, ["false"]), "no key"
+    assert (set(query), query["prettyPrint"]) == ({"prettyPrint", "$fields"}, ["false"]), "no key"
     body = orjson.loads(request.body)
     assert body == {
         "videoId": "-abcdefghij",

@@ -21,7 +21,8 @@ def sources_of(handle: str) -> tuple[str, ...]:
     return ALL if not PLANS[handle].posts else ("page", "embed", "timeline")
 
 
-def check_expected_records(seed: int) -> None:
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 220))])
+def test_records_are_as_expected_for_seeds(seed: int) -> None:
     site = Site(seed, light=True)
     for handle in PLANS:
         same(read(site, handle, *sources_of(handle)), site.expected_record({"username": handle}))
@@ -30,17 +31,6 @@ def check_expected_records(seed: int) -> None:
             page = page_of(source, body, status=status, username=handle)
             asyncio.run(page.to_item())
             assert page.problems() == [], (handle, source)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_records_are_as_expected_for_seeds(seed: int) -> None:
-    check_expected_records(seed)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(4, 220))
-def test_records_are_as_expected_for_many_seeds(seed: int) -> None:
-    check_expected_records(seed)
 
 
 @pytest.mark.parametrize(
