@@ -10,15 +10,6 @@ from tests.microblog_pages import request_for
 SOURCES = ("page", "embed", "user", "timeline")
 
 
-def test_two_accounts_have_more_than_ten_pages() -> None:
-    site = Site()
-    for handle in ("quiet_harbor", "old_lantern"):
-        pages = [site.expected_record({"username": handle, "page": n})["data"]["main"] for n in range(1, 14)]
-        ids = [post["post_id"] for page in pages for post in page]
-        assert len([page for page in pages if page]) > 10
-        assert len(ids) == len(set(ids)) == len(site.account(handle).posts), "each post once"
-
-
 def test_every_kind_of_post_exists() -> None:
     posts = [
         post

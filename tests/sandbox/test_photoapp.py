@@ -6,11 +6,8 @@ import json
 from functools import cache
 
 import orjson
-import pytest
 
-from crawler.sandbox.faults import COMMON
-from crawler.sandbox.photoapp.site import ACCOUNT_WITHOUT_REELS, EXAMPLE, FAULTS, Site
-from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.photoapp.site import EXAMPLE, FAULTS, Site
 
 
 @cache
@@ -32,18 +29,6 @@ def test_a_site_has_every_kind_and_variant() -> None:
     assert any(post.likes == 0 for post in posts)
     listed = [len(site().timeline(account)) for account in site().accounts]
     assert (min(listed), max(listed)) == (1, 12)
-
-
-@pytest.mark.parametrize("name", sorted(FAULTS.keys() - COMMON.keys()))
-def test_every_own_fault_changes_the_response(name: str) -> None:
-    code = next(code for code, each in site().faults.items() if each == name)
-    path = f"/share/p/{code}/" if name.startswith("share-") else f"/p/{code}/"
-    path += "embed/captioned/" if name.startswith("embed-") else ""
-    path = f"/{ACCOUNT_WITHOUT_REELS}/reels/" if name.startswith("reels-") else path
-    fault = site().fault(FakeRequest(path))
-    assert fault is not None
-    if fault not in COMMON:
-        assert site().damaged(fault.removesuffix("-once"), FakeRequest(path)) != site().page(FakeRequest(path))
 
 
 def test_the_catalogue_names_all_targets() -> None:

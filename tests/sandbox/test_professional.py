@@ -9,10 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from crawler.sandbox.faults import COMMON
 from crawler.sandbox.professional.people import SPECIAL
-from crawler.sandbox.professional.site import FAULTS, Site
-from crawler.sandbox.protocol import FakeRequest
+from crawler.sandbox.professional.site import Site
 
 SITE = "https://www.linkedin.com"
 
@@ -105,12 +103,3 @@ def test_expected_records_have_the_contract_s_keys(slug: str) -> None:
     assert availability["positions_masked_by_linkedin"] == sum(row["masked"] for row in record["experience"])
     assert availability["about_truncated"] is record["about_truncated"]
     assert record["activity_count"] == len(record["activity"])
-
-
-def test_profile_names_select_faults() -> None:
-    for name in FAULTS:
-        assert site().fault(FakeRequest(f"/in/{name}")) == name
-        if name not in COMMON and not name.endswith("-once"):
-            assert site().damaged(name, FakeRequest(f"/in/{name}"))[0] in {200, 302, 404, 999}
-    assert site().fault(FakeRequest("/in/mara-lindqvist")) is None
-    assert all(fault["params"] == {"username": name} for name, fault in site().catalogue()["faults"].items())

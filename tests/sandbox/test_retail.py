@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
 import pytest
 
-from crawler.sandbox.protocol import FakeRequest
-from crawler.sandbox.retail.site import FAULTS, Site
+from crawler.sandbox.retail.site import Site
 from crawler.sandbox.retail.trees import world_id
 
 SORTS = ("best_match", "best_seller", "price_low", "price_high", "rating_high", "new")
@@ -86,9 +84,6 @@ def test_a_full_page_advertises_products_of_other_departments(cat_id: str, page:
     assert all(product["is_sponsored"] for product in foreign)
 
 
-# Sort and price
-
-
 # Expected records
 
 
@@ -112,22 +107,3 @@ def test_expected_records_have_the_contract_s_keys(params: dict[str, Any]) -> No
         assert product["url"].startswith("https://www.walmart.com/ip/")
         assert "?" not in product["url"]
         assert not product["category_path"].startswith("0/")
-
-
-# The faults
-
-
-def test_categories_and_searches_select_faults() -> None:
-    shop = site()
-    assert set(shop.faults.values()) == set(FAULTS)
-    for cat_id, name in shop.faults.items():
-        assert re.fullmatch(r"990000_\d+", cat_id)
-        page = {"page": "2"}
-        assert shop.fault(FakeRequest(f"/browse/{cat_id}", page)) == name
-        assert shop.fault(FakeRequest("/search", {"q": name, **page})) == name
-    assert shop.fault(FakeRequest("/browse/976759")) is None
-    for name, fault in shop.catalogue()["faults"].items():
-        assert shop.fault(FakeRequest("/search", {"q": fault["params"]["query"], "page": "2"})) == name
-
-
-# The category trees for exhaustive crawls

@@ -89,13 +89,6 @@ def test_a_flag_that_a_query_lacks_is_named() -> None:
     assert [detail["loc"] for detail in raised.value.details] == [["features", "a_brand_new_flag_enabled"]]
 
 
-def test_a_login_page_is_a_login_wall() -> None:
-    body = b"<html><title>Log in to X / X</title></html>"
-    with pytest.raises(ScrapeError) as raised:
-        asyncio.run(page_of("page", body, username="x").to_item())
-    assert raised.value.reason == "login_wall"
-
-
 def test_failure_messages_in_a_post_are_ignored() -> None:
     body = answer(SITE, "page", "quiet_harbor")[2]
     marked = body.replace(b',name:"', b',name:"Account suspended; looking for could not be found; ')

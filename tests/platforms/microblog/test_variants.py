@@ -66,9 +66,6 @@ def test_a_repost_of_a_quote_is_not_a_quote() -> None:
     assert post(legacy={"is_quote_status": True})["is_quote"] is False
 
 
-# Users
-
-
 FULL = {
     "__typename": "User",
     "rest_id": "7",

@@ -52,9 +52,6 @@ def post_of(page: PostPage) -> dict[str, Any]:
     return asyncio.run(page.to_item())
 
 
-# A statement about the post needs a mark
-
-
 def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
     post = replace(
         SITE.posts[EXAMPLE], kind=PHOTO, caption="Two\nlines & <b> #tag", likes=12_345, comment_count=2, hidden=False
@@ -86,9 +83,6 @@ def test_an_embed_page_of_a_photo_has_the_post_in_its_html() -> None:
 # The embed page
 
 
-# The embed page, messages and other pages
-
-
 def embedded(**changed: Any) -> bytes:
     found = embed.embedded(SITE.posts[EXAMPLE]) | changed
     return embed.page({"gql_data": {"shortcode_media": found}})
@@ -118,30 +112,3 @@ def test_a_post_in_a_later_block_is_found() -> None:
     other = SITE.data(SITE.posts[SITE.listed[1]], "page")
     first = html({"result": {"data": other, "extensions": {}}})
     assert post_of(page_of(first + block()))["id"] == PK
-
-
-# Values in the formats of other clients and other dates
-
-
-def first_with(key: str, form: str) -> tuple[str, dict[str, Any]]:
-    """Return shortcode and data of the first post (in the given format) whose key is not empty."""
-    for each in SITE.posts.values():
-        data = SITE.data(each, form)
-        found = next(iter(data.values()), None) or {}
-        post = found.get("items", [found])[0]
-        value = post.get(key)
-        if isinstance(value, dict):
-            value = value.get("edges", value.get("in", value))
-        if value:
-            return each.code, data
-    raise AssertionError(key)
-
-
-def test_coauthors_of_the_web_info_query_may_have_no_full_name() -> None:
-    """No recorded response of this query has a coauthor."""
-    code, data = first_with("coauthor_producers", "item")
-    for coauthor in data["xdt_api__v1__media__shortcode__web_info"]["items"][0]["coauthor_producers"]:
-        del coauthor["full_name"]
-    page = page_of(orjson.dumps({"data": data}), code=code)
-    assert [each["full_name"] for each in post_of(page)["coauthor_producers"]].count("") > 0
-    assert page.unread == []

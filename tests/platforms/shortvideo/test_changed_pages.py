@@ -19,8 +19,6 @@ from crawler.sandbox.shortvideo.site import Site
 from crawler.spiders.base import PlatformSpider
 from crawler.spiders.shortvideo import SearchSession, ShortvideoSpider
 
-# Keys of photo posts renamed in all rows
-
 
 def test_results_without_their_page_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[tuple[str, str | None]] = []

@@ -161,6 +161,3 @@ def test_stale_params_of_a_tab_are_replaced_by_its_own() -> None:
     found = scrape(Stub(site, changed), username="@harborlights")
     assert found["posts"]
     assert [body.get("params") == fresh for body in bodies] == [False, False, True]
-
-
-# Renamed parts
