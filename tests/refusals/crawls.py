@@ -219,7 +219,7 @@ def _replay(
     targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
     given = {"REPLAY_LOG": log, "FAILURES_FEED": folder / "failures.jsonl", **settings}
     command = crawls.command(platform, {"targets": targets}, given, "-s", ENABLED, "-O", str(folder / "out.jsonl"))
-    done = forks.run(command, check=False, capture_output=True, text=True, cwd=crawls.ROOT, timeout=300)
+    done = forks.run(command, timeout=300)
     found = {each.name: Replayed() for each in refusals}
     for line in crawls.lines(log):
         one = found[line["target"]]

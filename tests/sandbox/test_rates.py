@@ -19,7 +19,7 @@ import pytest
 from crawler.sandbox.limits import Windows
 from tests import forks
 from tests.browsers import require_chromium
-from tests.crawls import ROOT, command, comparable, lines, sandbox
+from tests.crawls import command, comparable, lines, sandbox
 
 
 @cache
@@ -70,14 +70,7 @@ def run(folder: Path, platform: str, limit: tuple[int, float], number: int, **se
     chosen.write_text("".join(json.dumps({"id": str(n), **row}) + "\n" for n, row in enumerate(rows)))
     with sandbox("--limit", *map(str, limit), "--log", str(log)) as default:
         given = default | {"BREAKER_THRESHOLD": 5, "DOWNLOAD_TIMEOUT": 60, "FAILURES_FEED": failures} | settings
-        ended = forks.run(
-            command(platform, {"targets": chosen}, given, "-O", str(out)),
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=600,
-        )
+        ended = forks.run(command(platform, {"targets": chosen}, given, "-O", str(out)), timeout=600)
     return Run(ended.returncode, lines(out), lines(failures), lines(log), ended.stderr)
 
 
@@ -160,7 +153,6 @@ def test_the_window_of_each_client_is_its_own() -> None:
 
 @pytest.mark.parametrize("limit", [("0", "5"), ("5", "0"), ("5", "nan"), ("x", "5"), ("5",)])
 def test_other_limits_are_refused(limit: tuple[str, ...]) -> None:
-    arguments = ["-m", "scrapy", "sandbox", "--limit", *limit]
-    ended = forks.run([*command("", {}, {})[:1], *arguments], check=False, capture_output=True, text=True, cwd=ROOT)
+    ended = forks.run([*forks.SCRAPY, "sandbox", "--limit", *limit])
     assert ended.returncode == 2
     assert "--limit" in ended.stderr

@@ -89,9 +89,21 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 def isolated(folder: Path, *command: str) -> subprocess.CompletedProcess[Any]:
     """Run a command in a namespace. Skip the test if this is not permitted."""
+    run = forks.run([*forks.SCRAPY, *command], before=ISOLATE, cwd=folder, env=environment_of(folder))
+    return checked(folder, run)
+
+
+def isolated_code(folder: Path, code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[Any]:
+    """Run Python code in a namespace. Skip the test if this is not permitted."""
+    start = [sys.executable, "-c", ISOLATE + code]
+    return checked(
+        folder, subprocess.run(start, check=False, cwd=folder, env=environment, capture_output=True, text=True)
+    )
+
+
+def checked(folder: Path, run: subprocess.CompletedProcess[Any]) -> subprocess.CompletedProcess[Any]:
+    """Check that a process has tried to reach nothing outside of its namespace."""
     reached = folder / "reached"
-    start = [*forks.SCRAPY, *command]
-    run = forks.run(start, before=ISOLATE, cwd=folder, env=environment_of(folder), capture_output=True, text=True)
     if run.returncode == NO_NAMESPACE:
         pytest.skip("this system does not permit network namespaces")
     assert not reached.exists(), reached.read_text()
@@ -115,18 +127,8 @@ def test_cookies_need_no_list_of_public_suffixes(tmp_path: Path) -> None:
     command = "from scrapy.cmdline import execute\nexecute(['scrapy', 'runspider', '--nolog', 'own.py'])"
     names = ("http_proxy", "https_proxy", "all_proxy")  # the proxies would hide the name that is looked up
     environment = {name: value for name, value in environment_of(tmp_path).items() if name not in names}
-    run = subprocess.run(
-        [sys.executable, "-c", ISOLATE + command],
-        check=False,
-        cwd=tmp_path,
-        env={**environment, "TLDEXTRACT_CACHE": str(tmp_path / "suffixes")},
-        capture_output=True,
-        text=True,
-    )
-    if run.returncode == NO_NAMESPACE:
-        pytest.skip("this system does not permit network namespaces")
+    run = isolated_code(tmp_path, command, {**environment, "TLDEXTRACT_CACHE": str(tmp_path / "suffixes")})
     assert CATEGORY in run.stdout, run.stderr
-    assert not (tmp_path / "reached").exists(), (tmp_path / "reached").read_text()
 
 
 @pytest.mark.parametrize("spider", sorted(spiders()))
@@ -157,16 +159,6 @@ def test_local_servers_are_used_instead_of_the_simulated_platforms(tmp_path: Pat
 
 @pytest.mark.soak
 def test_the_endpoint_needs_loopback_only(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", ISOLATE + ENDPOINT],
-        check=False,
-        cwd=ROOT,
-        env=environment_of(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-    if run.returncode == NO_NAMESPACE:
-        pytest.skip("this system does not permit network namespaces")
+    run = isolated_code(tmp_path, ENDPOINT, environment_of(tmp_path))
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["status"]["code"] == "OK"
-    assert not (tmp_path / "reached").exists()

@@ -14,15 +14,8 @@ from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
 
 WORDS = {
-    "de": {
-        "In stock": "Auf Lager",
-        "Out of stock": "Nicht vorrätig",
-        "Results for": "Ergebnisse für",
-        "Now ": "Jetzt ",
-    },
     "fr": {"In stock": "En stock", "Out of stock": "Épuisé", "Results for": "Résultats pour", "Now ": "Maintenant "},
     "es": {"In stock": "Disponible", "Out of stock": "Agotado", "Results for": "Resultados de", "Now ": "Ahora "},
-    "pt": {"In stock": "Em estoque", "Out of stock": "Esgotado", "Results for": "Resultados para", "Now ": "Agora "},
 }
 
 
