@@ -202,13 +202,13 @@ class Mutation(NamedTuple):
 def removals(fixture: PageFixture, keys: Iterable[str]) -> Iterator[Mutation]:
     """Yield copies of the response, each with one key removed from all objects."""
     for key in keys:
-        yield from _mutation(fixture, f"{key} removed", _changed_json(fixture.body, (), key, _remove))
+        yield from _mutation(fixture, f"{key} removed", changed_json(fixture.body, (), key, _remove))
 
 
 def nulls(fixture: PageFixture, keys: Iterable[str]) -> Iterator[Mutation]:
     """Yield copies of the response, each with one key set to null in all objects."""
     for key in keys:
-        yield from _mutation(fixture, f"{key} null", _changed_json(fixture.body, (), key, _nullify))
+        yield from _mutation(fixture, f"{key} null", changed_json(fixture.body, (), key, nullify))
 
 
 def _mutation(fixture: PageFixture, label: str, body: bytes) -> Iterator[Mutation]:
@@ -225,7 +225,7 @@ def row_changes(fixture: PageFixture, changed: Iterable[Name]) -> Iterator[Mutat
     for place in _rows(fixture.body):
         for key in [name.text for name in used if name.sort == "key"]:
             label = f"{'.'.join(map(str, place))}: {key}"
-            yield from _mutation(fixture, label, _changed_json(fixture.body, place, key, _rename))
+            yield from _mutation(fixture, label, changed_json(fixture.body, place, key, _rename))
     classes = [name.text for name in used if name.sort == "class"]
     if classes:
         yield from _changed_elements(fixture.body, classes)
@@ -238,7 +238,8 @@ def _remove(node: dict[str, Any], key: str) -> None:
     del node[key]
 
 
-def _nullify(node: dict[str, Any], key: str) -> None:
+def nullify(node: dict[str, Any], key: str) -> None:
+    """Set a key of an object to null."""
     node[key] = None
 
 
@@ -282,13 +283,13 @@ def _block(start: int, text: bytes) -> Block | None:
     return Block(start, start + len(document[:length].encode()), content)
 
 
-def _changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
+def changed_json(body: bytes, place: Place, key: str, change: Change) -> bytes:
     """Return the response with a change at each occurrence of the key below a place.
 
     A place is the number of a JSON document in the response, then keys and indexes. () is the whole response.
     """
     for number, block in reversed(list(enumerate(blocks(body)))):
-        if place and place[0] != number:
+        if (place and place[0] != number) or b'"%b"' % key.encode() not in body[block.start : block.end]:
             continue
         content = orjson.loads(orjson.dumps(block.content))
         changed = [each for each in all_dicts(_at(content, place[1:])) if key in each]

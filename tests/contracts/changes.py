@@ -19,13 +19,10 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from typing import Literal, NamedTuple, get_args
 
-import orjson
-
 from crawler.platforms import platforms
-from crawler.reading.documents import all_dicts
 from scripts.captures import ROOT
 from tests.contracts.recorded import FOLDER, Answer, Recorded, recorded
-from tests.mutations import SUFFIX, Block, Name, blocks, names, renamed
+from tests.mutations import SUFFIX, Name, changed_json, names, nullify, renamed
 
 Operation = Literal["rename", "null"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -80,24 +77,7 @@ def changed(body: bytes, name: Name, operation: Operation) -> bytes:
         if name.sort != "key":
             return renamed(body, name)
         return re.sub(rb'(?<=")%b(?=\\*"\s*:)' % re.escape(key), key + SUFFIX.encode(), body)
-    for block in reversed(blocks(body)) if name.sort == "key" else ():
-        if b'"%b"' % key in body[block.start : block.end]:
-            body = _with_null(body, block, name.text)
-    return body
-
-
-def _with_null(body: bytes, block: Block, key: str) -> bytes:
-    """Return the body with a changed copy of one of its JSON documents."""
-    holders = [each for each in all_dicts(block.content) if key in each]
-    if not holders:
-        return body
-    saved = [(holder, holder[key]) for holder in holders]
-    for holder in holders:
-        holder[key] = None
-    text = orjson.dumps(block.content).replace(b"</", b"<\\/")
-    for holder, value in saved:
-        holder[key] = value
-    return body[: block.start] + text + body[block.end :]
+    return changed_json(body, (), name.text, nullify) if name.sort == "key" else body
 
 
 Effect = Literal["none", "noticed", "silent"]

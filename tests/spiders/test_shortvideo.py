@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -228,12 +226,3 @@ def test_only_spiders_with_browser_use_have_the_handler(fallback: object, expect
         handlers = settings.getdict("DOWNLOAD_HANDLERS")
         found |= {name} if BROWSER_HANDLER in (handlers.get("http"), handlers.get("https")) else set()
     assert found == expected
-
-
-def test_crawl_without_the_browser_does_not_import_playwright() -> None:
-    code = (
-        "import sys; import crawler.registry; crawler.registry.spiders();"
-        "print([name for name in sys.modules if name.startswith(('playwright', 'scrapy_playwright'))])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=crawls.ROOT)
-    assert run.stdout.strip() == "[]"
