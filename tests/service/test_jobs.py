@@ -246,6 +246,8 @@ EXHAUSTIVE_REASON = "An exhaustive listing has as many pages as the platform sta
         ([CATEGORY, CHANNEL], "?max_pages=2", 4, None, UNKNOWN_REQUESTS),
         ([CATEGORY, {"url": LINK}], "?max_pages=2", 4, 2 * (1 + 9), None),
         ({"url": "https://www.linkedin.com/in/mara-lindqvist"}, "", 1, 1, None),
+        ({"scraper": "professional-profile", "url": "https://www.linkedin.com/in/mara-lindqvist"}, "", 1, 1, None),
+        ({"scraper": "retail-search-v4", "query": "mustard"}, "", 1, 1, None),
         ({"url": "https://www.instagram.com/p/DaSandbox01/"}, "", 1, 4, None),
         ({"scraper": "shortvideo-photo-search-v4", "keywords": "whales"}, "", 1, 1, None),
         ({**CATEGORY, "exhaustive": True}, "", None, None, EXHAUSTIVE_REASON),
