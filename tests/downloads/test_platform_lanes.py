@@ -355,6 +355,7 @@ async def test_a_suspended_platform_has_its_own_breaker_which_lets_one_trial_thr
 @pytest.mark.usefixtures("clock")
 async def test_admission_sums_the_egresses_that_do_not_rest() -> None:
     lanes = made(delay=10)
+    assert lanes.spacing == pytest.approx(5 / 3), "three delays of 5 s, the shortest ones with jitter"
     assert lanes.start_in(ahead=2) < 1, "three slots at once"
     three = lanes.start_in(ahead=32)
     first, second, third = lanes
