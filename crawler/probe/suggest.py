@@ -312,7 +312,7 @@ def declaration(kind: type[Contract], name: str) -> tuple[Path, ast.AnnAssign, s
 
 
 def _with_path(found: ast.AnnAssign, text: str, value: Value, old: str, new: str) -> str:
-    """Return a declaration with a new path, in place of the old path if one of them continues the other."""
+    """Return a declaration with a new path as its first one, without the old path if one is a prefix of the other."""
     assert isinstance(found.value, ast.Call)
     paths = [ast.get_source_segment(text, each) or "" for each in found.value.args]
     shorter = min(len(steps(old)), len(steps(new)))

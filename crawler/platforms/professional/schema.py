@@ -21,7 +21,7 @@ class Activity(Model):
     author: str
     """Name of the post's author. "" for another author's post in the layout with a list, which does not name them."""
     author_url: str
-    """URL of the author's page, "" if ``author`` is."""
+    """URL of the author's page. "" if ``author`` is ""."""
     image: str | None
     """URL of the card's image, null if absent or a placeholder."""
     link: str

@@ -313,7 +313,7 @@ def _summed(parts: Iterable[Unread]) -> Iterable[Unread]:
 
 
 def unknown_names(path: str, names: Iterable[str], *, of: int) -> Unread:
-    """Return the unread part for unknown names at a path. ``of``: the number of all names there."""
+    """Return the ``Unread`` for unknown names of sections or elements. ``of``: the number of all names at the path."""
     listed = list(names)
     shown = tuple(dict.fromkeys(" ".join(each.split())[:MAX_NAME_LENGTH] for each in listed))[:MAX_NAMES]
     return Unread(f"{path}[].…unknown", "unknown", len(listed), max(of, len(listed)), loses_rows=True, names=shown)
