@@ -249,11 +249,13 @@ class Video(PlaylistVideo):
     image: str | None = filled("thumbnail.thumbnails[-1].url")
     url: str | None = filled(f"navigationEndpoint.{_URL}")
     views: Text | None = often("viewCountText")
-    statuses: list[TimeStatus] = often("thumbnailOverlays[].thumbnailOverlayTimeStatusRenderer")
 
 
 class NextPage(Answer):
-    """The row with the token for the next page of a list. The format of this row changed in 2026."""
+    """The row with the token for the next page of a list.
+
+    In the newer format, which playlists use since 2026-06, both the key of the row and the path of the token differ.
+    """
 
     token: NonEmpty = identity(
         f"continuationEndpoint.{_NEXT}",
@@ -261,12 +263,6 @@ class NextPage(Answer):
         f"continuationEndpoint.commandExecutorCommand.commands[-1].{_NEXT}",
         f"button.buttonRenderer.command.{_NEXT}",
     )
-
-
-class NextPageModel(Answer):
-    """The row with the token for the next page, in the newer format, which playlists use since 2026-06."""
-
-    token: NonEmpty = identity(f"continuationCommand.innertubeCommand.{_NEXT}", f"continuationEndpoint.{_NEXT}")
 
 
 class AgeGate(Answer):
@@ -285,11 +281,9 @@ class Formats(Answer, one_of=True):
 
     lockup: Lockup | Playlist | Podcast | Album | None = sometimes("lockupViewModel")
     short: Short | None = sometimes("shortsLockupViewModel")
-    video: Video | None = sometimes("videoRenderer")
-    grid_video: Video | None = sometimes("gridVideoRenderer")
+    video: Video | None = sometimes("videoRenderer", "gridVideoRenderer")
     playlist_video: PlaylistVideo | None = sometimes("playlistVideoRenderer")
-    next_page: NextPage | None = sometimes("continuationItemRenderer")
-    next_page_model: NextPageModel | None = sometimes("continuationItemViewModel")
+    next_page: NextPage | None = sometimes("continuationItemRenderer", "continuationItemViewModel")
     age_gate: AgeGate | None = sometimes("channelAgeGateRenderer")
     message: LeftOut | None = sometimes("messageRenderer")
     """A message instead of items, which means that the list is empty."""
@@ -310,13 +304,12 @@ class Formats(Answer, one_of=True):
         """The item, None if the row is not an item."""
         if isinstance(self.lockup, Lockup):
             return self.lockup
-        return self.short or self.video or self.grid_video or self.playlist_video
+        return self.short or self.video or self.playlist_video
 
     @property
     def token(self) -> str:
         """The token for the list's next page, "" if the row contains no token."""
-        link = self.next_page or self.next_page_model
-        return "" if link is None else link.token
+        return self.next_page.token if self.next_page else ""
 
     @property
     def is_blank(self) -> bool:
@@ -326,7 +319,7 @@ class Formats(Answer, one_of=True):
     @property
     def is_empty_list(self) -> bool:
         """Whether the row may occur in a list without items: a message, an age gate, or the row for the next page."""
-        return bool(self.message or self.next_page or self.next_page_model or self.age_gate)
+        return bool(self.message or self.next_page or self.age_gate)
 
 
 class Row(Formats):
