@@ -122,8 +122,8 @@ class MicroblogSpider(PlatformSpider):
         If the cursor has no user id, the request is for the user. ``on_lane`` adds the guest token of the egress.
         """
         if user_id := continuation["user_id"]:
-            return self.for_page(TimelinePage, self._api.timeline_request(handle, user_id, continuation["cursor"]))
-        return self.for_page(UserPage, self._api.user_request(handle))
+            return self.for_page(TimelinePage, self._api.request(TimelinePage, handle, user_id, continuation["cursor"]))
+        return self.for_page(UserPage, self._api.request(UserPage, handle))
 
     def on_lane(self, request: Request) -> None:
         """Add the current guest token to a scheduled API request.

@@ -176,10 +176,12 @@ def is_cut(shown: str) -> bool:
 
 
 def _expanded(raw: str, links: Sequence[Link]) -> list[Replacement]:
+    """Return the edits that expand links. A link that is not at its stated position is searched for."""
     found = []
     for link in links:
-        position = _position(raw, link.short or "", link.start)
-        if link.short and link.destination and position is not None:
+        if link.short and link.destination and link.short in raw:
+            stated = max(link.start or 0, 0)
+            position = stated if raw.startswith(link.short, stated) else raw.index(link.short)
             found.append((position, position + len(link.short), link.destination))
     return found
 
@@ -194,8 +196,8 @@ def _dropped(raw: str, links: Sequence[Link], *, has_media: bool, shown_end: int
     at_end = _links_at_end(raw)
     if not at_end:
         return []
-    destinations = {link.short: link.destination or "" for link in links}
-    media = [link for link in at_end if _is_media(destinations.get(link[1], ""))]
+    elsewhere = {link.short for link in links if link.destination and not _MEDIA_PAGE.search(link.destination)}
+    media = [link for link in at_end if link[1] not in elsewhere]
     if shown_end is not None and 0 <= shown_end < len(raw.rstrip()):
         media = [link for link in media if link.start() >= shown_end]
     else:
@@ -214,20 +216,6 @@ def _links_at_end(raw: str) -> list[re.Match[str]]:
         found.append(link)
         end = link.start()
     return found
-
-
-def _is_media(destination: str) -> bool:
-    return not destination or bool(_MEDIA_PAGE.search(destination))
-
-
-def _position(raw: str, short: str, stated: int | None) -> int | None:
-    """Return a link's position in a text: the stated position if correct, else the first occurrence, or None."""
-    if not short:
-        return None
-    if stated is not None and stated >= 0 and raw.startswith(short, stated):
-        return stated
-    position = raw.find(short)
-    return position if position >= 0 else None
 
 
 def qualities(media: Sequence[Media]) -> dict[str, str | None]:
@@ -479,7 +467,7 @@ def _author(post: Post) -> User:
     return post.author
 
 
-def _inner(holder: Holder | None) -> Post | None:
+def _inner(holder: Holder | Post | None) -> Post | None:
     """Return the quoted or reposted post, or None if it is deleted or hidden."""
     return readable(holder.post) if holder else None
 

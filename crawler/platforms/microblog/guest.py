@@ -159,9 +159,7 @@ class GuestClient:
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        page = await self._send(
-            UserPage, lambda tried: self.user_request(handle_of(target), tried), target, first, optional=first is None
-        )
+        page = await self._send(UserPage, target, first, optional=first is None)
         return await page.to_item()
 
     async def timeline(
@@ -177,33 +175,30 @@ class GuestClient:
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        page = await self._send(
-            TimelinePage,
-            lambda tried: self.timeline_request(handle_of(target), user_id, cursor, tried),
-            target,
-            first,
-            optional=optional,
-        )
+        page = await self._send(TimelinePage, target, first, user_id, cursor, optional=optional)
         return {**await page.to_item(), "is_terminated": page.is_terminated}
 
-    def user_request(self, handle: str, tried: Container[str] = ()) -> Request:
-        """Return the request for a user, without a token. ``tried``: ids of the query that are not used."""
-        return self._request(self._ids.user, {"username": handle}, "", tried)
+    def request(
+        self, page: type[ApiPage], handle: str, user_id: str = "", cursor: str = "", tried: Container[str] = ()
+    ) -> Request:
+        """Return the request for a ``UserPage``, or for a ``TimelinePage`` of the user's posts, without a token.
 
-    def timeline_request(self, handle: str, user_id: str, cursor: str, tried: Container[str] = ()) -> Request:
-        """Return the request for a page of a user's posts, without a token. ``tried``: ids that are not used."""
-        return self._request(self._ids.timeline, {"username": handle, "cursor": cursor}, user_id, tried)
-
-    def _request(self, query: Query, page_params: dict[str, str], user_id: str, tried: Container[str]) -> Request:
-        form, query_id = self.queries.forms_of(query, tried)[0]
+        ``tried``: ids of the query that are not used.
+        """
+        form, query_id = self.queries.forms_of(self._query(page), tried)[0]
+        page_params = {"username": handle} if page is UserPage else {"username": handle, "cursor": cursor}
         return query_request(self._ids, form, query_id, page_params, user_id=user_id)
 
-    async def _send(
+    def _query(self, page: type[ApiPage]) -> Query:
+        return self._ids.user if page is UserPage else self._ids.timeline
+
+    async def _send(  # noqa: PLR0913  # the arguments are those of ``timeline``
         self,
         page: type[P],
-        make: Callable[[Container[str]], Request],
         target: Target,
         first: First | None,
+        user_id: str = "",
+        cursor: str = "",
         *,
         optional: bool,
     ) -> P:
@@ -212,14 +207,13 @@ class GuestClient:
         The query is sent once more if the platform rejected the token or the response was not recognised, and with each
         other id if the platform did not find the query's id.
 
-        ``make``: takes the query ids to exclude, and returns a request with another id of the query. ``first``: the
-        response, if the query was the scheduled request. ``optional``: fail at once if a circuit breaker is open,
-        instead of waiting.
+        ``first``: the response, if the query was the scheduled request. ``optional``: fail at once if a circuit breaker
+        is open, instead of waiting.
 
         Raises:
             ScrapeError: the query failed, and no remedy is left.
         """
-        shared, request = self.token(target, page.source), make(())
+        shared, request = self.token(target, page.source), self.request(page, handle_of(target), user_id, cursor)
         remedied: set[str] = set()  # reasons of errors, and ids that the platform did not find
         while True:
             sent = request.copy() if first is None else first.request
@@ -242,7 +236,7 @@ class GuestClient:
                 if error.reason == TOKEN_REFUSED:
                     shared.invalidate(token)
                 elif error.reason == STALE_QUERY:
-                    request = make(remedied)
+                    request = self.request(page, handle_of(target), user_id, cursor, remedied)
                 logger.info("retried", id=target.id, reason=error.reason)
 
     async def _has_remedy(
@@ -250,7 +244,7 @@ class GuestClient:
     ) -> bool:
         """Whether a query that failed may succeed if it is sent again. ``remedied``: what was remedied before."""
         if error.reason == STALE_QUERY:
-            query = self._ids.user if page is UserPage else self._ids.timeline
+            query = self._query(page)
             remedied.add(await self._marked_stale(query, sent, target))
             return bool(self.queries.forms_of(query, remedied))
         is_unclear = isinstance(error, ExtractionFailed) and error.reason not in PERMANENT_REASONS

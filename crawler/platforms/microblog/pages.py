@@ -27,7 +27,7 @@ from crawler.platforms.microblog.timeline import Row, lacking_parts, owner_of, t
 from crawler.platforms.microblog.urls import NamedQuery, named_queries
 from crawler.platforms.page import missing_error
 from crawler.reading.contract import Unread, contracts, invalid_error, steps, values
-from crawler.reading.documents import dicts, dig, encode, linked_data, nonempty_strings
+from crawler.reading.documents import dicts, dig, encode, linked_data, nonempty_strings, parsed_html
 from crawler.reading.values import count, text
 
 MAX_OBJECTS = 20_000
@@ -159,8 +159,6 @@ HEAD_CHARACTERS = 200_000
 """The meta tags are within this number of characters. Real pages have them in the first 20,000."""
 SUSPENDED_MARK = "Account suspended"
 
-_META = re.compile(r"<meta\b([^>]{0,4000}+)>", re.IGNORECASE)  # limited, so that an unclosed tag costs little time
-_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
 # A script's attributes and contents, or a comment. The contents end at the end tag, or with the page. The expression
 # for them is several times faster than a lazy ".*?", which matches each character by itself.
 _SCRIPT = re.compile(
@@ -407,13 +405,9 @@ class ProfilePage(MicroblogPage):
 
     @cached_property
     def _meta(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for tag in _META.finditer(self.response.text, 0, HEAD_CHARACTERS):
-            attributes = {name.lower(): first or second for name, first, second in _ATTRIBUTE.findall(tag[1])}
-            name = attributes.get("property") or attributes.get("name")
-            if name:
-                found.setdefault(name, html.unescape(attributes.get("content", "")))
-        return found
+        """The contents of the page's meta tags by name. The first of several with the same name is used."""
+        tags = [each.attrib for each in parsed_html(self.response.text[:HEAD_CHARACTERS]).css("meta[content]")]
+        return {each.get("property") or each.get("name", ""): each["content"] for each in reversed(tags)}
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:

@@ -230,6 +230,10 @@ class Withheld(Contract):
 
     reason: str | None = sometimes("reason")
 
+    @property
+    def post(self) -> Withheld:
+        return self
+
 
 class Tombstone(Withheld, tag=("__typename", "TweetTombstone")):
     """A deleted or hidden post."""
@@ -251,15 +255,17 @@ AnyWithheld = Tombstone | Unavailable | Preview | BlurredMedia
 
 
 class Holder(Contract):
-    """An object that contains a post or the placeholder for a withheld post."""
+    """An object that contains a post, the placeholder for a withheld post, or another holder."""
+
+    result: Post | Withheld | Holder | None
 
     @property
     def post(self) -> Post | Withheld | None:
         """The post, or the placeholder. None for a deleted post."""
-        raise NotImplementedError
+        return self.result.post if self.result else None
 
 
-class Post(Holder):
+class Post(Contract):
     """A post in any format.
 
     The values that this class declares with a path have the same path in the API's responses and in the newest web
@@ -289,10 +295,10 @@ class Post(Holder):
     reply_handle: str | None
     quoted_id: str | None
     """The id of the quoted post, which may be deleted."""
-    quoted_result: Holder | None
-    """The object that contains the quoted post. The object is empty if the post was deleted."""
-    reposted_result: Holder | None
-    """The object that contains the reposted post."""
+    quoted_result: Holder | Post | None
+    """The quoted post, or the object that contains it. The object is empty if the post was deleted."""
+    reposted_result: Holder | Post | None
+    """The reposted post, or the object that contains it."""
 
     @property
     def post(self) -> Post:
@@ -395,10 +401,10 @@ class Tweet(ApiPost, tag=("__typename", "Tweet")):
     """A post in the API's responses whose object states the type ``Tweet``."""
 
 
-class LimitedTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
+class LimitedTweet(Holder, tag=("__typename", "TweetWithVisibilityResults")):
     """A post whose replies are limited, or that is shown with a notice."""
 
-    post: ApiPost = identity("tweet")
+    result: ApiPost = identity("tweet")
 
 
 AnyPost = Tweet | LimitedTweet | AnyWithheld
@@ -409,10 +415,6 @@ class PostResult(Holder, one_of=True):
 
     result: AnyPost | None = sometimes("result")
 
-    @property
-    def post(self) -> Post | Withheld | None:
-        return self.result.post if isinstance(self.result, LimitedTweet) else self.result
-
 
 # Timelines
 
@@ -421,16 +423,11 @@ class Advert(Contract):
     """Marks an advertisement."""
 
 
-class PostItem(Contract, tag=("itemType", "TimelineTweet")):
+class PostItem(Holder, tag=("itemType", "TimelineTweet")):
     """A post in a timeline. All 1,516 recorded items of this kind have a result."""
 
     result: AnyPost = identity("tweet_results.result")
     advert: Advert | None = sometimes("promotedMetadata")
-
-    @property
-    def post(self) -> Post | Withheld:
-        """The post, or its placeholder."""
-        return self.result.post if isinstance(self.result, LimitedTweet) else self.result
 
 
 class TombstoneItem(Contract, tag=("itemType", "TimelineTombstone")):
@@ -606,10 +603,10 @@ class WebTweet(WebPost, tag=("__typename", "Tweet")):
     """A post in the web client's payloads whose object states the type ``Tweet``."""
 
 
-class LimitedWebTweet(Contract, tag=("__typename", "TweetWithVisibilityResults")):
+class LimitedWebTweet(Holder, tag=("__typename", "TweetWithVisibilityResults")):
     """A post with limits on replies, or with a notice."""
 
-    post: WebPost = identity("tweet")
+    result: WebPost = identity("tweet")
 
 
 AnyWebPost = WebTweet | LimitedWebTweet | AnyWithheld
@@ -620,21 +617,12 @@ class WebResult(Holder, one_of=True):
 
     result: AnyWebPost | None = sometimes("result")
 
-    @property
-    def post(self) -> Post | Withheld | None:
-        return self.result.post if isinstance(self.result, LimitedWebTweet) else self.result
 
-
-class WebPostItem(Contract, tag=("__typename", "TimelineTweet")):
+class WebPostItem(Holder, tag=("__typename", "TimelineTweet")):
     """A post in a timeline."""
 
     result: AnyWebPost = identity("tweet_results.result")
     advert: Advert | None = sometimes("promoted_metadata")
-
-    @property
-    def post(self) -> Post | Withheld:
-        """The post, or its placeholder."""
-        return self.result.post if isinstance(self.result, LimitedWebTweet) else self.result
 
 
 class WebTombstoneItem(Contract, tag=("__typename", "TimelineTombstone")):

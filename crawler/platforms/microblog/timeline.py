@@ -164,11 +164,11 @@ def _rows_of_items(entry_id: str, items: Iterable[Contract], *, pinned: bool = F
     return rows
 
 
-def _row(entry_id: str, post: Post | Withheld, *, pinned: bool) -> Row:
+def _row(entry_id: str, post: Post | Withheld | None, *, pinned: bool) -> Row:
     if found := readable(post):
         return Row(entry_id, found, pinned)
     withheld = post.author if isinstance(post, Post) else post
-    return Row(entry_id, None, pinned, withheld.tag[1] if withheld.tag else "")
+    return Row(entry_id, None, pinned, withheld.tag[1] if withheld and withheld.tag else "")
 
 
 def _bottom_cursor(entry: Entry | WebEntry) -> Cursor | WebCursor | None:

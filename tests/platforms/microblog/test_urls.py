@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 
 from crawler.downloads.shared_state import SharedState
 from crawler.platforms.microblog import EMBED, PLATFORM
+from crawler.platforms.microblog.api import TimelinePage, UserPage
 from crawler.platforms.microblog.guest import GuestClient
 from crawler.platforms.microblog.urls import Ids, embed_request, profile_request, query_request
 from crawler.platforms.requests import shipped_ids
@@ -63,9 +64,9 @@ def id_of(request: Request) -> str:
 def test_an_id_that_was_tried_is_not_sent_again() -> None:
     guest, tried = client(), list[str]()
     for expected in IDS.timeline.ids:
-        assert id_of(guest.timeline_request("harbor", "7", "", tried)) == expected
+        assert id_of(guest.request(TimelinePage, "harbor", "7", "", tried)) == expected
         tried.append(expected)
-    assert id_of(guest.user_request("harbor", IDS.user.ids[:-1])) == IDS.user.ids[-1]
+    assert id_of(guest.request(UserPage, "harbor", tried=IDS.user.ids[:-1])) == IDS.user.ids[-1]
 
 
 @pytest.mark.parametrize(("source", "download", "longest"), [(5, 9, 5), (9, 5, 5)])
