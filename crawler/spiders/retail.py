@@ -102,7 +102,7 @@ class RetailSpider(PlatformSpider):
             return self.for_page(SearchPage, listing_request(**arguments))
         if self.args.exhaustive:
             params = self._begin(target, params)
-        arguments = {"cat_id": params.category, **params.model_dump(exclude={"cat_id", "url"})}
+        arguments = {**params.model_dump(exclude={"url"}), "cat_id": params.category}
         request = listing_request(**arguments)
         if self.args.exhaustive:  # the plan itself compares the prices with the slice, over all of its pages
             for name in ("min_price", "max_price"):
