@@ -53,6 +53,7 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
         r"description$|activity\[\d+\]\.(?:text|action)$",  # a shortened version of the same text
         r"note$|_count$|total_experiences$|_found$|positions_|withheld",  # computed from the other fields
         r"company_name_source$|\.source$",
+        r"date_range$",  # the years of the page
         r"caption$",  # a shortened version of the same text
         r"content_type$|author_name$|author_username$",  # without its caption, an activity counts as a post
         r"about|biography$",  # also in the linked data and in the page's description

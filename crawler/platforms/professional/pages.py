@@ -299,7 +299,7 @@ class ProfilePage(PlatformPage):
     @cached_property
     def _lists(self) -> dict[str, list[Any]]:
         """All lists in the profile, by field name."""
-        return record.record_lists(self._document, self.linked, self.activity_cards)
+        return record.record_lists(self._document, self.linked, self.activity_cards, self.unread)
 
     @cached_property
     def _linked_followers(self) -> int | None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -36,6 +36,7 @@ from crawler.platforms.professional.payload import (
     Statistic,
 )
 from crawler.platforms.professional.schema import MemberItem
+from crawler.reading.contract import Unread
 from crawler.reading.values import count, hashtags, mentions, stated_day, text, unix_time
 
 Row = dict[str, Any]
@@ -43,10 +44,13 @@ Row = dict[str, Any]
 HISTORY = ("experience", "education")
 
 
-def record_lists(document: Document, linked: LinkedData, activity: Iterable[Row]) -> dict[str, list[Any]]:
-    """Return all lists of the record, by field name. ``activity``: the cards of the activity.
+def record_lists(
+    document: Document, linked: LinkedData, activity: Iterable[Row], unread: list[Unread]
+) -> dict[str, list[Any]]:
+    """Return all lists of the record, by field name. Add schools that are left out to ``unread``.
 
     The linked data is used for a list without a section, and for what the masked block withholds.
+    ``activity``: the cards of the activity.
     """
     rows, person = document.sections.rows, linked.person
     found: dict[str, list[Any]] = {
@@ -63,7 +67,7 @@ def record_lists(document: Document, linked: LinkedData, activity: Iterable[Row]
     if person and "languages" not in rows:
         names = filter(None, (plain(each.name) for each in person.languages))
         found["languages"] = [{**empty(schema.Language), "name": name} for name in names]
-    return found | _history(document, person)
+    return found | _history(document, person, unread)
 
 
 _AS_READ = (
@@ -112,7 +116,7 @@ def _namesake(row: Row) -> Row:
 # Positions and schools: first the values of a row that a source has in clear, then rows of several sources in one
 
 
-def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
+def _history(document: Document, person: Person | None, unread: list[Unread]) -> dict[str, list[Row]]:
     """Return the positions and the schools.
 
     The linked data is used if the page has no section for them, and to complete the masked block: the block has only
@@ -123,26 +127,35 @@ def _history(document: Document, person: Person | None) -> dict[str, list[Row]]:
     linked = _linked_positions(person) if person and "experience" not in rows else []
     past = person.past if person and "education" not in rows else []
     linked_schools = [_linked_school(each) for each in past if isinstance(each, School)]
+    known_positions, other_positions = _pairs(positions, linked)
+    known_schools, other_schools = _pairs(schools, linked_schools)
+    if other_schools and any(key and not found for (key, _), (_, found) in zip(schools, known_schools, strict=True)):
+        # The linked data of a recorded page has each school of its block (``0611a05b9ecb``). Here, the others may be those
+        # of the block with other years.
+        unread.append(Unread("education[]", "contradiction", len(other_schools), len(linked_schools), loses_rows=True))
+        other_schools = []
     return {
         "education": [_school(_page_school(**row)) for row in rows.get("education", [])]
-        + [_school(*pair) for pair in _pairs(schools, linked_schools)],
+        + [_school(*pair) for pair in known_schools]
+        + [_school({}, row) for row in other_schools],
         "experience": [_position(_page_position(**row)) for row in rows.get("experience", [])]
-        + [_position(*pair) for pair in _pairs(positions, linked)],
+        + [_position(*pair) for pair in known_positions]
+        + [_position({}, row) for row in other_positions],
     }
 
 
-def _pairs(shown: Iterable[Keyed], linked: Iterable[Keyed]) -> Iterator[tuple[Row, Row]]:
-    """Yield each row of the page with its row in the linked data, then the other rows of the linked data.
+def _pairs(shown: Iterable[Keyed], linked: Iterable[Keyed]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+    """Return each row of the page with its row in the linked data (else {}), and the other rows of the linked data.
 
     Both sources have the same order. Of several rows with the same key, the first ones are taken together.
     """
-    rest = list(linked)
+    pairs, rest = [], list(linked)
     for key, row in shown:
         found = next((each for each in rest if key and each[0] == key), None)
         if found:
             rest.remove(found)
-        yield row, found[1] if found else {}
-    yield from (({}, row) for _, row in rest)
+        pairs.append((row, found[1] if found else {}))
+    return pairs, [row for _, row in rest]
 
 
 def _position(shown: Row, linked: Row | None = None) -> Row:
