@@ -406,8 +406,9 @@ class ProfilePage(MicroblogPage):
     @cached_property
     def _meta(self) -> dict[str, str]:
         """The contents of the page's meta tags by name. The first of several with the same name is used."""
-        tags = [each.attrib for each in parsed_html(self.response.text[:HEAD_CHARACTERS]).css("meta[content]")]
-        return {each.get("property") or each.get("name", ""): each["content"] for each in reversed(tags)}
+        tags = reversed(parsed_html(self.response.text[:HEAD_CHARACTERS]).css("meta[content]"))
+        names = ((each.xpath("@property").get() or each.xpath("@name").get(""), each) for each in tags)
+        return {name: each.xpath("@content").get("") for name, each in names}
 
     @cached_property
     def _meta_profile(self) -> dict[str, Any]:

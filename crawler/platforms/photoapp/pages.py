@@ -59,11 +59,11 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
         return None
     page = parsed_html(body)
     post = page.css(".Embed[data-media-id]")
-    kind = post.attrib.get("data-media-type")
+    kind = post.xpath("@data-media-type").get()
     return {
         "__typename": kind,
-        "id": post.attrib.get("data-media-id"),
-        "shortcode": shortcode_in(post.attrib.get("data-permalink", "")),
+        "id": post.xpath("@data-media-id").get(),
+        "shortcode": shortcode_in(post.xpath("@data-permalink").get("")),
         "is_video": kind and kind == "GraphVideo",
         "display_url": _picture(page),
         "dimensions": {"height": None, "width": None},
@@ -71,7 +71,7 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
         "edge_media_preview_like": {"count": _count(_LIKES, page.css(".SocialProof"))},
         "edge_media_to_comment": {"count": _count(_COMMENTS, page.css(".CaptionComments"))},
         "owner": {
-            "id": post.attrib.get("data-owner-id"),
+            "id": post.xpath("@data-owner-id").get(),
             "username": page.css(".UsernameText::text").get("").strip(),
             "is_verified": None,
             "profile_pic_url": page.css(".Avatar img::attr(src)").get(),
@@ -81,9 +81,9 @@ def post_in_html(body: bytes) -> dict[str, Any] | None:
 
 def _picture(page: Selector) -> str | None:
     image = page.css("img.EmbeddedMediaImage")
-    sizes = [_SIZE.fullmatch(each.strip()) for each in re.split(",(?=http)", image.attrib.get("srcset", ""))]
+    sizes = [_SIZE.fullmatch(each.strip()) for each in re.split(",(?=http)", image.xpath("@srcset").get(""))]
     largest = max((size for size in sizes if size), key=lambda size: int(size["width"]), default=None)
-    return largest["url"] if largest else image.attrib.get("src")
+    return largest["url"] if largest else image.xpath("@src").get()
 
 
 def _caption(page: Selector) -> dict[str, Any]:

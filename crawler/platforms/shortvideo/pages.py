@@ -53,7 +53,7 @@ def wall_in(response: HttpResponse) -> str | None:
     page = parsed_html(response.text)  # the response's own selector has no CSS if the text is JSON
     for name, selector in STOP_SELECTORS.items():
         for element in page.css(selector):
-            is_mount = element.attrib.get("id") == CAPTCHA_MOUNT.removeprefix("#")
+            is_mount = element.xpath("@id").get() == CAPTCHA_MOUNT.removeprefix("#")
             if not is_mount or element.xpath("* | text()[normalize-space()] | @style[contains(., 'height')]"):
                 return name
     return None
