@@ -333,7 +333,8 @@ class ApiPage(MicroblogPage):
         if key is None and data:
             raise missing_error("The response is not for a user.", ["data", "user"], reason="unknown_form")
         path = ["data", key or "user", "result"]
-        if key is None or data[key] is None or data[key].get("result", "") is None:
+        user = data[key] if key else None
+        if user is None or (isinstance(user, dict) and user.get("result", "") is None):
             raise invalid_error("The platform sent no user.", path, "Input is null", "null", reason="null_user")
         if any(_is_old_user(each) for each in all_dicts(data)):
             message = "The response has the users of a former query id."
