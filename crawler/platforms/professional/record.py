@@ -130,8 +130,8 @@ def _history(document: Document, person: Person | None, unread: list[Unread]) ->
     known_positions, other_positions = _pairs(positions, linked)
     known_schools, other_schools = _pairs(schools, linked_schools)
     if other_schools and any(key and not found for (key, _), (_, found) in zip(schools, known_schools, strict=True)):
-        # The linked data of a recorded page has each school of its block (``0611a05b9ecb``). Here, the others may be those
-        # of the block with other years.
+        # The linked data of a recorded page has each school of its block (``0611a05b9ecb``). Here, the others may be
+        # those of the block with other years.
         unread.append(Unread("education[]", "contradiction", len(other_schools), len(linked_schools), loses_rows=True))
         other_schools = []
     return {
