@@ -16,7 +16,7 @@ from scrapy import Request
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.lane import Lane, egress_failed
 from crawler.downloads.lanes import Lanes, start_in
-from crawler.downloads.throttle import ReleaseSlot, no_slot_before_deadline, no_slot_in_time
+from crawler.downloads.throttle import ReleaseSlot, no_slot_in_time
 from crawler.errors import CircuitOpen, Overloaded
 from crawler.targets.target import Release, Target
 
@@ -215,7 +215,7 @@ class Admission:
         if pending.deadline is not None and lanes:
             seconds = start_in(lanes, self.lanes.waiting)
             if asyncio.get_running_loop().time() + seconds >= pending.deadline:
-                raise no_slot_before_deadline(seconds)
+                raise no_slot_in_time(seconds)
 
     async def _first_free(
         self, pending: _Pending, source: str

@@ -313,7 +313,7 @@ class Throttle:
         if deadline is not None and self._waiting and not background:  # else ``Starts.take`` refuses it
             wait = self.start_in()
             if asyncio.get_running_loop().time() + wait >= deadline:
-                raise no_slot_before_deadline(wait)
+                raise no_slot_in_time(wait)
         token, attempts = f"{self.facts.owner}:{next(self._tokens)}", count()
         try:
             async with asyncio.timeout_at(deadline):
@@ -333,10 +333,9 @@ class Throttle:
             self._release(token)
             if not isinstance(error, TimeoutError):
                 raise
-            seconds = self.start_in()
-            raise (no_slot_before_deadline(seconds) if seconds else no_slot_in_time()) from None
+            raise no_slot_in_time(self.start_in()) from None
         if start.token is None:
-            raise no_slot_before_deadline(start.seconds)
+            raise no_slot_in_time(start.seconds)
         return partial(self._release, start.token)
 
     async def _after_others(self, token: str) -> Start:
@@ -418,12 +417,12 @@ def jittered(jitter: float) -> float:
     return random.uniform(1 - jitter, 1 + jitter)  # noqa: S311  # no secret
 
 
-def no_slot_before_deadline(seconds: float) -> Overloaded:
-    """Return the error for a request that cannot get a slot before its deadline."""
+def no_slot_in_time(seconds: float = 0) -> Overloaded | UpstreamTimeout:
+    """Return the error for a request that gets no slot before its deadline.
+
+    ``seconds``: until a slot is free, which is after the deadline. 0: the request waited until its deadline.
+    """
+    if not seconds:
+        return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason=NO_SLOT)
     wait = math.ceil(seconds)
     return Overloaded(f"The platform's next download slot is free in {wait} s, after the deadline.", retry_after=wait)
-
-
-def no_slot_in_time() -> UpstreamTimeout:
-    """Return the error for a request that waited for a slot until its deadline."""
-    return UpstreamTimeout("The deadline passed while waiting for a download slot.", reason=NO_SLOT)

@@ -135,6 +135,13 @@ async def test_each_process_uses_its_local_share_while_the_store_is_unavailable(
         assert throttle.concurrency == 1
 
 
+async def test_a_deadline_that_has_passed_is_a_timeout(anywhere: str) -> None:
+    """``OVERLOADED`` names the seconds until a retry, which are none here."""
+    async with shared(anywhere) as (throttle, _):
+        with pytest.raises(UpstreamTimeout):
+            await throttle.acquire(asyncio.get_running_loop().time() - 1)
+
+
 async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(location: str) -> None:
     async with shared(location) as (one, two):
         release = await one.acquire()
