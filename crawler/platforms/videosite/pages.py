@@ -46,7 +46,7 @@ class ChannelPage(ListPage):
     @classmethod
     def recognise(cls, body: str) -> bool:
         if ContinuationPage.has_rows_only(body):
-            return False  # such a response may contain the channel's metadata in addition to the rows
+            return False  # read by ``ContinuationPage``, also if it has the channel's metadata beside the rows
         if any(mark.decode() in body for mark in MARKS) or DATA_MARK.search(body) or CHANNEL_MARK.search(body):
             return True
         # JSON that starts with one of these keys, without the contents of another page, may be an error response.
