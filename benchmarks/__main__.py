@@ -1,7 +1,7 @@
 """Run benchmarks, and write the report of several runs.
 
 ``python -m benchmarks [NAME ...] [--rounds N] [--json FILE]`` runs the named benchmarks, or all of them, and prints
-their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and the tables of
+their tables. ``python -m benchmarks report RUN.json ...`` writes ``benchmarks/RESULTS.md`` and the table of
 ``docs/speed.md``. ``python -m benchmarks lines`` prints the code lines of each room, and ``python -m benchmarks calls
 [--top]`` how many functions of the project a call and a crawl target run.
 """

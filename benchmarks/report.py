@@ -1,4 +1,4 @@
-"""The report of several runs: ``RESULTS.md``, with the runs side by side, and the figures of ``docs/speed.md``."""
+"""The report of several runs: ``RESULTS.md``, with the runs side by side, and the table of ``docs/speed.md``."""
 
 from __future__ import annotations
 
@@ -109,20 +109,19 @@ def calls_in_a_row(runs: list[Run]) -> str:
 def replaced(page: str, name: str, text: str) -> str:
     r"""Return a page with another text between the comments with which a generated part begins and ends.
 
-    >>> replaced("<!-- goals -->\nold\n<!-- end of goals -->", "goals", "new")
-    '<!-- goals -->\n\nnew\n\n<!-- end of goals -->'
+    >>> replaced("<!-- calls -->\nold\n<!-- end of calls -->", "calls", "new")
+    '<!-- calls -->\n\nnew\n\n<!-- end of calls -->'
     """
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     return re.sub(f"{start}.*?{end}", lambda _: f"{start}\n\n{text}\n\n{end}", page, flags=re.DOTALL)
 
 
 def write(runs: list[Run], root: Path) -> None:
-    """Write ``benchmarks/RESULTS.md``, whose end is a copy of ``notes.md``, and the tables of ``docs/speed.md``."""
+    """Write ``benchmarks/RESULTS.md``, whose end is a copy of ``notes.md``, and the table of ``docs/speed.md``."""
     machines = grid(("run", "day", "machine"), [(str(n), run.day, run.machine) for n, run in enumerate(runs, 1)])
     parts = [INTRODUCTION.format(number=f"{len(runs)} run{'s' if len(runs) > 1 else ''}"), f"{machines}\n"]
     parts += [f"## Goals\n\n{goals(runs)}\n", *(section(runs, title) for title in titles(runs))]
     notes = (root / "benchmarks/notes.md").read_text()
     (root / "benchmarks/RESULTS.md").write_text("\n".join([*parts, notes]))
     speed = root / "docs/speed.md"
-    page = replaced(speed.read_text(), "goals", goals(runs))
-    speed.write_text(replaced(page, "calls in a row", calls_in_a_row(runs)))
+    speed.write_text(replaced(speed.read_text(), "calls in a row", calls_in_a_row(runs)))
