@@ -140,7 +140,8 @@ class Proxies:
     """Like ``egresses``, but with the URLs of the proxies themselves instead of the relays."""
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     return port
@@ -152,7 +153,7 @@ class Proxy:
 
     source: str
     credentials: str
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

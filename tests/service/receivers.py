@@ -33,6 +33,10 @@ class Receiver:
     port: int = 0
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle a connection."""
         task = asyncio.current_task()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -53,16 +55,10 @@ class Slots:
         return Outcome(target, None, await self.fetch(target), 0)
 
 
-@dataclass
-class Crawlers:
-    """Replaces the crawlers of the service, with one platform."""
-
-    crawler: Slots
-    of: dict[str, Slots] = field(init=False)
-    draining: bool = False
-
-    def __post_init__(self) -> None:
-        self.of = {"retail": self.crawler}
+def runs_of(jobs: Jobs, fetch: Fetch, slots: int = 2) -> Runs:
+    """Return the runner of a service with one platform, which ``fetch`` replaces."""
+    crawlers = SimpleNamespace(of={"retail": Slots(fetch, slots)}, draining=False)
+    return Runs(jobs, cast("Any", crawlers), lease=0.6, exits=5)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +73,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def running(folder: Path, fetch: Fetch, slots: int = 2) -> AsyncIterator[Jobs]:
     """Run the jobs in a store. ``fetch`` replaces the platform. At the end, the books of all jobs must balance."""
     jobs = Jobs(str(folder / "service.sqlite3"))
-    running = Runs(jobs, cast("Any", Crawlers(Slots(fetch, slots))), lease=0.6, exits=5)
+    running = runs_of(jobs, fetch, slots)
     running.open()
     yield jobs
     running.stop()
@@ -108,58 +104,44 @@ async def has(jobs: Jobs, job: Job, **counts: int) -> dict[str, int]:
         await asyncio.sleep(0.01)
 
 
+LIMITED, GONE = UpstreamRateLimited("later"), TargetNotFound("Gone.")
+
+
 @pytest.mark.parametrize(
-    "error",
-    [CircuitOpen("Blocked.", retry_after=0), Overloaded("Full.", retry_after=0), ShuttingDown("Draining.")],
-    ids=lambda error: error.code,
+    ("errors", "tries", "code"),
+    [
+        pytest.param([CircuitOpen("Blocked.", retry_after=0)] * 2, 3, "OK", id="the circuit is open"),
+        pytest.param([Overloaded("Full.", retry_after=0)] * 2, 3, "OK", id="the crawler is full"),
+        pytest.param([ShuttingDown("Draining.")] * 2, 3, "OK", id="the crawler shuts down"),
+        pytest.param([RuntimeError("a bug")], 2, "OK", id="an unexpected exception"),
+        pytest.param([LIMITED], 2, "OK", id="a rate limit"),
+        pytest.param([LIMITED] * 3, 2, LIMITED.code, id="a rate limit at the second try, too"),
+        pytest.param([GONE], 1, GONE.code, id="an error of the platform"),
+    ],
 )
-async def test_a_target_that_the_crawler_refuses_waits_again(tmp_path: Path, error: ScrapeError) -> None:
-    errors = [error, error]
-    ids: set[str] = set()
+async def test_a_refused_target_waits_again_and_an_error_of_the_platform_is_the_outcome(
+    tmp_path: Path, errors: list[Exception], tries: int, code: str
+) -> None:
+    left = [*errors]
+    ids: list[str] = []
 
     async def fetch(target: Target) -> ScrapeError | None:
-        ids.add(target.id)
-        return errors.pop() if errors else None
+        if target.params.model_dump()["query"] == "honey":
+            return None
+        ids.append(target.id)
+        error = left.pop() if left else None
+        if error is None or isinstance(error, ScrapeError):
+            return error
+        raise error
 
     async with running(tmp_path, fetch) as jobs:
-        await has(jobs, await made(jobs, "acme", "mustard"), done=1)
-        assert not errors
+        job = await made(jobs, "acme", "mustard", "honey")
+        await has(jobs, job, waiting=0, running=0)
+        tallies = await jobs.tallies(job.id)
+    expected = Counter([code, "OK"])
+    assert {key: tallies["code", key] for key in expected} == expected
     # The crawler may still have an earlier try, whose lease was lost. The same id would be a duplicate.
-    assert len(ids) == 3
-
-
-async def test_a_target_that_meets_a_rate_limit_is_tried_once_more(tmp_path: Path) -> None:
-    errors = {"mustard": [UpstreamRateLimited("later")], "honey": [UpstreamRateLimited("later")] * 3}
-
-    async def fetch(target: Target) -> ScrapeError | None:
-        left = errors[target.params.model_dump()["query"]]
-        return left.pop() if left else None
-
-    async with running(tmp_path, fetch) as jobs:
-        counts = await has(jobs, await made(jobs, "acme", *errors), waiting=0, running=0)
-    assert (counts["done"], counts["failed"]) == (1, 1)
-    assert errors == {"mustard": [], "honey": [errors["honey"][0]]}
-
-
-async def test_an_error_of_the_platform_is_the_outcome(tmp_path: Path) -> None:
-    async def fetch(_: Target) -> ScrapeError:
-        return TargetNotFound("Gone.")
-
-    async with running(tmp_path, fetch) as jobs:
-        job = await made(jobs, "acme", "mustard")
-        await has(jobs, job, failed=1)
-        assert (await jobs.tallies(job.id))["code", "TARGET_NOT_FOUND"] == 1
-
-
-async def test_an_unexpected_exception_does_not_stop_the_process(tmp_path: Path) -> None:
-    faults = [RuntimeError("a bug")]
-
-    async def fetch(_: Target) -> None:
-        if faults:
-            raise faults.pop()
-
-    async with running(tmp_path, fetch) as jobs:
-        await has(jobs, await made(jobs, "acme", "mustard", "honey"), done=2)
+    assert len(ids) == len({*ids}) == tries
 
 
 async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
@@ -188,7 +170,7 @@ async def test_a_worker_that_ends_with_the_same_error_starts_ever_more_seldom(
     monkeypatch.setattr(runs, "Worker", Broken)
     monkeypatch.setattr(runs, "RESTART_SECONDS", 5.0)
     monkeypatch.setattr(runs, "monotonic", lambda: now)
-    running = Runs(Jobs(str(tmp_path / "s")), cast("Any", Crawlers(Slots(cast("Any", None)))), lease=0.6, exits=5)
+    running = runs_of(Jobs(str(tmp_path / "s")), cast("Any", None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crawler.service.jobs.runs.asyncio.sleep", pass_time)
         running.open()
@@ -215,8 +197,7 @@ async def test_a_worker_that_cannot_be_closed_does_not_delay_the_shutdown(
 
     monkeypatch.setattr(runs, "Worker", Failing)
     monkeypatch.setattr(runs, "RESTART_SECONDS", math.inf)
-    jobs = Jobs(str(tmp_path / "store.sqlite3"))
-    running = Runs(jobs, cast("Any", Crawlers(Slots(cast("Any", None)))), lease=0.6, exits=5)
+    running = runs_of(Jobs(str(tmp_path / "store.sqlite3")), cast("Any", None))
     running.open()
     await asyncio.sleep(0.1)
     running.stop()
@@ -247,12 +228,11 @@ async def test_the_targets_that_met_a_rate_limit_are_remembered_up_to_a_number(
     """Those of deleted jobs never come back."""
 
     async def fetch(_: Target) -> ScrapeError:
-        return UpstreamRateLimited("slow down")
+        return LIMITED
 
     monkeypatch.setattr(runs, "MAX_LIMITED", 3)
-    jobs = Jobs(str(tmp_path / "store.sqlite3"))
     slots = Slots(fetch)
-    running = Runs(jobs, cast("Any", Crawlers(slots)), lease=0.6, exits=5)
+    running = runs_of(Jobs(str(tmp_path / "store.sqlite3")), fetch)
     work = {"scraper": SEARCH.name, "id": "a", "params": {"query": "mustard"}}
     claims = [Claim(1, str(row).encode(), 1, "retail", work, row, None) for row in range(5)]
     for claim in claims:
