@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import httpx2
@@ -16,7 +18,9 @@ from mcp.types import CallToolResult, TextContent
 
 from crawler.registry import scrapers
 from crawler.service.mcp import Tools, connection
+from tests import forks
 from tests.crawls import ROOT
+from tests.service.conftest import Service
 
 T = TypeVar("T")
 Use = Callable[[Client], Awaitable[T]]
@@ -30,6 +34,17 @@ MAX_BYTES = 20_000
 
 def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+
+
+@contextmanager
+def http_server(service: Service, **variables: str) -> Iterator[str]:
+    """Yield the URL of a ``scrapy mcp --http`` for an endpoint. It is terminated at the end."""
+    command = [*COMMAND, "--url", service.url, "--http", "127.0.0.1:0"]
+    with forks.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}) as process:
+        assert process.stdout
+        yield process.stdout.readline().removeprefix("listening on ").strip()
+        process.terminate()
+        assert process.wait() == 0
 
 
 def over_stdio(url: str, use: Use[T], *, key: str = "sandbox") -> T:
@@ -60,19 +75,19 @@ def over_http(url: str, use: Use[T], *, headers: dict[str, str], mode: str = "au
     return asyncio.run(run())
 
 
-def in_process(url: str, use: Use[T], *, key: str = "sandbox", mode: str = "auto") -> T:
+def in_process(url: str, use: Use[T], *, mode: str = "auto") -> T:
     """Run ``use`` with the client of a server in this process, which calls the endpoint at ``url``."""
 
     async def run() -> T:
-        async with connection(url) as endpoint, Client(Tools(endpoint, key).server(), mode=mode) as client:
+        async with connection(url) as endpoint, Client(Tools(endpoint, "sandbox").server(), mode=mode) as client:
             return await use(client)
 
     return asyncio.run(run())
 
 
-def call(url: str, tool: str, arguments: dict[str, Any], *, key: str = "sandbox") -> CallToolResult:
+def call(url: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
     """Return the result of one call of a tool of a server in this process."""
-    return in_process(url, lambda client: client.call_tool(tool, arguments), key=key)
+    return in_process(url, lambda client: client.call_tool(tool, arguments))
 
 
 def text_of(answer: CallToolResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,17 @@ from crawler.commands.mcp import Command
 from crawler.service.keys import KeyStore
 from tests import forks
 from tests.crawls import ROOT
-from tests.mcp.clients import COMMAND, MAX_BYTES, SCRAPERS, TIMEOUT, environment, over_http, over_stdio, text_of
+from tests.mcp.clients import (
+    COMMAND,
+    MAX_BYTES,
+    SCRAPERS,
+    TIMEOUT,
+    environment,
+    http_server,
+    over_http,
+    over_stdio,
+    text_of,
+)
 from tests.service.client import call as http_call
 from tests.service.conftest import Service, running
 
@@ -38,7 +48,7 @@ FAILED = 2
 Over = Callable[..., Any]
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(params=["http", pytest.param("stdio", marks=pytest.mark.soak)])
 def over(request: pytest.FixtureRequest, service: Service) -> Over:
     """A function that runs a coroutine with a client."""
     if request.param == "stdio":
@@ -68,7 +78,7 @@ async def collected(client: Client) -> tuple[list[Any], list[Any]]:
 
 
 def test_the_tools_are_listed_called_and_collect_many_links(over: Over) -> None:
-    """The list is short, results are bounded, a misspelt argument is an error, and large jobs lose no record."""
+    """The list is short, results are bounded, and large jobs lose no record."""
 
     async def use(client: Client) -> tuple[list[Any], list[Any]]:
         tools = (await client.list_tools()).tools
@@ -80,14 +90,6 @@ def test_the_tools_are_listed_called_and_collect_many_links(over: Over) -> None:
         assert {tuple(product) for product in found.structured_content["data"]["products"]} == {("name",)}
         whole = await client.call_tool("retail-category-v4", {"cat_id": "976759"})
         assert len(text_of(whole).encode()) <= MAX_BYTES < whole.structured_content["cut"]["bytes"]
-        misspelt = await client.call_tool("retail-category-v4", {"catid": "976759"})
-        assert misspelt.is_error
-        assert misspelt.structured_content == {
-            "code": "INVALID_REQUEST",
-            "message": "retail-category-v4 has no argument 'catid' (did you mean 'cat_id'?).",
-            "retryable": False,
-            "details": [{"loc": ["catid"], "msg": "unknown argument", "type": "extra_forbidden"}],
-        }
         return await collected(client)
 
     records, failures = over(use)
@@ -100,12 +102,15 @@ def test_the_tools_are_listed_called_and_collect_many_links(over: Over) -> None:
 # HTTP
 
 
-@pytest.mark.parametrize("header", ["X-API-Key: {}", "Authorization: Bearer {}", "Authorization: bearer {}"])
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_key_of_the_caller_is_passed_on(header: str, mode: str, clients: tuple[str, dict[str, str]]) -> None:
+@pytest.mark.parametrize(
+    ("name", "prefix", "mode"),
+    [("X-API-Key", "", "auto"), ("Authorization", "Bearer ", "legacy"), ("Authorization", "bearer ", "auto")],
+)
+def test_the_key_of_the_caller_is_passed_on(
+    name: str, prefix: str, mode: str, clients: tuple[str, dict[str, str]]
+) -> None:
     """Each caller is billed for its own calls, and sees its own jobs only."""
     url, keys = clients
-    name, form = header.split(": ")
 
     async def collect(client: Client) -> str:
         return str((await client.call_tool("collect", {"targets": LINKS[:1]})).structured_content["job"]["job_id"])
@@ -113,26 +118,24 @@ def test_the_key_of_the_caller_is_passed_on(header: str, mode: str, clients: tup
     async def read(client: Client) -> CallToolResult:
         return await client.call_tool("records", {"job_id": job, "wait": 0})
 
-    job = over_http(url, collect, headers={name: form.format(keys["acme"])}, mode=mode)
-    own = over_http(url, read, headers={name: form.format(keys["acme"])}, mode=mode)
-    other = over_http(url, read, headers={name: form.format(keys["other"])}, mode=mode)
+    job = over_http(url, collect, headers={name: prefix + keys["acme"]}, mode=mode)
+    own = over_http(url, read, headers={name: prefix + keys["acme"]}, mode=mode)
+    other = over_http(url, read, headers={name: prefix + keys["other"]}, mode=mode)
     assert own.structured_content["job"]["job_id"] == job
     assert other.structured_content["code"] == "JOB_NOT_FOUND"
 
 
 @pytest.fixture(scope="module")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
     """The URL of ``scrapy mcp --http`` for an endpoint with two clients, and their keys."""
     folder = tmp_path_factory.mktemp("clients")
     store = KeyStore(folder / "keys.sqlite3")
     keys = {name: store.create(name) for name in ("acme", "other")}
-    with running(folder / "log", f"KEYS_FILE={store.path}", "SANDBOX=1", sandbox=False) as service:
-        options = ["--url", service.url, "--http", "127.0.0.1:0"]
-        own = environment(CRAWLER_MCP_API_KEY=keys["other"])
-        with forks.Popen([*COMMAND, *options], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=own) as process:
-            assert process.stdout
-            yield process.stdout.readline().removeprefix("listening on ").strip(), keys
-            process.kill()
+    with (
+        running(folder / "log", f"KEYS_FILE={store.path}", "SANDBOX=1", sandbox=False) as service,
+        http_server(service, CRAWLER_MCP_API_KEY=keys["other"]) as url,
+    ):
+        yield url, keys
 
 
 @pytest.mark.parametrize(
@@ -250,18 +253,21 @@ def test_wrong_options_are_reported_in_one_sentence(
     assert sentence in f"{capsys.readouterr().err}{raised.value}"
 
 
+def run(**settings: str) -> None:
+    """Run the command with these settings and valid options."""
+    command = Command()
+    command.settings = Settings(settings)
+    command.run([], argparse.Namespace(url="http://127.0.0.1:9", http=None))
+
+
 @pytest.mark.parametrize("key", ["secret\n", "secret key", "schl\u00fcssel-secret"])
 def test_a_key_that_is_no_header_value_is_refused_without_quoting_it(key: str) -> None:
-    command = Command()
-    command.settings = Settings({"MCP_API_KEY": key})
     with pytest.raises(UsageError, match="CRAWLER_MCP_API_KEY is not an API key") as raised:
-        command.run([], argparse.Namespace(url="http://127.0.0.1:9", http=None))
+        run(MCP_API_KEY=key)
     assert "secret" not in str(raised.value)
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = Command()
-    command.settings = Settings({"MCP_API_KEY": "x"})
     monkeypatch.setattr("crawler.commands.mcp.find_spec", lambda _: None)
     with pytest.raises(UsageError, match="install the extra 'mcp'"):
-        command.run([], argparse.Namespace(url="http://127.0.0.1:9", http=None))
+        run(MCP_API_KEY="x")
