@@ -75,3 +75,4 @@ def test_counts_and_fill_rates_use_the_same_values() -> None:
         *[("authors.name", True), ("authors.age", True)],
         ("first", True),
     ]
+    assert list(optional_values(Page, {**DATA, "authors": []}))[1] == ("authors", True)

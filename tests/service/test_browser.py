@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.shortvideo.site import Site
 from crawler.sandbox.shortvideo.world import LONG
 from tests.browsers import alive, chromium_tree, memory, require_chromium
@@ -58,6 +57,7 @@ def test_a_search_loads_one_page_and_logs_its_requests(browsing: Service) -> Non
     assert "open_contexts=0" in line
 
 
+@pytest.mark.soak
 def test_pages_by_cursor_return_every_row_once(browsing: Service) -> None:
     rows: list[str] = []
     cursor = "0"
@@ -101,7 +101,7 @@ def test_a_target_past_its_deadline_leaves_no_context_open(browsing: Service) ->
     assert "open_contexts=0" in pages(browsing)[-1]
 
 
-def test_an_unresponsive_browser_is_replaced(tmp_path: Path) -> None:
+def test_an_unresponsive_browser_is_replaced_and_ends_with_the_service(tmp_path: Path) -> None:
     require_chromium()
     with running(tmp_path / "log", *LONG_TIMEOUTS, before=SHORT_STEPS) as service:
         assert search(service, "before the stop").status == 200
@@ -114,15 +114,9 @@ def test_an_unresponsive_browser_is_replaced(tmp_path: Path) -> None:
         deadline = time.monotonic() + 300
         while set(stopped) & set(chromium_tree(service.pid)) and time.monotonic() < deadline:
             time.sleep(0.2)
-        assert not set(stopped) & set(chromium_tree(service.pid))
-
-
-def test_the_service_terminates_its_browser(tmp_path: Path) -> None:
-    require_chromium()
-    with running(tmp_path / "log", *LONG_TIMEOUTS) as service:
-        assert search(service, "whales").status == 200
         browser = chromium_tree(service.pid)
         assert browser
+        assert not set(stopped) & set(browser)
         service.process.terminate()
         service.process.wait(timeout=300)
         assert service.process.returncode == 0
@@ -134,22 +128,6 @@ def test_without_a_browser_the_error_explains_how_to_install_one(tmp_path: Path)
         reply = search(service, "whales")
         assert reply.code == "INTERNAL_ERROR"
         assert "apt-get install chromium" in reply.body["status"]["message"]
-
-
-def test_a_listing_blocked_for_plain_requests_is_loaded_in_the_browser(tmp_path: Path) -> None:
-    require_chromium()
-    blocked_id = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
-    expected = Shop().expected_record({"scraper": "retail-category-v4", "cat_id": blocked_id})
-    with running(tmp_path / "log", *LONG_TIMEOUTS, "BROWSER_FALLBACK=retail") as service:
-        reply = call(service.url, CATEGORY, {"cat_id": blocked_id}, timeout=300)
-        assert reply.body["data"] == expected
-        assert call(service.url, CATEGORY, {"cat_id": "976759"}).status == 200
-        assert len(pages(service)) == 1, "only the blocked listing is loaded in the browser"
-
-
-def test_without_the_setting_a_blocked_listing_fails(browsing: Service) -> None:
-    blocked_id = next(cat_id for cat_id, name in Shop().faults.items() if name == "browser-only")
-    assert call(browsing.url, CATEGORY, {"cat_id": blocked_id}).code == "UPSTREAM_BLOCKED"
 
 
 @pytest.mark.soak

@@ -52,11 +52,6 @@ def test_the_document_has_every_scraper_under_each_of_its_names() -> None:
 OPERATIONS = [one for part in ("paths", "webhooks") for path in DOCUMENT[part].values() for one in path.values()]
 
 
-def test_operation_ids_are_unique() -> None:
-    names = [one["operationId"] for one in OPERATIONS]
-    assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("name", sorted(scrapers()))
 def test_every_scraper_has_every_error_under_its_status(name: str) -> None:
     responses = DOCUMENT["paths"][f"/v1/scrapers/{name}"]["post"]["responses"]

@@ -7,53 +7,30 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crawler.service.keys import KeyStore
-from tests.hanging_platform import HangingPlatform, hanging_platform
-from tests.service.client import HEADERS, SEARCH, call
-from tests.service.conftest import running
+from tests.service.client import SEARCH
+from tests.service.clients import serving
 
 BUDGET = 4
-CLIENTS = 50
+BUDGETS = f"PLATFORM_BUDGETS={json.dumps({'retail': {'concurrency': BUDGET, 'delay': 0}})}"
+DISCONNECTED = 50
 
 
-def settings(tmp_path: Path, platform: HangingPlatform) -> tuple[str, ...]:
-    """Return settings of an endpoint for the platform. Only the deadlines of targets end a download."""
-    return (
-        f"KEYS_FILE={tmp_path / 'keys.sqlite3'}",
-        f"PLATFORM_ORIGINS={json.dumps({'retail': platform.origin})}",
-        f"PLATFORM_BUDGETS={json.dumps({'retail': {'concurrency': BUDGET, 'delay': 0}})}",
-        "DOWNLOAD_TIMEOUT=3600",
-    )
-
-
-def test_a_deadline_closes_the_upstream_connection(tmp_path: Path) -> None:
-    headers = {**HEADERS, "X-API-Key": KeyStore(tmp_path / "keys.sqlite3").create("acme"), "Prefer": "wait=1"}
-    with (
-        hanging_platform() as platform,
-        running(tmp_path / "log", *settings(tmp_path, platform), sandbox=False) as service,
-    ):
-        reply = call(service.url, SEARCH, {"query": "hang"}, headers=headers)
-        assert reply.code == "UPSTREAM_TIMEOUT"
+def test_deadlines_and_disconnected_clients_end_connections_and_cause_none_beyond_the_budget(tmp_path: Path) -> None:
+    with serving(tmp_path, BUDGETS) as clients:
+        platform = clients.platform
+        assert clients.send("POST", SEARCH, {"query": "hang"}, {"Prefer": "wait=1"}).code == "UPSTREAM_TIMEOUT"
         assert len(platform.requested_paths) == 1
         platform.wait_until(lambda seen: seen.open_connections == 0)
-
-
-def test_disconnected_clients_cause_no_connections_beyond_the_budget(tmp_path: Path) -> None:
-    key = KeyStore(tmp_path / "keys.sqlite3").create("acme")
-    with (
-        hanging_platform() as platform,
-        running(tmp_path / "log", *settings(tmp_path, platform), sandbox=False) as service,
-    ):
-        clients = [
-            send_call(service.url, key, "hang" if number % 2 else "mustard", number) for number in range(CLIENTS)
+        sent = [
+            send_call(clients.service.url, clients.keys["acme"], "hang" if number % 2 else "mustard", number)
+            for number in range(DISCONNECTED)
         ]
         platform.wait_until(lambda seen: seen.unanswered == BUDGET)
-        for client in clients:
-            client.close()
+        for connection in sent:
+            connection.close()
         platform.wait_until(lambda seen: seen.unanswered == 0)
-        headers = {**HEADERS, "X-API-Key": key, "Prefer": "wait=60"}
         for number in range(2 * BUDGET):  # every download slot must be free again
-            assert call(service.url, SEARCH, {"query": f"honey {number}"}, headers=headers, timeout=300).code == "OK"
+            assert clients.send("POST", SEARCH, {"query": f"honey {number}"}, {"Prefer": "wait=60"}).code == "OK"
         assert platform.most_connections <= BUDGET
 
 
