@@ -181,6 +181,7 @@ class Admission:
             raise
         if can_wait and breaker.must_wait and not lane.is_paced(source):  # others were refused in the meantime
             slots()
+            await lane.withdraw(source)
             return BACKGROUND_SECONDS
         breaker.sent()
         return slots

@@ -283,6 +283,11 @@ class CircuitBreaker:
         # After a block, the breaker may be open in the store although it is closed in this process.
         return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
 
+    async def release_trial(self) -> None:
+        """Let another request be the trial: the one that passed ``enter`` was not sent, or shows nothing about this."""
+        if self._blocks.opened is not None:
+            await self.facts.change(Blocks, self.name, Blocks.failure)
+
     async def record(self, error: ScrapeError | None, status: int | None = None) -> bool:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 

@@ -10,11 +10,8 @@ from typing import Any
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, suspension_seconds
 from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import ReleaseSlot, Throttle
-from crawler.errors import EgressFailed, ScrapeError, UpstreamError
+from crawler.errors import EgressFailed, ScrapeError
 
-NOT_SENT = UpstreamError("not sent", reason="not_sent")
-"""The result to record for a breaker if the request was not sent, or if its result does not concern this breaker. It
-counts neither as a block nor as an answer, but ends a trial."""
 LOST_TARGETS = 2
 """An egress is suspended after this many targets have lost their connections in every try. A response of the platform
 resets the count."""
@@ -63,7 +60,7 @@ class Lane:
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             if wait := await breaker.enter():
                 for each in passed:  # so that another request can be their trial
-                    await each.record(NOT_SENT)
+                    await each.release_trial()
                 return wait
             passed.append(breaker)
         return 0.0
@@ -144,7 +141,7 @@ class Lane:
             self._lost.clear()
             await self.connection.record(None)
         elif self.connection.open_seconds is not None:
-            await self.connection.record(NOT_SENT)
+            await self.connection.release_trial()
 
     async def count_lost(self, target_id: str) -> None:
         """Count a target whose connections were lost in every try. ``LOST_TARGETS`` of them suspend the egress."""
@@ -162,7 +159,7 @@ class Lane:
         if source is None:
             return
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
-            await breaker.record(NOT_SENT)
+            await breaker.release_trial()
 
     def take_failures(self) -> int:
         """Return the number of failures of the egress since the last call of this method."""

@@ -27,7 +27,7 @@ from crawler.configuration.names import first_of
 from crawler.downloads.breaker import CircuitBreaker, refusal_reason
 from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Fact, Facts
-from crawler.downloads.lane import NOT_SENT, Lane
+from crawler.downloads.lane import Lane
 from crawler.errors import CircuitOpen, EgressFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
 from crawler.targets.target import InvalidTarget, Outcome, Release, Target
 
@@ -297,7 +297,7 @@ class Lanes:
         if platform is None:
             return
         if platform.open_seconds is not None:  # the request may have been the trial
-            await platform.record(NOT_SENT if isinstance(error, EgressFailed) else error)
+            await (platform.release_trial() if isinstance(error, EgressFailed) else platform.record(error))
         elif isinstance(error, REFUSED) and lane.breakers[source].cooldown_left:
             await self._meet_wall(platform, lane, source, error)
 

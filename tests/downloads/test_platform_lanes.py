@@ -295,6 +295,33 @@ async def test_if_another_breaker_stops_a_trial_another_request_becomes_the_tria
     assert await lane.enter("search") > 0, "only one"
 
 
+async def test_a_request_that_waits_behind_a_refusal_gives_back_the_trial_of_its_egress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = Sending(made("a", BREAKER_COOLDOWN=0), monkeypatch)
+    [lane] = sending.lanes
+    await lane.count("page", FAILED)
+    free = await lane.acquire("listing", None, background=False)
+    waiting = asyncio.ensure_future(sending.egress(target("1")))
+    await asyncio.sleep(0.01)
+    lane.breakers["listing"].sent()
+    lane.breakers["listing"].limited()
+    free()
+    await asyncio.sleep(0.01)
+    assert await lane.enter("search") == 0, "it can be the trial"
+    waiting.cancel()
+
+
+async def test_a_request_that_was_not_sent_ends_no_wait_behind_those_in_flight() -> None:
+    [lane] = made("a")
+    breaker = lane.breakers["listing"]
+    breaker.sent()
+    breaker.sent()
+    await lane.count("listing", BLOCK)
+    await lane.withdraw("listing")
+    assert breaker.must_wait, "one that was sent may be refused, too"
+
+
 @pytest.mark.parametrize(
     "error", [CircuitOpen("open"), Overloaded("full"), UpstreamTimeout("no slot", reason="no_turn")]
 )
