@@ -183,4 +183,4 @@ def print_retries(location: str, *, retry_all: bool) -> int:
 
 def _target_line(failure: dict[str, Any]) -> str:
     scraper = {"scraper": failure["scraper"]} if failure["scraper"] else {}
-    return json.dumps({"id": failure["id"], **scraper, **failure["params"]})
+    return json.dumps({"id": failure["id"], **scraper, **failure.get("columns", {}), **failure["params"]})

@@ -129,6 +129,18 @@ def test_other_files_are_not_retried(tmp_path: Path, content: str, message: str)
         print_retries(str(tmp_path / "f.jsonl"), retry_all=False)
 
 
+async def test_the_targets_of_a_retry_keep_the_users_own_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "failures.jsonl").write_text(json.dumps(failure("a", columns={"sku": "A-1"})))
+    print_retries(str(tmp_path / "failures.jsonl"), retry_all=False)
+    (tmp_path / "again.jsonl").write_text(capsys.readouterr().out)
+    again = FileSource(RETAIL, str(tmp_path / "again.jsonl"))
+    await again.open()
+    assert again.own_columns == ("sku",)
+    assert [each.columns async for each in again] == [{"sku": "A-1"}]
+
+
 def test_failed_targets_have_the_keys_that_a_retry_needs() -> None:
     target = RETAIL.parse({"id": "a", "cat_id": "1"})
     invalid = RETAIL.parse({"id": "a", "cat_idd": "1"})
