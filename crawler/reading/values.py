@@ -203,7 +203,9 @@ def retry_after_seconds(value: str | None) -> int | None:
     try:
         if text.isascii() and text.isdecimal():
             return min(int(text), 86_400)
-        return max(0, round(parsedate_to_datetime(text).timestamp() - time.time()))
+        date = parsedate_to_datetime(text)
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)  # a date without a zone is in UTC, as all in HTTP
+        return max(0, round(date.timestamp() - time.time()))
     except ValueError:
         return None
 

@@ -6,10 +6,13 @@ import math
 import re
 import tracemalloc
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
+from zoneinfo import ZoneInfo
 
 import pytest
+import time_machine
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -168,7 +171,12 @@ def test_a_url_that_is_returned_at_once_is_the_same_after_it_was_resolved(value:
         ("-1", None),
         ("x", None),
         ("Thu, 01 Jan 2015 00:00:00 GMT", 0),
+        ("Sat, 28 Nov 2026 12:01:30 GMT", 90),
+        ("Sat, 28 Nov 2026 13:01:30 +0100", 90),
+        pytest.param("Sat, 28 Nov 2026 12:01:30", 90, id="a date without a zone is in UTC"),
+        pytest.param("Sat, 28 Nov 2026 12:01:30 -0000", 90, id="a date of an unknown zone is in UTC"),
     ],
 )
 def test_retry_after(header: str, seconds: int | None) -> None:
-    assert retry_after_seconds(header) == seconds
+    with time_machine.travel(datetime(2026, 11, 28, 21, tzinfo=ZoneInfo("Asia/Tokyo")), tick=False):
+        assert retry_after_seconds(header) == seconds
