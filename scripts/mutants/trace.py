@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks.lines import SANDBOX
+from benchmarks.lines import PLATFORMS, SANDBOX
 from scripts.mutants import switch
 from scripts.mutants.places import Mutant, instrumented
 from scripts.mutants.switch import FOLDER
 from tests import forks
 
 ROOT = FOLDER.parents[1]
-TESTS_SECONDS, MAX_TESTS = 12.0, 200
+TESTS_SECONDS, MAX_TESTS = 15.0, 200
 """Tests of one mutant: as many as passed within this time when they were traced."""
 DECLARED = (
     *("tests/contracts/test_keys.py", "tests/contracts/test_contracts.py::test_declarations_are_counted_not_guessed"),
@@ -150,26 +150,37 @@ class Traced:
         return traced
 
     def of(self, mutant: Mutant, uses: dict[str, set[str]]) -> list[str]:
-        """Return the tests for a mutant in the order in which they run: one of each function first, then those of
-        blocks that few tests run, then quick ones.
+        """Return the tests for a mutant in the order in which they run: one of each function first, then those of the
+        mutant's room, then those of blocks that few tests run, then quick ones.
 
-        What runs when a module is imported has the tests of the blocks that use its name, or of the module.
+        What runs when a module is imported has the tests of the blocks that use its name, of its own folder if there
+        are any (fields of different rooms have the same names), or of all blocks of the folder.
         """
         is_imported = self.is_imported(mutant)
         blocks = {mutant.block}
         if is_imported:
-            module = {each for each in self.tests if each.startswith(f"{mutant.file}:")}
-            blocks = uses.get(mutant.name, set()) & self.tests.keys() or module
+            folder = f"{PurePath(mutant.file).parent.as_posix()}/"
+            of_folder = {each for each in self.tests if each.startswith(folder)}
+            named = uses.get(mutant.name, set()) & self.tests.keys()
+            blocks = named & of_folder or named
+            if not blocks or (folder.startswith(PLATFORMS) and not blocks & of_folder):  # read by a name in a text
+                blocks = of_folder
         tests: dict[str, int] = {each: 0 for each in self.seconds if is_imported and each.startswith(DECLARED)}
         for of_block in sorted((self.tests.get(each, ()) for each in blocks), key=len):
             tests = {**dict.fromkeys(of_block, len(of_block)), **tests}
-        folder = "/".join(["tests", *PurePath(mutant.file).parts[1:-1]])
+        folders = PurePath(mutant.file).parts[1:-1]
+
+        def distance(test: str) -> int:
+            function, _, case = test.partition("[")
+            if folders and folders[-1] in case:
+                return 0
+            return 1 if not tests[test] or function.startswith("/".join(["tests", *folders])) else 2
+
         turns: Counter[str] = Counter()
         order = []
-        for test in sorted(tests, key=lambda each: (tests[each], self.seconds[each], each)):
+        for test in sorted(tests, key=lambda each: (distance(each), tests[each], self.seconds[each], each)):
             turns[test.partition("[")[0]] += 1
-            is_far = bool(tests[test]) and not test.startswith(folder)
-            order.append((turns[test.partition("[")[0]], is_far, tests[test], self.seconds[test], test))
+            order.append((turns[test.partition("[")[0]], distance(test), tests[test], self.seconds[test], test))
         chosen: list[str] = []
         left = TESTS_SECONDS
         for *_, seconds, test in sorted(order):
