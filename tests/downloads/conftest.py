@@ -1,6 +1,8 @@
-"""Budgets without a memory, and a clock that stands."""
+"""Budgets without a memory, a clock that stands, and lanes of three egresses."""
 
 import pytest
+
+from tests.downloads.sending import Sending, made
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +17,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1_000.0]
     monkeypatch.setattr("crawler.downloads.facts.time.monotonic", lambda: now[0])
     return now
+
+
+@pytest.fixture
+def sending(monkeypatch: pytest.MonkeyPatch) -> Sending:
+    """A crawler's throttle middleware with three egresses, each with one download slot."""
+    return Sending(made(), monkeypatch)

@@ -67,6 +67,7 @@ class Sending:
         crawler.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
         crawler.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
         crawler.spider.on_lane = lambda _: None  # type: ignore[attr-defined]  # likewise
+        self.crawler = crawler
         self.lanes = lanes
         self.middleware = ThrottleMiddleware.from_crawler(crawler)
 

@@ -33,7 +33,7 @@ HOUR = 3_600.0
 SECONDS = 0.4
 """Duration of a download."""
 SHIPPED = {
-    (name, source): limits
+    (name, source): Limit(limits["concurrency"], limits["delay"], 120.0, limits["burst"], limits.get("gap", 0.0))
     for name, platform in platforms.platforms().items()
     for source, limits in (
         ("", {key: getattr(platform, key) for key in platforms.LIMITS}),
@@ -223,11 +223,10 @@ DOCUMENTED = {("microblog", "timeline"): (900.0, 50), ("photoapp", ""): (HOUR, 7
 """The windows that the platforms' pages name: seconds, and the requests that were too many, or are allowed."""
 
 
-@pytest.mark.parametrize("processes", [1, 2, 8])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.soak), 8])
 @pytest.mark.parametrize(("platform", "source"), SHIPPED)
 def test_no_window_of_a_day_has_more_than_the_burst_and_the_rate(platform: str, source: str, processes: int) -> None:
-    limits = SHIPPED[platform, source]
-    limit = Limit(limits["concurrency"], limits["delay"], 120.0, limits["burst"], limits.get("gap", 0.0))
+    limit = SHIPPED[platform, source]
     starts = Day(limit, processes, in_processes(processes), is_shared=False, seed=processes).run(DAY)
     # Processes that share nothing have at least one start each: their bursts may add up to more than the burst.
     burst = max(limit.burst // processes, 1) * processes
@@ -237,7 +236,7 @@ def test_no_window_of_a_day_has_more_than_the_burst_and_the_rate(platform: str, 
     assert len(starts) > 0.5 * DAY / limit.delay, "the day had work"
 
 
-@pytest.mark.parametrize("processes", [1, 2, 8])
+@pytest.mark.parametrize("processes", [2, *(pytest.param(each, marks=pytest.mark.soak) for each in (1, 8))])
 @pytest.mark.parametrize(
     ("budget", "seconds"),
     [(("microblog", "timeline"), DAY / 8), *(pytest.param(each, DAY, marks=pytest.mark.soak) for each in SHIPPED)],
@@ -252,8 +251,7 @@ def test_the_clock_of_a_store_restores_no_burst(
     """
     if "://" in location:
         turn_clock(location)
-    limits = SHIPPED[budget]
-    limit = Limit(limits["concurrency"], limits["delay"], 120.0, limits["burst"], limits.get("gap", 0.0))
+    limit = SHIPPED[budget]
     store, poll = Store(location, durable=False), 0.5 if seconds < DAY else 2.0
     try:
         day = Day(limit, processes, in_store(store, monkeypatch), is_shared=True, seed=processes, poll=poll)

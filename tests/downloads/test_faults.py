@@ -273,15 +273,13 @@ def test_the_outcome_of_a_download(found: dict[str, Any], name: str) -> None:
     assert found[name] == (expected, requests)
 
 
-@pytest.mark.parametrize(
-    "text", ["Traceback", "nclosed transport", "nclosed c", "never retrieved", "c2VjcmV0", "secret"]
-)
-def test_the_log_has_no_traceback_leak_or_secret(found: dict[str, Any], text: str) -> None:
-    assert text not in found["log"]
+def test_the_log_has_no_traceback_leak_or_secret(found: dict[str, Any]) -> None:
+    texts = ("Traceback", "nclosed transport", "nclosed c", "never retrieved", "c2VjcmV0", "secret")
+    assert [text for text in texts if text in found["log"]] == []
 
 
-def test_a_request_is_sent_as_given(found: dict[str, Any]) -> None:
-    assert found["a request as given"] == ([GOOD], 1)
+@pytest.mark.usefixtures("found")
+def test_a_request_is_sent_as_given() -> None:
     case, *_ = CASES["a request as given"]
     line, *headers, _, _ = case.heads[0].split("\r\n")
     assert line == "POST /a%2Fb/./c?q=1+2%203&q=%C3%A9 HTTP/1.1"

@@ -58,21 +58,24 @@ def test_only_a_page_from_a_local_server_cannot_connect_to_public_ones(url: str,
     assert BrowserHandler.is_closed(request, sent) is is_closed
 
 
-def test_a_local_server_gets_no_proxy_and_no_credentials_for_one() -> None:
-    given = Request(SHOP, headers={"Proxy-Authorization": "Basic x"}, meta={"proxy": "http://127.0.0.1:9"})
-    sent = origins(PLATFORM_ORIGINS={"retail": LOCAL}).request(given)
-    assert sent.meta["proxy"] is None
+@pytest.mark.parametrize(
+    ("settings", "url", "meta"),
+    [
+        pytest.param(
+            {"PLATFORM_ORIGINS": {"retail": LOCAL}}, SHOP, {"proxy": None, "egress": "a"}, id="a local server"
+        ),
+        pytest.param({"SANDBOX": True}, LOCAL, {"proxy": None}, id="in the sandbox, any server on this machine"),
+    ],
+)
+def test_a_local_server_gets_no_proxy_and_no_credentials_for_one(
+    settings: dict[str, Any], url: str, meta: dict[str, Any]
+) -> None:
+    own = {"proxy": "http://a.example:9", "egress": "a"}
+    given = Request(url, headers={"Proxy-Authorization": "Basic x"}, meta=own)
+    sent = origins(**settings).request(given)
+    assert (sent.url, sent.meta) == (Request(LOCAL).url, meta)
     assert "Proxy-Authorization" not in sent.headers
-    assert (given.url, given.meta["proxy"]) == (SHOP, "http://127.0.0.1:9"), "the spider's request is unchanged"
-
-
-def test_the_sandbox_uses_no_proxy_for_any_server_on_this_machine() -> None:
-    given = Request(
-        LOCAL, headers={"Proxy-Authorization": "Basic x"}, meta={"proxy": "http://a.example:9", "egress": "a"}
-    )
-    sent = origins(SANDBOX=True).request(given)
-    assert (sent.url, sent.meta) == (Request(LOCAL).url, {"proxy": None})
-    assert "Proxy-Authorization" not in sent.headers
+    assert (given.url, given.meta) == (Request(url).url, own), "the spider's request is unchanged"
 
 
 @pytest.mark.parametrize("local", ["http://shop.example", "http://127.0.0.1.example:8903", "http://10.0.0.1:8903"])
@@ -97,15 +100,16 @@ def test_urls_of_the_local_server_get_their_public_origin(url: str, public: str)
     assert restored(url, origins(PLATFORM_ORIGINS={"retail": LOCAL}).request(request), request) == public
 
 
-@pytest.mark.parametrize("to", ["", "shop", SHOP, f"{SHOP}:443"])
-def test_redirects_stay_on_the_local_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, to: str) -> None:
+def test_redirects_stay_on_the_local_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They are relative, or name the local server or the platform."""
     with open_shop() as shop:
-        answer, origin = shop.answer, shop.origin if to == "shop" else to
+        answer, prefixes = shop.answer, ["", shop.origin, SHOP, f"{SHOP}:443"]
 
         def redirecting(path: str) -> tuple[int, dict[str, str], bytes]:
-            redirect = (302, {"Location": f"{origin}/browse/976759?moved=1"}, b"")
-            return answer(path) if "moved" in path else redirect
+            moved = int(path.partition("moved=")[2] or 0)
+            if moved == len(prefixes):
+                return answer(path)
+            return 302, {"Location": f"{prefixes[moved]}/browse/976759?moved={moved + 1}"}, b""
 
         monkeypatch.setattr(shop, "answer", redirecting)
         run = shop.crawl("-a", "cat_id=976759", "-O", str(tmp_path / "out.jsonl"))

@@ -12,8 +12,7 @@ from crawler.targets.target import Outcome
 from tests.downloads.sending import BLOCK, FAILED, LOST, Sending, made, target
 
 
-async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
+async def test_a_refused_target_is_not_sent_through_another_egress(sending: Sending) -> None:
     each = target("1", "wall")
     name = await sending.egress(each)
     for _ in range(2):
@@ -27,8 +26,7 @@ async def test_a_refused_target_is_not_sent_through_another_egress(monkeypatch: 
     assert name not in {await sending.egress(target(str(number))) for number in range(3, 9)}, "others go on"
 
 
-async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
+async def test_a_refused_target_returns_to_its_egress_if_that_does_not_rest(sending: Sending) -> None:
     each = target("1", "wall")
     name = await sending.egress(each)
     sending.lanes.completed(Outcome(each, None, BLOCK, 0))
@@ -47,8 +45,7 @@ async def test_a_refusal_is_remembered_for_some_time(clock: list[float], passed:
 
 
 @pytest.mark.parametrize("error", [None, LOST, FAILED, TargetNotFound("no such page"), CircuitOpen("open")])
-async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
+async def test_only_refusals_are_remembered(error: ScrapeError | None, sending: Sending) -> None:
     each = target("1")
     await sending.egress(each)
     sending.lanes.completed(Outcome(each, None, error, 0))
@@ -56,8 +53,9 @@ async def test_only_refusals_are_remembered(error: ScrapeError | None, monkeypat
     assert await sending.lanes.refusals.egress_of(target_key(each)) is None
 
 
-async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
+async def test_a_crawl_ends_after_its_refused_targets_are_remembered(
+    sending: Sending, monkeypatch: pytest.MonkeyPatch
+) -> None:
     each = target("1")
     name = await sending.egress(each)
     remember = sending.lanes.refusals.remember
@@ -73,8 +71,7 @@ async def test_a_crawl_ends_after_its_refused_targets_are_remembered(monkeypatch
     assert sending.lanes.refusals.known(target_key(each)) == name
 
 
-async def test_if_most_egresses_meet_the_same_wall_the_platform_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = Sending(made(), monkeypatch)
+async def test_if_most_egresses_meet_the_same_wall_the_platform_is_suspended(sending: Sending) -> None:
     met = [target("1"), target("2")]
     async with sending.download(met[0]), sending.download(met[1]):
         pass

@@ -22,17 +22,13 @@ def crawler() -> Crawler:
     return crawler
 
 
-def test_spiders_of_platforms_have_a_small_scheduler() -> None:
+@pytest.mark.parametrize("chosen", ["", "scrapy.core.scheduler.Scheduler"])
+def test_spiders_of_platforms_have_a_small_scheduler_unless_the_command_line_names_another(chosen: str) -> None:
     settings = Settings({"ADDONS": {"crawler.Addon": 500}})
+    if chosen:
+        settings.set("SCHEDULER", chosen, priority="cmdline")
     RetailSpider.update_settings(settings)
-    assert settings["SCHEDULER"] == "crawler.targets.tracker.TargetScheduler"
-
-
-def test_another_scheduler_can_be_chosen_on_the_command_line() -> None:
-    settings = Settings({"ADDONS": {"crawler.Addon": 500}})
-    settings.set("SCHEDULER", "scrapy.core.scheduler.Scheduler", priority="cmdline")
-    RetailSpider.update_settings(settings)
-    assert settings["SCHEDULER"] == "scrapy.core.scheduler.Scheduler"
+    assert settings["SCHEDULER"] == (chosen or "crawler.targets.tracker.TargetScheduler")
 
 
 def test_requests_keep_their_order_within_a_priority(crawler: Crawler) -> None:

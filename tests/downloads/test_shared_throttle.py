@@ -92,6 +92,8 @@ async def test_a_slot_that_is_not_released_in_time_is_a_timeout(anywhere: str) -
         with pytest.raises(UpstreamTimeout):
             await two.acquire(asyncio.get_running_loop().time() + 0.05)
         release()
+        with pytest.raises(UpstreamTimeout):  # not OVERLOADED, which names the seconds until a retry, here none
+            await two.acquire(asyncio.get_running_loop().time() - 1)
         await two.acquire(asyncio.get_running_loop().time() + 60)
 
 
@@ -133,13 +135,6 @@ async def test_each_process_uses_its_local_share_while_the_store_is_unavailable(
         release()
         await throttle.acquire(asyncio.get_running_loop().time() + 60)
         assert throttle.concurrency == 1
-
-
-async def test_a_deadline_that_has_passed_is_a_timeout(anywhere: str) -> None:
-    """``OVERLOADED`` names the seconds until a retry, which are none here."""
-    async with shared(anywhere) as (throttle, _):
-        with pytest.raises(UpstreamTimeout):
-            await throttle.acquire(asyncio.get_running_loop().time() - 1)
 
 
 async def test_after_an_outage_slots_that_were_released_meanwhile_are_free(location: str) -> None:
@@ -227,17 +222,23 @@ def decisions(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("delay", "number"),
-    [pytest.param(0.0, 1, id="without a delay"), pytest.param(0.01, 5, id="each start is reserved")],
+    ("delay", "kept_for", "number"),
+    [
+        pytest.param(0.0, 60.0, 1, id="without a delay"),
+        pytest.param(0.01, 60.0, 5, id="each start is reserved"),
+        pytest.param(0.0, 0.0, 5, id="not if it was kept for long"),
+    ],
 )
 async def test_a_released_slot_is_used_again_without_a_transaction(
-    location: str, monkeypatch: pytest.MonkeyPatch, delay: float, number: int
+    location: str, monkeypatch: pytest.MonkeyPatch, delay: float, kept_for: float, number: int
 ) -> None:
     async with shared(location, delay=delay) as (one, two):
+        monkeypatch.setattr("crawler.downloads.throttle.REUSE_SECONDS", kept_for)
         stored = decisions(one.facts, monkeypatch)
         for _ in range(5):
             (await one.acquire())()
         assert len(stored) == number
+        monkeypatch.undo()
         await two.acquire(asyncio.get_running_loop().time() + 60)  # it was released after all
 
 
@@ -260,15 +261,6 @@ async def test_no_process_is_starved_by_others_that_always_have_work(
         throttles = [Throttle(slots, facts=each, name="shop", lease=60) for each in facts]
         async with asyncio.timeout(300):
             await asyncio.gather(*(work(n, each) for n, each in enumerate(throttles) for _ in range(3)))
-
-
-async def test_a_slot_that_was_kept_for_long_is_released(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.downloads.throttle.REUSE_SECONDS", 0.0)
-    async with shared(location) as (one, _):
-        stored = decisions(one.facts, monkeypatch)
-        for _ in range(3):
-            (await one.acquire())()
-        assert len(stored) == 3
 
 
 def test_a_free_slot_is_left_to_a_process_that_has_none_and_waits() -> None:

@@ -9,45 +9,29 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 
 import pytest
-from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import Request, signals
 from scrapy.http import Response
-from scrapy.settings import Settings
 
-from crawler.downloads.breaker import CONNECTION, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
-from crawler.downloads.egress_setting import DIRECT
 from crawler.downloads.facts import Facts
-from crawler.downloads.lane import Lane
-from crawler.downloads.lanes import Lanes, Refusals
 from crawler.downloads.shared_state import SharedState
 from crawler.downloads.throttle import Throttle
 from crawler.errors import ShuttingDown
 from crawler.middlewares import ThrottleMiddleware
-from crawler.registry import scrapers
 from crawler.targets.shutdown import crawler_closing
 from crawler.targets.target import Target
+from tests.downloads.sending import Sending, made, target
 
 URL = "https://shop.example/"
 
 
 @pytest.fixture
-def crawler(monkeypatch: pytest.MonkeyPatch) -> Crawler:
-    """A crawler of a platform with one download slot."""
-    policy = BreakerPolicy(threshold=0, cooldown=0)
-    facts = Facts()
-    connection = CircuitBreaker(policy, BreakerKey("retail", CONNECTION), facts)
-    lanes = Lanes((Lane(DIRECT, Throttle(1), {}, Breakers("retail", policy, facts), connection),), Refusals(60))
-    monkeypatch.setattr("crawler.middlewares.platform_lanes", lambda *_: lanes)
-    made = Crawler(Spider, Settings())
-    made.spider = Spider.from_crawler(made, "retail")
-    made.spider.shared = SharedState()  # type: ignore[attr-defined]  # as PlatformSpider has it
-    made.spider.platform = "retail"  # type: ignore[attr-defined]  # likewise
-    made.spider.on_lane = lambda _: None  # type: ignore[attr-defined]  # likewise
-    return made
+def slot(monkeypatch: pytest.MonkeyPatch) -> Sending:
+    """The throttle middleware of a platform with one download slot."""
+    return Sending(made(EGRESSES=[], BREAKER_THRESHOLD=0), monkeypatch)
 
 
-def left_downloader(crawler: Crawler, request: Request) -> None:
-    crawler.signals.send_catch_log(signals.request_left_downloader, request=request, spider=crawler.spider)
+def left_downloader(slot: Sending, request: Request) -> None:
+    slot.crawler.signals.send_catch_log(signals.request_left_downloader, request=request, spider=slot.crawler.spider)
 
 
 async def is_free(middleware: ThrottleMiddleware) -> bool:
@@ -64,26 +48,26 @@ async def is_free(middleware: ThrottleMiddleware) -> bool:
     return False
 
 
-async def test_the_slot_is_released_when_the_request_has_left_the_downloader(crawler: Crawler) -> None:
-    middleware, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
+async def test_the_slot_is_released_when_the_request_has_left_the_downloader(slot: Sending) -> None:
+    middleware, request = slot.middleware, Request(URL)
     await middleware.process_request(request)
     assert not await is_free(middleware)
-    left_downloader(crawler, request)
+    left_downloader(slot, request)
     assert await is_free(middleware)
 
 
-async def test_a_slot_is_released_once(crawler: Crawler) -> None:
-    middleware, first, second = ThrottleMiddleware.from_crawler(crawler), Request(URL), Request(URL)
+async def test_a_slot_is_released_once(slot: Sending) -> None:
+    middleware, first, second = slot.middleware, Request(URL), Request(URL)
     await middleware.process_request(first)
-    left_downloader(crawler, first)
+    left_downloader(slot, first)
     await middleware.process_request(second)
     middleware.process_response(first, Response(URL))
     middleware.process_exception(first, ValueError())
     assert not await is_free(middleware)
 
 
-async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -> None:
-    middleware, request = ThrottleMiddleware.from_crawler(crawler), Request(URL)
+async def test_a_request_that_is_discarded_releases_its_slot(slot: Sending) -> None:
+    middleware, request = slot.middleware, Request(URL)
     await middleware.process_request(request)
     del request
     gc.collect()
@@ -94,31 +78,28 @@ async def test_a_request_that_is_discarded_releases_its_slot(crawler: Crawler) -
     ("given", "left", "expected"), [(60.0, 1_000.0, 60.0), (60.0, 20.0, 20.0), (None, 20.0, 20.0), (60.0, -1.0, 0.001)]
 )
 async def test_a_download_ends_by_its_timeout_or_its_targets_deadline(
-    crawler: Crawler, monkeypatch: pytest.MonkeyPatch, given: float | None, left: float, expected: float
+    slot: Sending, monkeypatch: pytest.MonkeyPatch, given: float | None, left: float, expected: float
 ) -> None:
-    scraper = scrapers()["retail-search-v4"]
-    target = Target("1", scraper, scraper.params.model_validate({"query": "mustard"}))
     monkeypatch.setattr(Target, "seconds_left", left)
     admission = SimpleNamespace(admit=AsyncMock(return_value=lambda: None))
-    middleware = ThrottleMiddleware.from_crawler(crawler)
-    middleware.admission = cast("Any", admission)
-    request = Request(URL, meta={"target": target} | ({} if given is None else {"download_timeout": given}))
-    await middleware.process_request(request)
+    slot.middleware.admission = cast("Any", admission)
+    request = Request(URL, meta={"target": target("1")} | ({} if given is None else {"download_timeout": given}))
+    await slot.middleware.process_request(request)
     assert request.meta["download_timeout"] == expected
 
 
-async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(crawler: Crawler) -> None:
-    middleware = ThrottleMiddleware.from_crawler(crawler)
+async def test_a_request_that_waits_for_a_slot_gives_up_when_the_crawler_closes(slot: Sending) -> None:
+    middleware = slot.middleware
     holding = Request(URL)
     await middleware.process_request(holding)
     waiting = asyncio.ensure_future(middleware.process_request(Request(URL)))
     await asyncio.sleep(0)
-    crawler.signals.send_catch_log(crawler_closing, reason="shutdown")
+    slot.crawler.signals.send_catch_log(crawler_closing, reason="shutdown")
     with pytest.raises(ShuttingDown):
         await waiting
     with pytest.raises(ShuttingDown):
         await middleware.process_request(Request(URL))
-    left_downloader(crawler, holding)
+    left_downloader(slot, holding)
 
 
 async def test_a_cancelled_download_does_not_delay_the_next_one() -> None:

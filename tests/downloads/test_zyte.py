@@ -101,7 +101,9 @@ def test_without_a_key_and_in_the_sandbox_no_download_uses_zyte_api(
     assert received == []
 
 
-@pytest.mark.parametrize(("status", "code"), [(451, "BLOCKED_BY_POLICY"), (401, "INTERNAL_ERROR")])
+@pytest.mark.parametrize(
+    ("status", "code"), [(451, "BLOCKED_BY_POLICY"), pytest.param(401, "INTERNAL_ERROR", marks=pytest.mark.soak)]
+)
 def test_refusals_of_zyte_api_are_typed_errors(
     tmp_path: Path, settings: dict[str, Any], shop: str, status: int, code: str
 ) -> None:
