@@ -38,6 +38,7 @@ from crawler.targets.warning import OutcomeWarning
 HOME = "https://www.instagram.com"
 NOW: Mapping[str, float] = {}
 """Each request may start at once."""
+NOTHING: Mapping[str, Any] = {}
 NEWEST = "relay_station"
 """An account in the newest response formats."""
 LATER = {"embed": 0, "user": 0}
@@ -45,7 +46,12 @@ LATER = {"embed": 0, "user": 0}
 
 
 def scrape(
-    kind: type[PlatformSpider], site: FakeSite, starts: Mapping[str, float], refused: str = "", **params: Any
+    kind: type[PlatformSpider],
+    site: FakeSite,
+    starts: Mapping[str, float],
+    refused: str = "",
+    setting: Mapping[str, Any] = NOTHING,
+    **params: Any,
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Scrape a target. Return its record, the sources of its requests, and the warnings of its outcome.
 
@@ -55,6 +61,7 @@ def scrape(
     spider = kind()
     spider.settings = Settings()
     spider.settings.setmodule("crawler.settings")
+    spider.settings.update(setting)
     sources: list[str] = []
     warnings: list[OutcomeWarning] = []
 
@@ -132,17 +139,29 @@ def test_a_post_without_a_missing_duration_has_no_details_to_leave_out() -> None
     assert scrape(PhotoappSpider, site, LATER, url=f"{HOME}/p/{code}/")[1:] == (["page"], [])
 
 
-def test_play_counts_are_requested_by_their_own_param_only() -> None:
+@pytest.mark.parametrize(
+    ("setting", "param", "is_requested"),
+    [
+        (True, {}, True),
+        (True, {"include_play_counts": False}, False),
+        (False, {"include_play_counts": True}, True),
+        (False, {}, False),
+    ],
+)
+def test_play_counts_are_requested_by_their_own_param_whose_default_is_the_setting(
+    param: dict[str, Any], *, setting: bool, is_requested: bool
+) -> None:
     site = Photoapp(light=True)
     video = next(site.posts[c] for c in site.listed if site.posts[c].timing == "manifest" and site.posts[c].is_video)
-    wanted: dict[str, Any] = {"url": f"{HOME}/p/{video.code}/", "include_play_counts": True, "details": "none"}
-    assert scrape(PhotoappSpider, site, LATER, **wanted)[1] == ["page", "reels"]
+    wanted: dict[str, Any] = {"url": f"{HOME}/p/{video.code}/", "details": "none", **param}
+    _, sources, warnings = scrape(PhotoappSpider, site, LATER, setting={"PHOTOAPP_PLAY_COUNTS": setting}, **wanted)
+    assert (sources, warnings) == (["page", *["reels"] * is_requested], [])
 
 
 def test_the_embed_page_that_replaces_a_post_is_no_detail() -> None:
     site = Photoapp(light=True)
     (code,) = (code for code, fault in site.faults.items() if fault == "null-page")
-    wanted = {"url": f"{HOME}/p/{code}/", "details": "none"}
+    wanted: dict[str, Any] = {"url": f"{HOME}/p/{code}/", "details": "none"}
     assert scrape(PhotoappSpider, site, LATER, **wanted)[1:] == (
         ["page", "embed"],
         ["without page: EXTRACTION_FAILED (null_post)"],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from scrapy.settings import Settings
@@ -37,66 +38,95 @@ QUIET_FAULTS = {
 """Faults that end by BROWSER_QUIET, because the page receives nothing new. Other tests set a needlessly long time."""
 
 
-@pytest.fixture(autouse=True)
-def _chromium() -> None:
+class Crawled(NamedTuple):
+    """The results of a crawl: id -> data, id -> failure, and the log."""
+
+    data: dict[str, Any]
+    failed: dict[str, Any]
+    log: str
+
+    def codes(self) -> dict[str, str]:
+        return dict.fromkeys(self.data, "OK") | {name: line["code"] for name, line in self.failed.items()}
+
+
+def crawl(folder: Path, spider: str, targets: list[dict[str, Any]], *options: str) -> Crawled:
+    """Crawl targets with ids, in Chromium."""
     require_chromium()
-
-
-def crawl(
-    tmp_path: Path, spider: str, targets: list[dict[str, Any]], *options: str
-) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Crawl targets with ids. Return id -> data, id -> failure, and the log."""
-    file = tmp_path / "targets.jsonl"
+    file = folder / "targets.jsonl"
     file.write_text("\n".join(map(json.dumps, targets)))
     given = crawls.options(*QUICK, *options)
-    _, out, failures, log = crawls.crawl(tmp_path, "-a", f"targets={file}", *given, spider=spider)
+    _, out, failures, log = crawls.crawl(folder, "-a", f"targets={file}", *given, spider=spider)
     data = {line["id"]: line["data"] for line in out}
     failed = {line["id"]: line for line in failures}
     assert not data.keys() & failed.keys(), log
-    return data, failed, log
+    return Crawled(data, failed, log)
+
+
+def searches(names: Iterable[str], followed: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Return the targets for the first pages of some searches, and for the next pages of others."""
+    further = [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in followed]
+    return [{"id": name, "keywords": name} for name in names] + further
+
+
+def expected(names: Iterable[str]) -> dict[str, Any]:
+    return {target["id"]: Site().expected_record(target) for target in searches(names)}
 
 
 VISITED = sorted(FAULTS.keys() - TIMEOUT_FAULTS - QUIET_FAULTS - {"silent-wall"})
 OF_EACH_CODE = sorted({FAULTS[name].code: name for name in VISITED}.values())
+FOLLOWED = {
+    "captcha-later": "UPSTREAM_BLOCKED",
+    "login-json-later": "UPSTREAM_BLOCKED",
+    "login-prompt-returns": "UPSTREAM_BLOCKED",
+    "login-wall": "UPSTREAM_BLOCKED",
+    "repeated-page": "UPSTREAM_RATE_LIMITED",
+    **dict.fromkeys(("whales", "مرحبا 🐋", 'quo"tes & <tags>', "#hash"), "OK"),
+}
+"""Keywords -> the outcome of the next page."""
+IN_FLIGHT = ("login-wall-100ms", "login-wall-1s", "login-wall-3s")
+INCOMPLETE = ("login-prompt-returns", "login-wall", "missing-author")
 
 
-@pytest.mark.parametrize(
-    "names", [OF_EACH_CODE, pytest.param(VISITED, marks=pytest.mark.soak)], ids=["one of each code", "all"]
+@pytest.fixture(
+    scope="module",
+    params=[OF_EACH_CODE, pytest.param(VISITED, marks=pytest.mark.soak)],
+    ids=["one fault of each code", "all faults"],
 )
-def test_every_fault_has_its_code(tmp_path: Path, names: list[str]) -> None:
-    """The fast test visits only one fault of each code, because a page takes a second of processor time."""
-    targets = [{"id": name, "keywords": name} for name in names]
-    followups = {"login-wall": "UPSTREAM_BLOCKED", "captcha-later": "UPSTREAM_BLOCKED"}
-    followups |= {"login-prompt-returns": "UPSTREAM_BLOCKED"}
-    followups |= {"login-json-later": "UPSTREAM_BLOCKED", "repeated-page": "UPSTREAM_RATE_LIMITED"}
-    targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in followups]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets)
-    found = dict.fromkeys(data, "OK") | {name: line["code"] for name, line in failed.items()}
-    expected = {name: FAULTS[name].code for name in names} | {
-        f"{name} next page": code for name, code in followups.items()
-    }
-    assert {name: code for name, code in found.items() if expected[name] != code} == {}, log
-    assert found.keys() == expected.keys()
-    wrong = [name for name, record in data.items() if record != Site().expected_record({"keywords": name})]
-    assert wrong == [], log
-    assert "open_contexts=0" in [line for line in log.splitlines() if "browser_page" in line][-1]
+def visited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """One crawl for several tests, because a page takes a second of processor time."""
+    targets = searches(sorted({*request.param, *IN_FLIGHT, *INCOMPLETE}), FOLLOWED)
+    return crawl(tmp_path_factory.mktemp("visited"), "shortvideo", targets)
 
 
-def test_quiet_page_ends(tmp_path: Path) -> None:
-    targets = [{"id": name, "keywords": name} for name in sorted(QUIET_FAULTS)]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_QUIET=2")
-    assert data == {"raw-controls": Site().expected_record({"keywords": "raw-controls"})}, log
-    assert {name: line["code"] for name, line in failed.items()} == {
-        name: FAULTS[name].code for name in QUIET_FAULTS - data.keys()
-    }, log
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """A crawl of searches whose pages receive nothing new."""
+    targets = searches([*sorted(QUIET_FAULTS), "silent-wall"], ["silent-wall"])
+    return crawl(tmp_path_factory.mktemp("quiet"), "shortvideo", targets, "BROWSER_QUIET=3")
 
 
-def test_rows_in_flight_at_a_login_wall_are_delivered(tmp_path: Path) -> None:
-    delays = ("login-wall-100ms", "login-wall-1s", "login-wall-3s")
-    data, failed, log = crawl(tmp_path, "shortvideo", [{"id": name, "keywords": name} for name in delays])
-    assert failed == {}, log
-    assert data == {name: Site().expected_record({"keywords": name}) for name in delays}
-    assert all(record["search_item_list"] for record in data.values())
+def test_every_fault_has_its_code(visited: Crawled) -> None:
+    codes = visited.codes()
+    following = {f"{name} next page": code for name, code in FOLLOWED.items()}
+    assert codes == {name: FAULTS[name].code for name in codes.keys() - following} | following, visited.log
+    found = {name: record for name, record in visited.data.items() if name not in following}
+    assert found == expected(found), visited.log
+    assert "open_contexts=0" in [line for line in visited.log.splitlines() if "browser_page" in line][-1]
+
+
+def test_a_cursor_continues_a_search_for_any_text(visited: Crawled) -> None:
+    texts = [name for name, code in FOLLOWED.items() if code == "OK"]
+    for target in searches([], texts):
+        assert visited.data[target["id"]] == Site().expected_record(target), target
+
+
+def test_quiet_page_ends(quiet: Crawled) -> None:
+    assert quiet.data == expected(["raw-controls", "silent-wall"]), quiet.log
+    assert {name: quiet.codes()[name] for name in QUIET_FAULTS} == {name: FAULTS[name].code for name in QUIET_FAULTS}
+
+
+def test_rows_in_flight_at_a_login_wall_are_delivered(visited: Crawled) -> None:
+    assert all(visited.data[name]["search_item_list"] for name in IN_FLIGHT)
 
 
 def test_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> None:
@@ -118,25 +148,19 @@ def test_only_a_login_prompt_is_closed_and_only_once(tmp_path: Path) -> None:
     }
 
 
-def test_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(tmp_path: Path) -> None:
+def test_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(visited: Crawled, quiet: Crawled) -> None:
+    data, failed = visited.data | quiet.data, visited.failed | quiet.failed
     walls = ("login-wall", "login-prompt-returns", "silent-wall")
-    targets = [{"id": name, "keywords": name} for name in walls]
-    targets += [{"id": f"{name} next page", "keywords": name, "cursor": "12"} for name in walls]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets, "BROWSER_QUIET=3")
-    assert data == {name: Site().expected_record({"keywords": name}) for name in walls}, log
-    assert all(record["has_more"] for record in data.values())
-    assert failed.keys() == {f"{name} next page" for name in walls}, log
-    reports = [(line["code"], line["retryable"], line["message"], line["upstream"]) for line in failed.values()]
+    assert all(data[name]["has_more"] for name in walls)
+    lines = [failed[f"{name} next page"] for name in walls]
+    reports = [(line["code"], line["retryable"], line["message"], line["upstream"]) for line in lines]
     assert reports[0][:2] == ("UPSTREAM_BLOCKED", True)
     assert reports == [reports[0]] * 3
 
 
-def test_row_without_a_mandatory_part_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    data, failed, log = crawl(tmp_path, "shortvideo", [{"id": "1", "keywords": "missing-author"}])
-    assert failed == {}, log
-    assert data["1"] == Site().expected_record({"keywords": "missing-author"})
-    unread = [line for line in log.splitlines() if "event=unread" in line]
-    assert len(unread) == 2, log  # the id, and the row that is lost without it
+def test_row_without_a_mandatory_part_is_left_out_with_a_warning(visited: Crawled) -> None:
+    unread = [line for line in visited.log.splitlines() if "event=unread" in line and "author" in line]
+    assert len(unread) == 2, visited.log  # the id, and the row that is lost without it
     assert all("source=search" in line and "item_list[].author" in line for line in unread)
 
 
@@ -145,18 +169,6 @@ def test_download_timeout_ends_a_hanging_page(tmp_path: Path) -> None:
     data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=12")
     assert (failed["hang"]["code"], failed["hang"]["retryable"]) == ("UPSTREAM_TIMEOUT", True), log
     assert set(data) == {"slow page"}
-
-
-def test_searches_through_the_browser(tmp_path: Path) -> None:
-    targets: list[dict[str, Any]] = [
-        {"id": f"{words} {cursor}", "keywords": words, "cursor": cursor, "count": 12}
-        for words in ("whales", "مرحبا 🐋", 'quo"tes & <tags>', "#hash")
-        for cursor in ("0", "12")
-    ]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets)
-    assert failed == {}, log
-    for target in targets:
-        assert data[target["id"]] == Site().expected_record(target), target["id"]
 
 
 def test_retail_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
@@ -181,36 +193,22 @@ def test_a_page_that_reloads_itself_in_the_browser_keeps_the_cookies_of_the_requ
     assert (list(data), failed, log.count("event=browser_page")) == (["a"], {}, 1), log
 
 
-BLOCKING_POST_FAULTS = (
-    "browser-only",
-    "shell-to-plain",
-    "shell",
-    "login-redirect",
-    "challenge",
-    "please-wait",
-    "age-gate",
-    "gone",
-)
-
-
-@pytest.mark.parametrize(("fallback", "pages"), [("photoapp", 6), ("retail", 0)])
-def test_photoapp_falls_back_to_the_browser_if_enabled(tmp_path: Path, fallback: str, pages: int) -> None:
+def test_photoapp_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
     app = PhotoApp()
+    faults = ("browser-only", "shell-to-plain", "shell", "login-redirect", "challenge", "please-wait", "age-gate")
     plain = next(code for code in app.listed if app.posts[code].is_video and app.posts[code].timing == "embed")
     token = next(token for token, code in app.shares.items() if code != plain)
-    urls = {name: app.url_of_fault(name) for name in (*BLOCKING_POST_FAULTS, "share-login")}
+    urls = {name: app.url_of_fault(name) for name in (*faults, "gone", "share-login")}
     urls |= {
         name: f"https://www.instagram.com/{path}/" for name, path in (("p", f"p/{plain}"), ("s", f"share/{token}"))
     }
     targets = [{"id": name, "url": url} for name, url in urls.items()]
-    data, failed, log = crawl(tmp_path, "photoapp", targets, f"BROWSER_FALLBACK={fallback}", "BROWSER_QUIET=2")
-    recovered = {"browser-only", "shell-to-plain"} if pages else set()
-    assert data == {name: app.expected_record({"url": urls[name]}) for name in ({"p", "s"} | recovered)}, log
-    assert {name: line["code"] for name, line in failed.items()} == {
-        name: POST_FAULTS[name].code for name in urls.keys() & POST_FAULTS.keys() - recovered
-    }
-    assert log.count("event=browser_page") == pages, "a rate limit or a complete post does not use the browser"
-    assert "Traceback" not in log
+    crawled = crawl(tmp_path, "photoapp", targets, "BROWSER_FALLBACK=photoapp", "BROWSER_QUIET=2")
+    recovered = ("browser-only", "shell-to-plain")
+    assert crawled.data == {name: app.expected_record({"url": urls[name]}) for name in ("p", "s", *recovered)}
+    assert crawled.codes() == {name: "OK" if name in crawled.data else POST_FAULTS[name].code for name in urls}
+    assert crawled.log.count("event=browser_page") == 6, "a rate limit or a complete post does not use the browser"
+    assert "Traceback" not in crawled.log
 
 
 @pytest.mark.parametrize(
