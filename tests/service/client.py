@@ -20,7 +20,7 @@ SEARCH = "/v1/scrapers/retail-search-v4"
 
 @dataclass(frozen=True)
 class Reply:
-    """A response. ``body``: the decoded value if it is JSON, None if it is empty, else the bytes."""
+    """A response. ``body``: the decoded value if it is JSON and not compressed, None if it is empty, else the bytes."""
 
     status: int
     headers: dict[str, str]
@@ -48,9 +48,13 @@ def call(  # noqa: PLR0913  # keyword arguments of a call
         connection.request(method, path, payload, HEADERS if headers is None else headers)
         response = connection.getresponse()
         raw = response.read()
-    lower_case = {name.lower(): value for name, value in response.getheaders()}
-    is_json = lower_case.get("content-type", "") == "application/json"
-    return Reply(response.status, lower_case, json.loads(raw) if raw and is_json else raw or None, response.reason)
+    return reply_of(response, raw)
+
+
+def reply_of(response: http.client.HTTPResponse, raw: bytes) -> Reply:
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    is_json = headers.get("content-type") == "application/json" and "content-encoding" not in headers
+    return Reply(response.status, headers, json.loads(raw) if raw and is_json else raw or None, response.reason)
 
 
 def wait_for_draining(url: str) -> None:

@@ -27,7 +27,7 @@ from crawler.service.keys import Holder, Keys, hash_of
 from crawler.service.open_crawlers import OpenCrawler
 from crawler.targets.target import Outcome, Target
 from tests.jobs.workers import Process
-from tests.service.client import Reply
+from tests.service.client import Reply, reply_of
 from tests.service.conftest import ROOT
 
 RECORDED = json.loads((ROOT / "crawler/service/examples.json").read_text())
@@ -67,10 +67,7 @@ def parsed(received: bytes, method: str) -> Reply:
         cast("Any", _Socket(received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n"))), method=method
     )
     response.begin()
-    raw = response.read()
-    headers = {name.lower(): value for name, value in response.getheaders()}
-    is_json = headers.get("content-type") == "application/json"
-    return Reply(response.status, headers, json.loads(raw) if raw and is_json else raw or None, response.reason)
+    return reply_of(response, response.read())
 
 
 @dataclass
@@ -109,13 +106,15 @@ class InProcess:
         *,
         at_once: bool = False,
     ) -> Reply:
-        """Send a request with a key over a connection of its own. A header with the value "" is left out.
+        """Send a request with a key over a connection of its own, with JSON if it has a body and no other media type.
+
+        A header with the value "" is left out.
 
         ``at_once``: the body arrives with the head, so that the head of an upload is not checked before.
         """
-        own = {"Host": "x", "X-API-Key": KEY, "Connection": "close"} | (
-            {"Content-Length": str(len(body))} if body else {}
-        )
+        own = {"Host": "x", "X-API-Key": KEY, "Connection": "close"}
+        if body:
+            own |= {"Content-Length": str(len(body)), "Content-Type": "application/json"}
         lines = [f"{name}: {value}" for name, value in {**own, **(headers or {})}.items() if value]
         channel = self.endpoint.site.buildProtocol(None)
         channel.callLater = self.clock.callLater

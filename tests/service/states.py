@@ -15,7 +15,7 @@ from crawler.errors import ScrapeError, StoreUnavailable, documented
 from crawler.service import openapi
 from crawler.service.jobs.client_jobs import MAX_ARRIVING, MAX_ARRIVING_OF_CLIENT
 from crawler.service.jobs.routes import PATH as JOBS
-from crawler.service.route import JSON, Route
+from crawler.service.route import Route
 from tests.jobs.workers import new_job
 from tests.service.client import Reply
 from tests.service.in_process import ACME, InProcess
@@ -98,13 +98,10 @@ class State:
 
     async def send(self, at: InProcess, route: type[Route], job_id: str) -> Reply:
         """Send a request of a route."""
-        is_on = self.on(route)
-        body, query = USUAL_BODIES.get(route.operation, b""), ""
-        if route.calls:
-            body = json.dumps(route.example).encode()
-        headers = {"Content-Type": JSON} if body else {}
-        if is_on:
-            body, headers, query = body if self.body is None else self.body, headers | self.headers, self.query
+        body = json.dumps(route.example).encode() if route.calls else USUAL_BODIES.get(route.operation, b"")
+        headers, query = (self.headers, self.query) if self.on(route) else ({}, "")
+        if self.on(route) and self.body is not None:
+            body = self.body
         if query.partition("=")[0] not in {"", "colour", *route.inputs["query"]}:
             query = ""
         path = route.path.replace("{job_id}", job_id) + (f"?{query}" if query else "")
@@ -192,8 +189,7 @@ def keys_raise(error: Exception) -> Given:
 @asynccontextmanager
 async def key_used(at: InProcess) -> AsyncIterator[None]:
     """Another upload has used the Idempotency-Key."""
-    used = {"Content-Type": JSON, "Idempotency-Key": "nightly"}
-    assert (await at.send("POST", JOBS, TARGETS.replace(b"tea", b"oil"), used)).status == 202
+    assert (await at.send("POST", JOBS, TARGETS.replace(b"tea", b"oil"), KEY_SENT)).status == 202
     yield
 
 

@@ -41,9 +41,10 @@ ERROR = {"code", "type", "message", "details", "retry_after", "upstream", "doc_u
 
 
 @cache
-def validator(reference: str) -> OAS31Validator:
-    """Return a validator of the JSON body of a response. ``reference``: to the response in the document."""
-    schema = resolved({"$ref": reference})["content"]["application/json"]["schema"]
+def validator(path: str, method: str, status: str) -> OAS31Validator:
+    """Return a validator of the JSON body of a response."""
+    response = resolved(DOCUMENT["paths"][path][method]["responses"][status])
+    schema = response["content"]["application/json"]["schema"]
     return OAS31Validator({**schema, "components": DOCUMENT["components"]})
 
 
@@ -68,15 +69,9 @@ def assert_envelope(reply: Reply, code: str, scraper: str, retry_after: int | No
 
 def assert_documented(route: type[Route], reply: Reply) -> None:
     """Assert that the document has the status of a response, and the schema of its body."""
-    responses = DOCUMENT["paths"][route.path][route.method.lower()]["responses"]
-    described = responses[str(reply.status)]
+    assert str(reply.status) in DOCUMENT["paths"][route.path][route.method.lower()]["responses"]
     if reply.headers.get("content-type") == "application/json" and reply.body is not None:
-        if "$ref" in described:
-            validator(described["$ref"]).validate(reply.body)
-        else:
-            OAS31Validator(
-                {**described["content"]["application/json"]["schema"], "components": DOCUMENT["components"]}
-            ).validate(reply.body)
+        validator(route.path, route.method.lower(), str(reply.status)).validate(reply.body)
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
@@ -149,6 +144,7 @@ WRONG = [
     ("POST", "/v1/jobs?dry-run=true", TARGET, "dry-run: unknown query parameter; did you mean dry_run?"),
     ("POST", "/v1/jobs?max_pages=2.0", TARGET, "max_pages: "),
     ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
+    ("POST", "/v1/jobs?name=a%00b", TARGET, "name: "),
     *(
         ("GET", f"{{job}}/records?{query}", b"", text)
         for query, text in [
@@ -172,14 +168,57 @@ async def test_a_wrong_input_is_refused_and_named(tmp_path: Path) -> None:
     async with endpoint(tmp_path) as at:
         job = f"/v1/jobs/{await at.finished_job()}"
         for method, path, body, named in WRONG:
-            sent = {"Content-Type": "application/json"} if body else {}
-            reply = await at.send(method, path.replace("{job}", job), body, sent)
+            reply = await at.send(method, path.replace("{job}", job), body)
             assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), path
             message = reply.body["error"]["message"]
             assert re.search(named, message) or named in message, path
             assert "secret" not in message
             name = re.match(r"(\w[\w-]*): ", named)
             assert name is None or [name[1]] == reply.body["error"]["details"][0]["loc"], path
+
+
+LISTING, LINK = {"scraper": "retail-category-v4", "cat_id": "4044_28310"}, {"url": "https://x.com/quiet_harbor"}
+COLUMNS = ",".join(f"column{number}" for number in range(1_000))
+WRONG_UPLOADS = [
+    ("", "text/csv", b"", "no valid target"),
+    ("", "text/csv", b"id,scraper,query\n1,retail-search-v4,\n", "Line 2 of upload:"),
+    ("", "text/csv", f"{COLUMNS}\n1\n".encode(), "and 995 more"),
+    ("", "text/csv", b"PK\x03\x04", "a spreadsheet or an archive"),
+    ("", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", b"PK\x03\x04", ""),
+    ("", "text/plain", b"\xff\xfe\xfd", "body: upload"),
+    ("", "text/plain; charset=klingon", LINK["url"].encode(), "klingon"),
+    *(
+        (query, "application/json", json.dumps(body).encode(), text)
+        for body, query, text in (
+            (LISTING | {"max_pages": 0}, "", "max_pages: Input should be greater than or equal to 1"),
+            (LISTING | {"exhaustive": "yes"}, "", "exhaustive: expected true or false"),
+            (LISTING | {"exhaustive": [True]}, "", "exhaustive: expected true or false"),
+            (LISTING | {"max_pages": {"a": 1}}, "", "max_pages: Input should be a valid integer"),
+            (LISTING | {"max_pages": True}, "", "max_pages: Input should be a valid integer"),
+            (LISTING | {"since": 5}, "", "since: Input should be a valid string"),
+            (LISTING | {"since": "last"}, "", "sorted by newest first"),
+            (LISTING | {"exhaustive": True, "max_pages": 2}, "", "leave out max_pages"),
+            (LISTING | {"x": "y" * 70_000}, "", "send an array"),
+            ([LISTING], "?max_pages=%EF%BC%93", "max_pages: Input should be a valid integer"),
+            ([LISTING], "?since=", "since: '' is not a day"),
+            ({"": 10**30}, "", "cannot be stored"),
+            (LINK, "?exhaustive=true", "exhaustive"),
+            (LINK | {"since": "2026-13-01"}, "", "is not a day"),
+        )
+    ),
+]
+
+
+async def test_an_upload_without_a_target_is_refused_and_leaves_no_job(tmp_path: Path) -> None:
+    async with endpoint(tmp_path) as at:
+        for query, media_type, body, text in WRONG_UPLOADS:
+            reply = await at.send("POST", f"/v1/jobs{query}", body, {"Content-Type": media_type})
+            assert (reply.status, reply.code) == (400, "INVALID_REQUEST"), body[:80]
+            assert text in reply.body["error"]["message"]
+            answer = json.dumps(reply.body)
+            assert not re.search("(tmp|shm)/", answer), "a path of the server"
+            assert len(answer) < 2_000, "an error repeats little of the upload"
+        assert (await at.send("GET", "/v1/jobs")).body["jobs"] == []
 
 
 BODIES = [
@@ -240,64 +279,55 @@ async def test_hostile_bodies_are_refused(tmp_path: Path) -> None:
     sent += [(json.dumps(params).encode(), "INVALID_REQUEST") for params in PARAMS]
     async with endpoint(tmp_path) as at:
         for body, code in sent:
-            reply = await at.send("POST", CATEGORY, body, {"Content-Type": "application/json"})
+            reply = await at.send("POST", CATEGORY, body)
             assert (reply.status, reply.code) == (400, code), body[:80]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [
-        *(("HEAD", path, 200, "") for path in ("/healthz", "/v1/scrapers", "/docs", "{job}/records")),
-        *(("GET", path, 200, "") for path in ("/metrics", "/docs", "/llms.txt", "/openapi.json")),
-        *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1", "/%00", "/" + "a" * 8_000, "/docs/nothing.js")),
-        *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1/calls", "/v1/usage/", f"{CATEGORY}/")),
-        *(("GET", path, 404, "JOB_NOT_FOUND") for path in ("/v1/jobs/x", "/v1/jobs//records", "{job}/nothing")),
-        *(("PATCH", path, 405, "GET, HEAD") for path in ("/", "/healthz", "/metrics", "/openapi.json", "/v1/scrapers")),
-        *(("PATCH", f"{{job}}/{part}", 405, "GET, HEAD") for part in ("records", "failures", "changes")),
-        *(("GET", f"{{job}}/{part}", 405, "POST") for part in ("retry", "runs")),
-        ("PUT", "{job}", 405, "DELETE, GET, HEAD"),
-        ("PUT", "/v1/jobs", 405, "GET, HEAD, POST"),
-        ("PUT", CATEGORY, 405, "POST"),
-    ],
-)
-async def test_other_paths_and_methods(tmp_path: Path, method: str, path: str, status: int, code: str) -> None:
-    """``code``: of the error, or the allowed methods."""
-    async with endpoint(tmp_path) as at:
-        job = f"/v1/jobs/{await at.finished_job()}" if "{job}" in path else ""
-        reply = await at.send(method, path.replace("{job}", job))
-        assert reply.status == status
-        assert reply.headers["x-request-id"].startswith("req_")
-        if status == 405:
-            assert (reply.headers["allow"], reply.code) == (code, "METHOD_NOT_ALLOWED")
-            meta = reply.body["meta"]
-            assert path != CATEGORY or (meta["scraper"], meta["client_id"]) == ("retail-category-v4", "acme")
-        elif status == 404:
-            assert reply.code == code
+OTHER = [
+    *(("HEAD", path, 200, "") for path in ("/healthz", "/v1/scrapers", "/docs", "{job}/records")),
+    *(("GET", path, 200, "") for path in ("/metrics", "/docs", "/llms.txt", "/openapi.json")),
+    *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1", "/%00", "/" + "a" * 8_000, "/docs/nothing.js")),
+    *(("GET", path, 404, "SCRAPER_NOT_FOUND") for path in ("/v1/calls", "/v1/usage/", f"{CATEGORY}/")),
+    *(("GET", path, 404, "JOB_NOT_FOUND") for path in ("/v1/jobs/x", "/v1/jobs//records", "{job}/nothing")),
+    *(("PATCH", path, 405, "GET, HEAD") for path in ("/", "/healthz", "/metrics", "/openapi.json", "/v1/scrapers")),
+    *(("PATCH", f"{{job}}/{part}", 405, "GET, HEAD") for part in ("records", "failures", "changes")),
+    *(("GET", f"{{job}}/{part}", 405, "POST") for part in ("retry", "runs")),
+    ("PUT", "{job}", 405, "DELETE, GET, HEAD"),
+    ("PUT", "/v1/jobs", 405, "GET, HEAD, POST"),
+    ("PUT", CATEGORY, 405, "POST"),
+]
+"""Methods and paths, the status, and the code of the error or the allowed methods."""
 
 
-async def test_an_unknown_path_is_compared_with_the_known_ones(tmp_path: Path) -> None:
+async def test_other_paths_and_methods(tmp_path: Path) -> None:
     async with endpoint(tmp_path) as at:
+        job = f"/v1/jobs/{await at.finished_job()}"
+        for method, path, status, code in OTHER:
+            reply = await at.send(method, path.replace("{job}", job))
+            assert reply.status == status, path
+            assert reply.headers["x-request-id"].startswith("req_")
+            if status == 405:
+                assert (reply.headers["allow"], reply.code) == (code, "METHOD_NOT_ALLOWED"), path
+            elif status == 404:
+                assert reply.code == code, path
+        assert (reply.body["meta"]["scraper"], reply.body["meta"]["client_id"]) == ("retail-category-v4", "acme")
         reply = await at.send("POST", "/v1/scrapers/retail-categry-v4", TARGET)
         assert (reply.status, f"Did you mean {CATEGORY}?" in reply.body["error"]["message"]) == (404, True)
 
 
-@pytest.mark.parametrize(
-    ("headers", "applied"),
-    [
-        *(({"Prefer": f"wait={sent}"}, f"wait={applied}") for sent, applied in ((5, 5), (0, 1), (9_999, 120))),
-        ({"Prefer": "respond-async, wait=7"}, "wait=7"),
-        *(
-            ({name: value}, None)
-            for name, value in (("Prefer", "respond-async"), ("Prefer", "wait=soon"), ("X-A", "1"))
-        ),
-    ],
-)
-async def test_a_preference_is_limited_and_confirmed(
-    tmp_path: Path, headers: dict[str, str], applied: str | None
-) -> None:
+async def test_a_preference_is_limited_and_confirmed(tmp_path: Path) -> None:
     async with endpoint(tmp_path) as at:
-        reply = await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json"} | headers)
-        assert (reply.status, reply.headers.get("preference-applied")) == (200, applied)
+        for sent, applied in (
+            ("wait=5", "wait=5"),
+            ("wait=0", "wait=1"),
+            ("wait=9999", "wait=120"),
+            ("respond-async, wait=7", "wait=7"),
+            ("respond-async", None),
+            ("wait=soon", None),
+            ("", None),
+        ):
+            reply = await at.send("POST", CATEGORY, TARGET, {"Prefer": sent})
+            assert (reply.status, reply.headers.get("preference-applied")) == (200, applied), sent
 
 
 @pytest.mark.parametrize(
@@ -314,8 +344,7 @@ async def test_calls_beyond_a_limit_are_refused_at_once(
     budgets = {"retail": {"concurrency": 1, "delay": 0}}
     async with endpoint(tmp_path, PLATFORM_BUDGETS=budgets, **settings) as at:
         at.held = []
-        sent = {"Content-Type": "application/json"}
-        calls = [asyncio.ensure_future(at.send("POST", CATEGORY, TARGET, sent)) for _ in range(10)]
+        calls = [asyncio.ensure_future(at.send("POST", CATEGORY, TARGET)) for _ in range(10)]
         await at.until(lambda: sum(each.done() for each in calls) == 10 - accepted)
         refused = [each.result() for each in calls if each.done()]
         for complete in at.held:
@@ -324,15 +353,14 @@ async def test_calls_beyond_a_limit_are_refused_at_once(
         assert statuses == [200] * accepted + [429 if "KEY_CONCURRENCY" in settings else 503] * len(refused)
         assert all(reply.headers["retry-after"] for reply in refused)
         at.held = None
-        assert (await at.send("POST", CATEGORY, TARGET, sent)).status == 200, "the places are free again"
+        assert (await at.send("POST", CATEGORY, TARGET)).status == 200, "the places are free again"
 
 
 async def test_a_count_above_the_limit_is_reduced_and_the_message_says_so(tmp_path: Path) -> None:
     async with endpoint(tmp_path) as at:
         for count, note in ((100, " count=30 was used instead of 100: it is the limit."), (30, "")):
             body = json.dumps({"keywords": "whales", "count": count}).encode()
-            path = "/v1/scrapers/shortvideo-photo-search-v4"
-            reply = await at.send("POST", path, body, {"Content-Type": "application/json"})
+            reply = await at.send("POST", "/v1/scrapers/shortvideo-photo-search-v4", body)
             assert reply.body["status"]["message"] == f"The scrape is complete.{note}"
 
 
@@ -368,7 +396,7 @@ async def test_seconds_leave_the_endpoint_as_milliseconds_and_as_seconds(
         forward = SimpleNamespace(monotonic=lambda: monotonic() + 1e6, time_ns=time.time_ns)
         monkeypatch.setattr("crawler.service.envelope.time", forward)
         with structlog.testing.capture_logs() as logs:
-            reply = await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json"})
+            reply = await at.send("POST", CATEGORY, TARGET)
     counted = (REGISTRY.get_sample_value("crawler_call_duration_seconds_sum", sums) or 0.0) - before
     logged = next(each["duration_ms"] for each in logs if each["event"] == "call")
     for found in (reply.body["meta"]["duration_ms"], logged, counted * 1_000):
@@ -388,7 +416,7 @@ async def test_the_timeout_of_a_call_begins_when_the_call_arrives(
     monkeypatch.setattr(Envelope, "duration_ms", 20_000)
     monkeypatch.setattr(OpenCrawler, "scrape", noted)
     async with endpoint(tmp_path) as at:
-        await at.send("POST", CATEGORY, TARGET, {"Content-Type": "application/json", "Prefer": "wait=30"})
+        await at.send("POST", CATEGORY, TARGET, {"Prefer": "wait=30"})
     assert left == [10.0]
 
 
