@@ -251,24 +251,73 @@ def test_a_body_of_the_largest_size_arrives_with_both_codings(head: bytes, size:
         assert len(request.content.read()) == size
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        pytest.param(b"GET /healthz HTTP/1.1\r\n\r\n", id="no host"),
-        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", id="two hosts"),
-        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\n\r\n", id="a folded header"),
-        pytest.param(b"GET /healthz HTTP/1.1\r\nHost:\r\n\tx\r\n\r\n", id="a folded host"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", id="identity"),
-        pytest.param(POST + b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n", id="identity first"),
-        pytest.param(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", id="an asterisk as the target"),
-        pytest.param(b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", id="an authority as the target"),
-        pytest.param(b"GET healthz HTTP/1.1\r\nHost: x\r\n\r\n", id="a relative target"),
-        pytest.param(b"GET ftp://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n", id="a URL of another protocol"),
-    ],
-)
-def test_a_head_that_http_forbids_is_refused_and_nothing_after_it_is_parsed(head: bytes) -> None:
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+BODY = b'{"cat_id": "976759"}'
+WRONG_LINES = {
+    "an asterisk as the target": b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+    "an authority as the target": b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a relative target": b"GET healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a target without a path": b"OPTIONS ? HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a URL of another protocol": b"GET ftp://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path of 100 KB": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    "spaces in the path": b"GET /health z HTTP/1.1\r\n\r\n",
+    "a NUL in the path": b"GET /\x00 HTTP/1.1\r\n\r\n",
+    "no version": b"GET /healthz\r\n\r\n",
+    "another protocol": b"GET /healthz SIP/2.0\r\n\r\n",
+    "HTTP/2 before TLS": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "TLS": bytes.fromhex("16030100a5010000a10303") + b"\x00\r\n\r\n",
+    "one long line": b"a" * 60_000,
+    "two hosts in HTTP/1.0": b"GET /healthz HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",
+}
+WRONG_HEADERS = {
+    "no host": b"\r\n",
+    "two hosts": b"Host: x\r\nHost: x\r\n\r\n",
+    "a folded header": b"Host: x\r\nX: y\r\n z\r\n\r\n",
+    "a folded host": b"Host:\r\n\tx\r\n\r\n",
+    "a header without a colon": b"Host x\r\n\r\n",
+    "a header without a name": b": x\r\n\r\n",
+    "a header with a NUL": b"X: a\x00b\r\n\r\n",
+    "a header with a bare line feed": b"X: a\nY: b\r\n\r\n",
+    "a header with a bare return": b"X: a\rY: b\r\n\r\n",
+    "a header name of 20 KB": b"a" * 20_000 + b": x\r\n\r\n",
+    "501 headers": b"X: y\r\n" * 501 + b"\r\n",
+}
+WRONG_BODIES = {
+    "length and chunked": CHUNKED + b"Content-Length: 4\r\n\r\n0\r\n\r\n",
+    "chunked and length": b"Content-Length: 4\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 20\r\nContent-Length: 0\r\n\r\n" + BODY,
+    "the same length twice": b"Content-Length: 20\r\nContent-Length: 20\r\n\r\n" + BODY,
+    "a list of lengths": b"Content-Length: 20, 20\r\n\r\n" + BODY,
+    "a length with a sign": b"Content-Length: +20\r\n\r\n" + BODY,
+    "a negative length": b"Content-Length: -1\r\n\r\n" + BODY,
+    "a hexadecimal length": b"Content-Length: 0x14\r\n\r\n" + BODY,
+    "a length in other digits": "Content-Length: ٢٠\r\n\r\n".encode() + BODY,
+    "an empty length": b"Content-Length: \r\n\r\n" + BODY,
+    "a space before the colon": b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "an unknown encoding": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "two encodings": b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "two headers of encodings": CHUNKED + b"Transfer-Encoding: identity\r\n\r\n",
+    "identity first": b"Transfer-Encoding: identity\r\n" + CHUNKED + b"\r\n",
+    "identity and a length": b"Transfer-Encoding: identity\r\nContent-Length: 20\r\n\r\n" + BODY,
+    "chunked twice": CHUNKED + CHUNKED + b"\r\n0\r\n\r\n",
+    "a control character in the encoding": b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "a chunk of negative size": CHUNKED + b"\r\n-1\r\nx\r\n0\r\n\r\n",
+    "a chunk size with a prefix": CHUNKED + b"\r\n0x14\r\n" + BODY + b"\r\n0\r\n\r\n",
+    "a chunk size with an underscore": CHUNKED + b"\r\n1_4\r\n" + BODY + b"\r\n0\r\n\r\n",
+    "an endless chunk size": CHUNKED + b"\r\n" + b"f" * 40_000,
+    "a chunk without an end": CHUNKED + b"\r\n2\r\n{}XX0\r\n\r\n",
+}
+FORBIDDEN = {
+    **WRONG_LINES,
+    **{name: b"GET /healthz HTTP/1.1\r\n" + sent for name, sent in WRONG_HEADERS.items()},
+    **{name: POST + sent for name, sent in WRONG_BODIES.items()},
+}
+
+
+@pytest.mark.parametrize("sent", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_a_request_that_http_forbids_is_refused_and_nothing_after_it_is_parsed(sent: bytes) -> None:
     client = Connection()
-    client.send(head + GET)
+    client.send(sent + GET)
     assert client.refusal == (400, "INVALID_REQUEST")
     assert client.closed_after() == LINGER_SECONDS
     assert client.resource.requests == []
