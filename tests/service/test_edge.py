@@ -366,10 +366,16 @@ REFUSED = Answer(
 )
 
 
-async def test_an_upload_is_refused_before_its_body() -> None:
-    admission = Admission(REFUSED)
+def begun_upload(answer: Answer | None = None) -> tuple[Admission, Connection]:
+    """Send the head of an upload."""
+    admission = Admission(answer)
     client = Connection(admission)
     client.send(HEAD_OF_UPLOAD)
+    return admission, client
+
+
+async def test_an_upload_is_refused_before_its_body() -> None:
+    admission, client = begun_upload(REFUSED)
     await asyncio.sleep(0)
     assert admission.queries == [b"name=a"]
     assert client.transport.producerState == "paused", "the body is not read before the upload is admitted"
@@ -379,9 +385,7 @@ async def test_an_upload_is_refused_before_its_body() -> None:
 
 
 async def test_an_upload_may_take_longer_but_not_forever() -> None:
-    admission = Admission()
-    client = Connection(admission)
-    client.send(HEAD_OF_UPLOAD)
+    admission, client = begun_upload()
     await decided(admission)
     assert client.transport.value() == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert client.transport.producerState == "producing"
@@ -393,9 +397,7 @@ async def test_an_upload_may_take_longer_but_not_forever() -> None:
 
 
 async def test_the_time_of_an_upload_is_not_that_of_the_next_request() -> None:
-    admission = Admission()
-    client = Connection(admission)
-    client.send(HEAD_OF_UPLOAD)
+    admission, client = begun_upload()
     await decided(admission)
     client.send(bytes(900_000))
     assert admission.released == 1
@@ -404,18 +406,14 @@ async def test_the_time_of_an_upload_is_not_that_of_the_next_request() -> None:
 
 
 async def test_an_upload_that_is_never_admitted_is_closed_in_time() -> None:
-    admission = Admission()
-    client = Connection(admission)
-    client.send(HEAD_OF_UPLOAD)
+    admission, client = begun_upload()
     assert client.closed_after() == ARRIVAL_SECONDS + LINGER_SECONDS
     await decided(admission)
     assert admission.released == 1, "its place is free"
 
 
 async def test_a_client_that_leaves_frees_the_place_of_its_upload() -> None:
-    admission = Admission()
-    client = Connection(admission)
-    client.send(HEAD_OF_UPLOAD)
+    admission, client = begun_upload()
     await decided(admission)
     client.channel.connectionLost()
     assert admission.released == 1

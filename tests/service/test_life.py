@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -18,10 +17,9 @@ from crawler.errors import InvalidApiKey
 from crawler.sandbox.retail.site import FAULTS, Site
 from crawler.service.keys import KeyRing, KeyStore
 from tests import forks
-from tests.service.client import CATEGORY, SEARCH, call, many, wait_for_draining
-from tests.service.conftest import VERY_SLOW, running
+from tests.service.client import CATEGORY, call, many
+from tests.service.conftest import running
 from tests.service.key_commands import Keys
-from tests.service.metrics_of import becomes
 
 
 def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
@@ -47,21 +45,6 @@ def test_every_call_has_its_outcome(tmp_path: Path) -> None:
         replies = asyncio.run(many(service.url, calls))
         assert [reply.code for reply in replies] == expected(calls), service.logged()[-3_000:]
         assert "Traceback" not in service.logged()
-
-
-def test_sigterm_completes_the_calls_in_flight(tmp_path: Path) -> None:
-    async def scenario(url: str, pid: int) -> list[str]:
-        slow = asyncio.ensure_future(many(url, [(SEARCH, {"query": "slow"})] * 5))
-        assert await asyncio.to_thread(becomes, url, 5, "crawler_calls_in_flight", platform="retail")
-        os.kill(pid, signal.SIGTERM)
-        await asyncio.to_thread(wait_for_draining, url)
-        late = await many(url, [(CATEGORY, {"cat_id": "976759"})])
-        return [reply.code for reply in [*await slow, *late]]
-
-    with running(tmp_path / "log", before=VERY_SLOW) as service:
-        codes = asyncio.run(scenario(service.url, service.pid))
-        assert codes == ["OK"] * 5 + ["SHUTTING_DOWN"]
-        assert service.process.wait(timeout=300) == 0
 
 
 def test_keys_are_created_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

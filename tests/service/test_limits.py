@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -56,74 +56,66 @@ async def begin(limit: KeyLimits, holder: Holder, calls: int) -> list[AsyncExitS
     return begun
 
 
-@pytest.mark.parametrize(
-    ("settings", "holder", "expected"),
-    [
-        pytest.param({}, HOLDER, 10, id="no limit"),
-        pytest.param({"KEY_RATE": "4/minute"}, HOLDER, 4, id="default"),
-        pytest.param({"KEY_RATE": "4/minute"}, Holder("a", "k", rate="7/hour"), 7, id="own limit"),
-        pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
-        pytest.param({"KEY_RATE": "4/minute", "PROCESSES": 9}, HOLDER, 1, id="at least one"),
-        pytest.param(
-            {"KEY_RATE": "4/minute", "PROCESSES": 2, **shared(UNREACHABLE)}, HOLDER, 2, id="store unavailable"
-        ),
-    ],
-)
-def test_calls_per_period_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
-    async def scenario() -> int:
-        async with limits(**settings) as limit:
-            allowed = await count_allowed(limit, holder, 10)
-            assert await count_allowed(limit, OTHER, 1) == 1, "another key has its own window"
-        return allowed
+async def calls_in_period(limit: KeyLimits, holder: Holder) -> int:
+    allowed = await count_allowed(limit, holder, 10)
+    assert await count_allowed(limit, OTHER, 1) == 1, "another key has its own window"
+    return allowed
 
-    assert asyncio.run(scenario()) == expected
+
+async def calls_in_flight(limit: KeyLimits, holder: Holder) -> int:
+    calls = await begin(limit, holder, 10)
+    assert len(await begin(limit, OTHER, 1)) == 1, "another key has its own slots"
+    for each in calls:
+        await each.aclose()
+    assert len(await begin(limit, holder, 10)) == len(calls), "released slots are free"
+    return len(calls)
 
 
 @pytest.mark.parametrize(
-    ("settings", "holder", "expected"),
+    ("limited", "default"),
     [
-        pytest.param({}, HOLDER, 10, id="no limit"),
-        pytest.param({"KEY_CONCURRENCY": 4}, HOLDER, 4, id="default"),
-        pytest.param({"KEY_CONCURRENCY": 4}, Holder("a", "k", concurrency=7), 7, id="own limit"),
-        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2}, HOLDER, 2, id="share of a process"),
-        pytest.param({"KEY_CONCURRENCY": 4, "PROCESSES": 2, **shared(UNREACHABLE)}, HOLDER, 2, id="store unavailable"),
+        pytest.param(calls_in_period, {"KEY_RATE": "4/minute"}, id="rate"),
+        pytest.param(calls_in_flight, {"KEY_CONCURRENCY": 4}, id="concurrency"),
     ],
 )
-def test_calls_in_flight_are_limited(settings: dict[str, object], holder: Holder, expected: int) -> None:
-    async def scenario() -> int:
-        async with limits(**settings) as limit:
-            calls = await begin(limit, holder, 10)
-            assert len(await begin(limit, OTHER, 1)) == 1, "another key has its own slots"
-            for each in calls:
-                await each.aclose()
-            assert len(await begin(limit, holder, 10)) == len(calls), "released slots are free"
-        return len(calls)
+@pytest.mark.parametrize(
+    ("settings", "own", "expected"),
+    [
+        pytest.param({"KEY_RATE": "", "KEY_CONCURRENCY": 0}, {}, 10, id="no limit"),
+        pytest.param({}, {}, 4, id="default"),
+        pytest.param({}, {"rate": "7/hour", "concurrency": 7}, 7, id="own limit"),
+        pytest.param({"PROCESSES": 2}, {}, 2, id="share of a process"),
+        pytest.param({"PROCESSES": 9}, {}, 1, id="at least one"),
+        pytest.param({"PROCESSES": 2, **shared(UNREACHABLE)}, {}, 2, id="store unavailable"),
+    ],
+)
+async def test_the_calls_of_a_key_are_limited(
+    limited: Callable[[KeyLimits, Holder], Awaitable[int]],
+    default: dict[str, object],
+    settings: dict[str, object],
+    own: dict[str, Any],
+    expected: int,
+) -> None:
+    async with limits(**default | settings) as limit:
+        assert await limited(limit, Holder("acme", "k1", **own)) == expected
 
-    assert asyncio.run(scenario()) == expected
+
+async def test_processes_share_a_rate_by_the_store(location: str) -> None:
+    given = {"KEY_RATE": "10/minute", "PROCESSES": 2, **shared(location)}
+    async with limits(**given) as one, limits(**given) as two:
+        assert await count_allowed(one, HOLDER, 3) + await count_allowed(two, HOLDER, 20) == 10
 
 
-def test_processes_share_a_rate_by_the_store(location: str) -> None:
-    async def scenario() -> int:
-        given = {"KEY_RATE": "10/minute", "PROCESSES": 2, **shared(location)}
-        async with limits(**given) as one, limits(**given) as two:
-            return await count_allowed(one, HOLDER, 3) + await count_allowed(two, HOLDER, 20)
-
-    assert asyncio.run(scenario()) == 10
-
-
-def test_processes_share_the_concurrency_by_the_store(location: str) -> None:
+async def test_processes_share_the_concurrency_by_the_store(location: str) -> None:
     given = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, **shared(location)}
-
-    async def scenario() -> tuple[int, int, int]:
-        async with limits(**given) as two:
-            async with limits(**given) as one:
-                first = await begin(one, HOLDER, 3)
-                second = await begin(two, HOLDER, 3)
-                for each in first:
-                    await each.aclose()
-            return len(first), len(second), len(await begin(two, HOLDER, 10))
-
-    assert asyncio.run(scenario()) == (3, 1, 3), "a process that ends waits until its slots are released"
+    async with limits(**given) as two:
+        async with limits(**given) as one:
+            first = await begin(one, HOLDER, 3)
+            second = await begin(two, HOLDER, 3)
+            for each in first:
+                await each.aclose()
+        third = await begin(two, HOLDER, 10)
+    assert [len(each) for each in (first, second, third)] == [3, 1, 3], "the first process has released its slots"
 
 
 def test_a_rate_is_sustained_after_a_burst() -> None:

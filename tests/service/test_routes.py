@@ -16,18 +16,12 @@ import pytest
 import structlog
 from openapi_schema_validator import OAS31Validator
 from prometheus_client import REGISTRY
-from pydantic import Field
 
-from crawler.errors import InvalidRequest, documented
-from crawler.jobs.options import Int
+from crawler.errors import documented
 from crawler.registry import spiders
-from crawler.service import openapi, usage
-from crawler.service.app import table
-from crawler.service.envelope import Answer, json_response
+from crawler.service import usage
 from crawler.service.envelope import Call as Envelope
 from crawler.service.open_crawlers import OpenCrawler
-from crawler.service.parts import Parts
-from crawler.service.route import Reply as Response
 from crawler.service.route import Route
 from crawler.targets.target import Outcome, Target
 from tests.openapi import DOCUMENT, resolved
@@ -428,39 +422,3 @@ async def test_a_call_returns_the_selected_fields(tmp_path: Path) -> None:
         )
         products = [{"name": each["name"]} for each in whole["products"]]
         assert reply.body["data"] == {"heading": whole["heading"], "products": products}
-
-
-class Echo(Route):
-    """The words of a request.
-
-    A route of this test.
-    """
-
-    path = "/v1/echo/{word}"
-    operation = "echo"
-    is_public = True
-    errors = (InvalidRequest,)
-    replies = {200: Response("Success.", list[str])}  # noqa: RUF012  # ``Route`` declares it with ClassVar
-
-    word: str
-    """The first word."""
-    times: Int = Field(default=1, ge=1, le=9)
-    """How often it is returned."""
-
-    async def answer(self, call: Envelope, parts: Parts) -> Answer:
-        return json_response(200, [self.word] * self.times, call)
-
-
-def test_a_route_is_one_class_with_one_function() -> None:
-    ((template, methods),) = table([Echo])[1].items()
-    matched = template.fullmatch("/v1/echo/hello")
-    assert matched
-    assert methods == {"GET": Echo}
-    found = methods["GET"].read(Envelope(), "times=2", matched.groupdict())
-    made = asyncio.run(found.answer(Envelope(), None))  # type: ignore[arg-type]  # the route needs no parts
-    assert made.body == b'["hello","hello"]'
-    with pytest.raises(InvalidRequest, match="tims: unknown query parameter; did you mean times"):
-        Echo.read(Envelope(), "tims=2", {"word": "hello"})
-    operation = openapi.document(routes=[Echo])["paths"]["/v1/echo/{word}"]["get"]
-    assert (operation["operationId"], operation["summary"]) == ("echo", "The words of a request.")
-    assert [each["$ref"].rpartition("/")[2] for each in operation["parameters"]] == ["EchoWord", "EchoTimes"]

@@ -29,9 +29,9 @@ from tests.service.conftest import VERY_SLOW, Service, running
 from tests.service.metrics_of import becomes
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Service]:
-    with running(tmp_path / "log", workers=2, before=VERY_SLOW) as service:
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with running(tmp_path_factory.mktemp("workers") / "log", workers=2) as service:
         wait_for_workers(service, {"0", "1"})
         yield service
 
@@ -86,23 +86,26 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(pair: Service) -> No
     assert "event=worker_exited" in pair.logged()
 
 
-def test_sigterm_completes_the_calls_in_flight_of_every_worker(pair: Service) -> None:
-    async def scenario() -> list[str]:
-        slow = asyncio.ensure_future(many(pair.url, [(SEARCH, {"query": "slow"})] * 10))
-        assert await asyncio.to_thread(becomes, pair.url, 10, "crawler_calls_in_flight", platform="retail")
-        pair.process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(wait_for_draining, pair.url)
+@pytest.mark.parametrize(
+    "workers", [pytest.param("", id="one process", marks=pytest.mark.soak), pytest.param("01", id="two workers")]
+)
+async def test_sigterm_completes_the_calls_in_flight(tmp_path: Path, workers: str) -> None:
+    with running(tmp_path / "log", workers=len(workers) or 1, before=VERY_SLOW) as service:
+        wait_for_workers(service, {*workers})
+        slow = asyncio.ensure_future(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
+        assert await asyncio.to_thread(becomes, service.url, 10, "crawler_calls_in_flight", platform="retail")
+        os.kill(service.pid, signal.SIGTERM)
+        await asyncio.to_thread(wait_for_draining, service.url)
         late = "OK"
         while late == "OK":  # one worker can receive the signal later than the other
-            (reply,) = await many(pair.url, [(CATEGORY, {"cat_id": "976759"})])
+            (reply,) = await many(service.url, [(CATEGORY, {"cat_id": "976759"})])
             late = reply.code
-        return [late, *(reply.code for reply in await slow)]
-
-    assert asyncio.run(scenario()) == ["SHUTTING_DOWN"] + ["OK"] * 10
-    assert pair.process.wait(timeout=300) == 0
+        assert [late, *(reply.code for reply in await slow)] == ["SHUTTING_DOWN"] + ["OK"] * 10
+        assert service.process.wait(timeout=300) == 0
 
 
 def test_workers_exit_with_the_supervisor(pair: Service) -> None:
+    """Must be the last test of the service."""
     workers = children(pair)
     pair.process.kill()
     pair.process.wait(timeout=300)
