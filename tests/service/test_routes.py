@@ -98,7 +98,11 @@ def test_each_error_and_each_status_of_a_route_has_a_state(route: type[Route]) -
     provoked = {state.code for state in STATES if state.on(route)}
     assert provoked == {error.code for error in route.errors}
     statuses = {str(state.expected(route)[0]) for state in STATES} | {str(each) for each in route.replies}
-    assert statuses == DOCUMENT["paths"][route.path][route.method.lower()]["responses"].keys()
+    operation = DOCUMENT["paths"][route.path][route.method.lower()]
+    assert statuses == operation["responses"].keys()
+    assert operation["operationId"] == route.operation
+    assert operation["summary"] in (route.__doc__ or "")
+    assert operation["summary"].endswith(".")
 
 
 CATEGORY, TARGET = "/v1/scrapers/retail-category-v4", b'{"cat_id": "976759"}'
