@@ -37,7 +37,7 @@ from benchmarks.tables import grid
 from scripts.mutants import switch
 from scripts.mutants.places import Mutant
 from scripts.mutants.switch import FOLDER
-from scripts.mutants.trace import ROOT, Traced, Work, compiled
+from scripts.mutants.trace import ROOT, TESTS_SECONDS, Traced, Work, compiled
 
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
@@ -204,11 +204,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help="as in `python -m benchmarks lines`; default: all")
     parser.add_argument("--sample", type=int, default=150, metavar="N")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--seconds", type=float, default=TESTS_SECONDS, metavar="N", help="of the tests of a mutant")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes that run mutants")
     parser.add_argument("--minutes", type=float, default=600, help="after which the mutants that are left are not run")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit code 1 if fewer are killed")
     given = parser.parse_args(arguments)
-    started, traced, blocks = time.monotonic(), Traced.read(), dict[str, int]()
+    started, traced, blocks = time.monotonic(), Traced.read(given.seconds), dict[str, int]()
     modules = compiled(blocks)
     chosen = sample(modules.mutants, given.rooms, given.sample, given.seed)
     described = {(each.file, each.place): each for each in compiled(blocks, chosen).mutants}

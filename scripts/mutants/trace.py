@@ -29,15 +29,14 @@ from scripts.mutants.switch import FOLDER
 from tests import forks
 
 ROOT = FOLDER.parents[1]
-TESTS_SECONDS, MAX_TESTS = 15.0, 200
-"""Tests of one mutant: as many as passed within this time when they were traced."""
+TESTS_SECONDS = 15.0
+SLOW_SECONDS = 2.0
+"""A test has one later turn for each time that it takes this long."""
 DECLARED = (
     *("tests/contracts/test_keys.py", "tests/contracts/test_contracts.py::test_declarations_are_counted_not_guessed"),
     *("tests/platforms/test_budgets.py", "tests/platforms/test_records.py"),
 )
 """Tests of what modules declare. They run no function that uses it."""
-MAX_FILES = 8
-"""Files of these tests, for a mutant that is active when modules are imported: each run collects them."""
 UNCHECKED = (1).to_bytes(4, "little")
 """The flag of compiled modules that are not compared with their sources (PEP 552)."""
 
@@ -132,11 +131,13 @@ class Traced:
     seconds: dict[str, float] = field(default_factory=dict)
     tests: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Block -> tests that run it."""
+    tests_seconds: float = TESTS_SECONDS
+    """Tests of one mutant: as many as passed within this time when they were traced."""
 
     @classmethod
-    def read(cls) -> Traced:
+    def read(cls, tests_seconds: float = TESTS_SECONDS) -> Traced:
         """Read the last trace."""
-        traced = cls()
+        traced = cls(tests_seconds=tests_seconds)
         if not (files := list(FOLDER.glob("*.trace"))):
             raise SystemExit("No trace of the tests. First run: scripts/test -p scripts.mutants.trace")
         names = {int(number): name for number, name in json.loads((FOLDER / "blocks.json").read_text()).items()}
@@ -150,44 +151,39 @@ class Traced:
         return traced
 
     def of(self, mutant: Mutant, uses: dict[str, set[str]]) -> list[str]:
-        """Return the tests for a mutant in the order in which they run: one of each function first, then those of the
-        mutant's room, then those of blocks that few tests run, then quick ones.
+        """Return the tests for a mutant in the order in which they run: in turns, each with one test of each function.
+        A test of another room and a slow one have later turns. In a turn, those of blocks that few tests run come
+        first, then quick ones.
 
         What runs when a module is imported has the tests of the blocks that use its name, of its own folder if there
-        are any (fields of different rooms have the same names), or of all blocks of the folder.
+        are any (fields of different rooms have the same names), or of all blocks of the module or the folder.
         """
         is_imported = self.is_imported(mutant)
         blocks = {mutant.block}
         if is_imported:
             folder = f"{PurePath(mutant.file).parent.as_posix()}/"
-            of_folder = {each for each in self.tests if each.startswith(folder)}
+            of_file, of_folder = ({each for each in self.tests if each.startswith(of)} for of in (mutant.file, folder))
             named = uses.get(mutant.name, set()) & self.tests.keys()
-            blocks = named & of_folder or named
-            if not blocks or (folder.startswith(PLATFORMS) and not blocks & of_folder):  # read by a name in a text
-                blocks = of_folder
+            is_local = mutant.name.startswith("_") or folder.startswith(PLATFORMS)
+            blocks = named & of_folder or (set() if is_local else named) or of_file or of_folder
         tests: dict[str, int] = {each: 0 for each in self.seconds if is_imported and each.startswith(DECLARED)}
         for of_block in sorted((self.tests.get(each, ()) for each in blocks), key=len):
             tests = {**dict.fromkeys(of_block, len(of_block)), **tests}
-        folders = PurePath(mutant.file).parts[1:-1]
-
-        def distance(test: str) -> int:
-            function, _, case = test.partition("[")
-            if folders and folders[-1] in case:
-                return 0
-            return 1 if not tests[test] or function.startswith("/".join(["tests", *folders])) else 2
-
-        turns: Counter[str] = Counter()
+        room = (PurePath(mutant.file).parts[1:-1] or ("",))[-1]
+        turns: Counter[tuple[str, bool]] = Counter()
         order = []
-        for test in sorted(tests, key=lambda each: (distance(each), tests[each], self.seconds[each], each)):
-            turns[test.partition("[")[0]] += 1
-            order.append((turns[test.partition("[")[0]], distance(test), tests[test], self.seconds[test], test))
+        for test in sorted(tests, key=lambda each: (tests[each], self.seconds[each], each)):
+            is_far = bool(tests[test]) and room not in test
+            turns[test.partition("[")[0], is_far] += 1
+            turn = turns[test.partition("[")[0], is_far] + self.seconds[test] // SLOW_SECONDS
+            order.append((turn * (3 if is_far else 1), tests[test], self.seconds[test], test))
         chosen: list[str] = []
-        left = TESTS_SECONDS
+        left = self.tests_seconds
         for *_, seconds, test in sorted(order):
             if seconds <= left or not chosen:
                 chosen.append(test)
                 left -= seconds
-        return chosen[:MAX_TESTS]
+        return chosen
 
     def is_imported(self, mutant: Mutant) -> bool:
         """Whether a mutant must be active when its module is imported: no test runs its function."""
@@ -198,11 +194,7 @@ class Traced:
         """Return what is to be run for each mutant; those of the same number are compiled."""
         found = []
         for number, mutant in enumerate(mutants, 1):
-            is_imported, tests = self.is_imported(mutant), self.of(mutant, uses)
-            if is_imported:
-                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:MAX_FILES]
-                tests = [test for test in tests if test.partition("::")[0] in files]
-            found.append(Work(number, tests, is_imported))
+            found.append(Work(number, self.of(mutant, uses), self.is_imported(mutant)))
         return found
 
 
