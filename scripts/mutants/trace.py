@@ -34,7 +34,10 @@ SLOW_SECONDS = 2.0
 """A test has one later turn for each time that it takes this long."""
 DECLARED = (
     *("tests/contracts/test_keys.py", "tests/contracts/test_contracts.py::test_declarations_are_counted_not_guessed"),
-    *("tests/platforms/test_budgets.py", "tests/platforms/test_records.py"),
+    *("tests/platforms/test_budgets.py", "tests/platforms/test_records.py", "tests/platforms/test_links.py"),
+    "tests/configuration/test_settings_check.py::test_the_page_of_settings_is_written_from_the_fields",
+    *("tests/jobs/test_tables.py", "tests/outputs/test_formats.py"),
+    "tests/service/test_openapi.py::test_operations_keep_the_names_that_clients_call",
 )
 """Tests of what modules declare. They run no function that uses it."""
 UNCHECKED = (1).to_bytes(4, "little")

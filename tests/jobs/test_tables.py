@@ -74,6 +74,34 @@ def test_the_default_store_of_version_0_2_is_opened_and_so_refused(
     assert store_location(Settings({"STORE": None})).endswith("/.scrapy/store.sqlite3")
 
 
+TABLES = """
+jobs id* name owner run revision key? kind state whole_roots options created loaded ended? seq waiting running paused \
+done failed dead cancelled
+tallies job* kind* name* n
+inputs job* row* key id columns? line? note
+targets job* key* root? parent? row? platform work state worker? tries exits lease_until? code? outcome? note? seq?
+records job* seq* data
+limits key* scope fact ends
+seen listing* ids
+usage client* day* scraper* code* calls billable partial
+totals scraper* code* targets records
+outbox id* client body created due tries
+writes id* stored
+schema_version version
+"""
+"""The tables of version 4: ``*`` marks the primary key, ``?`` columns that may be null."""
+
+
+def test_the_tables_of_a_version_stay_as_they_are() -> None:
+    """A store that another release of the same version has made is opened without a check of its columns."""
+    assert sql.VERSION == 4, "with a new version, correct the tables, too"
+    lines = []
+    for name, table in sql.metadata.tables.items():
+        marks = (f"{each.name}{'?' * bool(each.nullable)}{'*' * each.primary_key}" for each in table.columns)
+        lines.append(f"{name} {' '.join(marks)}\n")
+    assert "".join(lines) == TABLES.removeprefix("\n")
+
+
 async def test_a_statement_is_compiled_once_for_all_connections(jobs: Jobs) -> None:
     """A connection is replaced after each outage."""
     numbers = []

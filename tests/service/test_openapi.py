@@ -37,6 +37,30 @@ def test_the_document_has_the_version_of_the_project() -> None:
     assert DOCUMENT["info"]["version"] == project["version"]
 
 
+NAMES = {
+    "/healthz": {"get": "healthz"},
+    "/readyz": {"get": "readyz"},
+    "/v1/jobs": {"get": "jobs", "post": "create-job"},
+    "/v1/jobs/{job_id}": {"get": "job", "delete": "delete-job"},
+    "/v1/jobs/{job_id}/changes": {"get": "job-changes"},
+    "/v1/jobs/{job_id}/failures": {"get": "job-failures"},
+    "/v1/jobs/{job_id}/records": {"get": "job-records"},
+    "/v1/jobs/{job_id}/retry": {"post": "retry-job"},
+    "/v1/jobs/{job_id}/runs": {"post": "repeat-job"},
+    "/v1/scrapers": {"get": "catalogue"},
+    "/v1/usage": {"get": "usage"},
+}
+
+
+def test_operations_keep_the_names_that_clients_call() -> None:
+    """Generated clients name their functions by them."""
+    of_scrapers = {f"/v1/scrapers/{name}": {"post": name} for name in scrapers()}
+    assert NAMES | of_scrapers == {
+        path: {method: operation["operationId"] for method, operation in methods.items()}
+        for path, methods in DOCUMENT["paths"].items()
+    }
+
+
 def test_the_document_has_every_scraper_under_each_of_its_names() -> None:
     paths = {path.rpartition("/")[2] for path in DOCUMENT["paths"] if path.startswith("/v1/scrapers/")}
     assert paths == set(scrapers())
