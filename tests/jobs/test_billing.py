@@ -179,3 +179,17 @@ async def test_a_file_that_becomes_too_large_is_refused_and_leaves_nothing(
     with pytest.raises(InvalidRequest, match="use a limit"):
         await records.records(of, job, selected, rows)
     assert os.listdir(folder) == []  # noqa: PTH208  # without a thread
+
+
+async def test_the_rate_and_the_end_of_an_open_job_are_by_the_clock_of_the_store(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the endpoint's host may differ from it by minutes."""
+    job = await owned_job(jobs, "acme", 20)
+    await work(jobs, 8)
+    job = replace(await current(jobs, job), created=1_790_000_000.0)
+    monkeypatch.setattr(client_jobs, "store_time", lambda: 1_790_000_120.0)
+    assert (job.seq, job.counts["waiting"]) == (9, 12), "with the invalid line"
+    described = client_jobs.describe(job, 30)
+    assert described["targets_per_minute"] == 4.5
+    assert described["estimated_end"] == "2026-09-21T14:18:00Z"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -136,9 +135,10 @@ def describe(job: Job, keep_days: float) -> dict[str, Any]:
     left = job.counts["waiting"] + job.counts["running"]
     rate, estimate = None, None
     if job.state == "open" and job.seq:
-        seconds = max(1e-3, time.time() - job.created)
+        now = store_time()
+        seconds = max(1e-3, now - job.created)
         rate = round(job.seq / seconds * 60, 1)
-        estimate = utc_text(time.time() + left * seconds / job.seq)
+        estimate = utc_text(now + left * seconds / job.seq)
     expires = None if job.ended is None or left else utc_text(job.ended + keep_days * DAY_SECONDS)
     return {
         **job.described(),
