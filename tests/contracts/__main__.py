@@ -19,7 +19,7 @@ import sys
 from crawler.platforms import platforms
 from scripts.captures import captures
 from tests.contracts.changes import listed_names, silent_names, unlisted, write, wrongly_listed
-from tests.contracts.counts import contradictions, count, roots, save
+from tests.contracts.counts import contradictions, count, distinct, save
 from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
 
 
@@ -50,15 +50,17 @@ def _check() -> int:
     if not captures():
         print("The recorded pages are not on this machine: contracts are not checked.")
         return 0
-    wrong = [line for each in platforms() for line in contradictions(roots(each), count(recorded(each)))]
+    payloads = (list(distinct(recorded(each))) for each in platforms())
+    wrong = [line for each in payloads for line in contradictions({root for _, root, _ in each}, count(each))]
     print(*wrong, f"{len(wrong)} declarations contradicted", sep="\n")
     return max(bool(wrong), _clean(None, add=False), _silent(None, write_list=False))
 
 
 def _count(platform: str) -> int:
-    counts = count(recorded(platform))
+    payloads = list(distinct(recorded(platform)))
+    counts = count(payloads)
     save(platform, counts)
-    wrong = contradictions(roots(platform), counts)
+    wrong = contradictions({root for _, root, _ in payloads}, counts)
     print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations contradicted", sep="\n")
     return 1 if wrong else 0
 

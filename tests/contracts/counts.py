@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any, NamedTuple
 
+import orjson
+
 from crawler.reading.careful import find, objects
 from crawler.reading.contract import EMPTY, OFTEN_ROWS, Contract, Value, contracts, steps, values
-from tests.contracts.recorded import FOLDER, Recorded, recorded
+from tests.contracts.recorded import FOLDER, Recorded
 from tests.microblog_parts import MADE_UP
 
 MIN_ROWS = 10
@@ -97,23 +99,36 @@ def key_of(kind: type[Contract], value: Value) -> str:
     return f"{kind.__module__.removeprefix('crawler.platforms.')}.{kind.__qualname__}.{value.name}"
 
 
-def count(responses: Iterable[Recorded]) -> dict[str, Count]:
-    """Return key -> counts over the distinct payloads that page objects read in recorded responses."""
-    counts: dict[str, Count] = defaultdict(Count)
-    whole_captures = {name for name, each in listed("captures").items() if each["whole"]}
-    seen: set[tuple[type[Contract], str]] = set()
+class Payload(NamedTuple):
+    """A part of a recorded response, and the contract by which a page object reads it from the root."""
+
+    response: str
+    root: type[Contract]
+    data: Any
+
+
+def distinct(responses: Iterable[Recorded]) -> Iterator[Payload]:
+    """Yield the payloads that page objects read in recorded responses, each once: several scrapers read the same."""
+    seen: set[tuple[type[Contract], bytes]] = set()
     for response in responses:
         for root, data in response.payloads():
-            if (root, repr(data)) in seen:
-                continue  # another scraper has read the same payload
-            seen.add((root, repr(data)))
-            places: dict[type[Contract], list[list[dict[str, Any]]]] = defaultdict(list)
-            for (kind, _), rows in objects(root, data).items():
-                if own := [row for row in rows if MADE_UP not in row]:
-                    places[kind].append(own)
-            for kind, of_kind in places.items():
-                for value in values(kind):
-                    counts[key_of(kind, value)].add(of_kind, value, whole=response.name in whole_captures)
+            if (read := (root, orjson.dumps(data))) not in seen:
+                seen.add(read)
+                yield Payload(response.name, root, data)
+
+
+def count(payloads: Iterable[Payload]) -> dict[str, Count]:
+    """Return key -> counts over distinct payloads."""
+    counts: dict[str, Count] = defaultdict(Count)
+    whole_captures = {name for name, each in listed("captures").items() if each["whole"]}
+    for response, root, data in payloads:
+        places: dict[type[Contract], list[list[dict[str, Any]]]] = defaultdict(list)
+        for (kind, _), rows in objects(root, data).items():
+            if own := [row for row in rows if MADE_UP not in row]:
+                places[kind].append(own)
+        for kind, of_kind in places.items():
+            for value in values(kind):
+                counts[key_of(kind, value)].add(of_kind, value, whole=response in whole_captures)
     return dict(sorted(counts.items()))
 
 
@@ -126,11 +141,6 @@ class Form(NamedTuple):
     contract: type[Contract]
     value: Value
     counted: Count
-
-
-def roots(platform: str) -> set[type[Contract]]:
-    """Return the contracts by which recorded responses of a platform are read from the root."""
-    return {kind for response in recorded(platform) for kind, _ in response.payloads()}
 
 
 def contradictions(roots: Iterable[type[Contract]], counts: dict[str, Count]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from crawler.platforms import platforms
 from crawler.reading import careful, strict
 from scripts.captures import CAPTURES
-from tests.contracts.counts import contradictions, count, load, roots
+from tests.contracts.counts import contradictions, count, distinct, load
 from tests.contracts.recorded import FOLDER, clean, no_longer_clean, recorded
 from tests.reading.test_contract import plain
 
@@ -28,7 +28,7 @@ def test_clean_responses_have_no_warning(platform: str) -> None:
 @needs_captures
 @pytest.mark.parametrize("platform", platforms())
 def test_both_passes_read_the_same(platform: str) -> None:
-    for kind, data in (payload for each in recorded(platform) for payload in each.payloads()):
+    for _, kind, data in distinct(recorded(platform)):
         value, unread = careful.read_plain(kind, data)
         exact = strict.decoded(kind, orjson.dumps(data))
         assert (exact is None) == bool(unread)
@@ -38,12 +38,9 @@ def test_both_passes_read_the_same(platform: str) -> None:
 
 @needs_captures
 @pytest.mark.parametrize("platform", platforms())
-def test_counts_of_captures_have_not_changed(platform: str) -> None:
+def test_counts_have_not_changed_and_support_the_declarations(platform: str) -> None:
     """After a change of a contract or of the captures, run ``python -m tests.contracts count PLATFORM``."""
-    assert count(recorded(platform)) == load(platform)
-
-
-@needs_captures
-@pytest.mark.parametrize("platform", platforms())
-def test_declarations_are_counted_not_guessed(platform: str) -> None:
-    assert contradictions(roots(platform), load(platform)) == []
+    payloads = list(distinct(recorded(platform)))
+    counts = count(payloads)
+    assert counts == load(platform)
+    assert contradictions({root for _, root, _ in payloads}, counts) == []
