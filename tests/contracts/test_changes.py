@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-import orjson
 import pytest
 
 from crawler.errors import ExtractionFailed
 from crawler.platforms import platforms
 from scripts.captures import CAPTURES
-from tests.contracts.changes import Operation, changed, effect, listed_names, unlisted, wrongly_listed
+from tests.contracts.changes import effect, listed_names, unlisted, wrongly_listed
 from tests.contracts.recorded import Answer
-from tests.mutations import Name
 
 AT_MOST = {"microblog": 10, "photoapp": 7, "professional": 4, "retail": 23, "shortvideo": 9, "videosite": 11}
 """Platform -> length of its list. A list may only shrink."""
-
-ROWS: list[dict[str, Any]] = [{"id": number, "price": {"now": 3}} for number in range(12)]
-BODY = orjson.dumps({"total": 2, "rows": ROWS})
 
 
 @pytest.mark.parametrize("platform", platforms())
@@ -35,27 +27,6 @@ def test_a_list_only_shrinks_and_names_reasons(platform: str) -> None:
 def test_no_change_of_a_name_is_silent(platform: str) -> None:
     """``scripts/check`` does the same for all platforms: ``python -m tests.contracts silent``."""
     assert list(unlisted(platform)) == list(wrongly_listed(platform)) == []
-
-
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        ("rename", [{"id": each["id"], "priceRenamed": {"now": 3}} for each in ROWS]),
-        ("null", [each | {"price": None} for each in ROWS]),
-    ],
-)
-def test_a_changed_copy_of_a_response(operation: Operation, expected: object) -> None:
-    body = b"<script>window.x = " + BODY + b"</script>"
-    copy = changed(body, Name("key", "price"), operation)
-    assert json.loads(copy.removeprefix(b"<script>window.x = ").removesuffix(b"</script>")) == {
-        "total": 2,
-        "rows": expected,
-    }
-    assert changed(body, Name("key", "price"), operation) == copy  # the response itself stays as it was
-
-
-def test_a_name_that_a_response_lacks_changes_nothing() -> None:
-    assert changed(BODY, Name("key", "pric"), "rename") == changed(BODY, Name("key", "pric"), "null") == BODY
 
 
 ORIGINAL = Answer({"a": 1}, None, ("old",))
