@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -22,7 +23,6 @@ MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OPEN = f'<worksheet xmlns="{MAIN}"><sheetData>'.encode()
 _CLOSE = b"</sheetData></worksheet>"
 HEADER = b'<row r="1"><c r="A1" t="inlineStr"><is><t>cat_id</t></is></c></row>'
-FOOD = b'<row r="2"><c r="A2"><v>976759</v></c></row>'
 SHEET = "xl/worksheets/sheet1.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _WITH_STRINGS = b"""<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
@@ -55,12 +55,12 @@ def with_parts(**parts: bytes | None) -> bytes:
     replaced = {paths[name]: content for name, content in parts.items()}
     if "strings" in parts:  # openpyxl writes every text into its cell, not into the shared strings
         replaced[_RELATIONS] = _WITH_STRINGS
-    return _rewritten(workbook(["cat_id"]), replaced)
+    return _rewritten(_template(), replaced)
 
 
 def raw_sheet(xml: bytes) -> bytes:
     """Return a workbook whose sheet is the given XML."""
-    return _rewritten(workbook(["cat_id"]), {SHEET: xml})
+    return _rewritten(_template(), {SHEET: xml})
 
 
 def with_info(content: bytes, change: Callable[[zipfile.ZipInfo], object]) -> bytes:
@@ -71,6 +71,11 @@ def with_info(content: bytes, change: Callable[[zipfile.ZipInfo], object]) -> by
             change(info)
         archive.comment = b"changed"  # a change that makes zipfile write the directory
     return out.getvalue()
+
+
+@cache
+def _template() -> bytes:
+    return workbook(["cat_id"])
 
 
 def _rewritten(content: bytes, replaced: dict[str, bytes | None]) -> bytes:
