@@ -72,8 +72,8 @@ def test_values_of_kept_names_are_unchanged() -> None:
     assert Scrubber(keep=["token"])('{"token":"abcd","csrf":"abcd"}') == '{"token":"abcd","csrf":"xxxx"}'
 
 
-@pytest.mark.parametrize("text", ["a" * 400_000, "token" * 80_000, "1." * 200_000, ":" * 400_000, "a@" * 200_000])
-def test_hostile_pages_are_scrubbed_in_linear_time(text: str) -> None:
+@pytest.mark.parametrize("piece", ["a", "token", "1.", ":", "a@"])
+def test_hostile_pages_are_scrubbed_in_linear_time(piece: str) -> None:
     began = time.process_time()
-    Scrubber()(text)
+    Scrubber()(piece * (400_000 // len(piece)))
     assert time.process_time() - began < 60, "minutes mean quadratic backtracking"
