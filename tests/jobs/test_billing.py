@@ -94,14 +94,6 @@ async def test_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumpe
     assert (await current(jobs, unfinished)).state == "open"
 
 
-async def test_the_upkeep_ends_a_removal_that_was_killed(jobs: Jobs) -> None:
-    job = await owned_job(jobs, "acme", 3)
-    assert await jobs.mark_removed(job)
-    assert await jobs.newest("acme", 9) == []
-    await client_jobs.tend(jobs, keep_days=30)
-    assert await jobs.get(job.id) is None
-
-
 async def test_a_job_whose_upkeep_fails_does_not_stop_that_of_the_next(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,16 +103,6 @@ def test_the_exit_code_of_a_job_by_its_state_and_outcomes(
     assert collect.exit_code(job, {(tally, "search/items"): 1}) == code
 
 
-@pytest.mark.parametrize(("username", "exit_code"), [("cut_short", 4), ("half_listed", 0)])
-def test_collect_ends_with_the_exit_code_of_a_crawl_if_a_listing_lacks_rows(
-    commands: Commands, username: str, exit_code: int
-) -> None:
-    """Both timelines list 45 of 60 posts. Only the one of ``half_listed`` states its end (docs/completeness.md)."""
-    targets = write(commands.folder / "profile.txt", [f"https://x.com/{username}"])
-    run = commands.run("collect", targets, "-a", "max_pages=6")
-    assert run.returncode == exit_code, run.stderr
-
-
 def test_the_summary_has_failures_with_examples_repeats_and_what_to_do_next(commands: Commands) -> None:
     failing = [
         {"id": "b", "scraper": SEARCH, "query": "challenge"},

@@ -16,13 +16,14 @@ from crawler.jobs.outcomes import Cursor, Line, by_seq, in_order
 from crawler.jobs.output import Layout
 from crawler.jobs.store import Session
 from tests.jobs.store_faults import faults, unavailable
-from tests.jobs.workers import Process, done, lines, new_job, outcomes
+from tests.jobs.workers import Process, assert_books, done, lines, new_job, outcomes
 
 
-async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, another: Callable[[], Jobs]) -> None:
+async def test_three_workers_share_a_job_and_a_follower_sees_every_row(jobs: Jobs, another: Callable[[], Jobs]) -> None:
     job = await new_job(jobs, 600)
-    stores = [another() for _ in range(3)]
-    writers = [Process(store, lambda claim: done(claim, followups=1)) for store in stores]
+    processes = [Process(another(), lambda claim: done(claim, followups=1)) for _ in range(3)]
+    for process in processes:  # each worker gets targets before one of them can take all
+        assert len(await process.claim(10)) == 10
     seen: list[Line] = []
 
     async def follow() -> None:
@@ -36,7 +37,11 @@ async def test_a_follower_sees_every_row_of_three_writers(jobs: Jobs, another: C
             elif found is not None and found.state == "done":
                 return
 
-    await asyncio.gather(follow(), *(writer.run(job) for writer in writers))
+    await asyncio.gather(follow(), *(process.run(job) for process in processes))
+    await assert_books(jobs, job, done=1_200)
+    assert all(process.stored for process in processes)
+    assert len({each.claim.target for process in processes for each in process.stored}) == 1_200
+    assert sum(len(process.stored) for process in processes) == 1_200
     assert [line.seq for line in seen] == list(range(1, 1_201))
     assert seen == await outcomes(jobs, job)
 

@@ -153,25 +153,23 @@ async def test_a_row_that_cannot_be_serialised_fails_alone(jobs: Jobs, values: A
     assert len(process.stored) == 32
 
 
+LONG = b"".join(hashlib.sha256(bytes([n])).digest() for n in range(250)).hex()
+"""A name that is too long for an index of PostgreSQL, because it cannot be compressed."""
+
+
 @pytest.mark.parametrize(
-    ("location", "code"),
+    ("location", "values"),
     [
-        ("sqlite_store", "\ud800"),
-        ("postgresql_store", "\ud800"),
-        ("postgresql_store", "NUL \x00"),
-    ],  # SQLite stores a NUL
+        ("sqlite_store", {"code": "\ud800"}),
+        ("postgresql_store", {"code": "\ud800"}),
+        ("postgresql_store", {"code": "NUL \x00"}),  # SQLite stores a NUL
+        ("postgresql_store", {"tallies": {("unread", LONG): 1}}),
+    ],
     indirect=["location"],
+    ids=["surrogate on SQLite", "surrogate", "NUL", "long name"],
 )
-async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, code: str) -> None:
-    job, _ = await finish_32(jobs, lambda each: replace(each, code=code))
-    await assert_books(jobs, job, done=31, failed=1)
-
-
-async def test_a_name_that_is_too_long_for_an_index_fails_alone(jobs: Jobs, location: str) -> None:
-    if "://" not in location:
-        pytest.skip("SQLite's indexes have no such limit")
-    name = b"".join(hashlib.sha256(bytes([n])).digest() for n in range(250)).hex()  # cannot be compressed
-    job, _ = await finish_32(jobs, lambda each: replace(each, tallies={("unread", name): 1}))
+async def test_a_row_that_the_database_refuses_fails_alone(jobs: Jobs, values: dict[str, Any]) -> None:
+    job, _ = await finish_32(jobs, lambda each: replace(each, **values))
     await assert_books(jobs, job, done=31, failed=1)
     assert jobs.writes.failures == 0
 

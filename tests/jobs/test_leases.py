@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -183,23 +184,14 @@ async def test_targets_that_are_released_have_no_exits(jobs: Jobs) -> None:
     assert {each.claim.tries for each in last.stored} == {8}
 
 
-async def test_a_target_of_a_cancelled_job_is_cancelled_when_it_is_released(jobs: Jobs) -> None:
-    job = await new_job(jobs, 2)
+async def test_a_dropped_target_is_not_held_but_a_later_claim_of_it_is(jobs: Jobs) -> None:
+    await new_job(jobs, 2)
     process = holding(jobs)
-    async with process.worker:
-        await process.claim(2)
-        await jobs.cancel(job)
-    await assert_books(jobs, job, cancelled=2)
-
-
-async def test_closing_stores_what_is_finished_and_releases_the_rest(jobs: Jobs) -> None:
-    job = await new_job(jobs, 10)
-    process = Process(jobs, lambda claim: done(claim) if claim.key[0] % 2 else None)
-    async with process.worker:
-        claims = await process.claim(10)
-    odd = sum(claim.key[0] % 2 for claim in claims)
-    assert len(process.stored) == odd
-    await assert_books(jobs, job, done=odd, waiting=10 - odd)
+    one, two = await process.claim(2)
+    process.worker.drop(replace(one))
+    assert list(process.worker.held.values()) == [one, two]
+    process.worker.drop(one)
+    assert list(process.worker.held.values()) == [two]
 
 
 async def test_a_claim_that_is_cancelled_leaves_no_target_behind(jobs: Jobs) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,7 @@ from crawler.errors import ServiceError, StoreUnavailable
 from crawler.jobs import leases, lifecycle
 from crawler.jobs import tables as sql
 from crawler.jobs.crawls import JobCrawls
-from crawler.jobs.job import Claim, Finished, InputLine, Job, JobError, Stored
+from crawler.jobs.job import Claim, Finished, Job, JobError, Stored
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import Jobs, Rules, UnfinishedRunError
 from crawler.jobs.options import JobOptions
@@ -29,7 +28,6 @@ from crawler.jobs.tables import JobState
 from crawler.service.usage import account_settings
 from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, assert_books, current, done, lines, new_job, outcomes
-from tests.tiers import FAST_ON_SQLITE
 
 
 def unanswered(claim: Claim) -> None:
@@ -188,44 +186,20 @@ async def test_a_partly_loaded_run_of_other_files_is_replaced(jobs: Jobs) -> Non
     assert (await jobs.begin("job", options=JobOptions(fingerprint="3"))).id == new.id, "it has all its targets"
 
 
-async def test_a_retried_run_is_unfinished_until_it_is_done_again(jobs: Jobs) -> None:
-    job = await new_job(jobs, 2)
-    await Process(jobs, lambda claim: Finished(claim, "failed", "UPSTREAM_BLOCKED", {})).run(job)
-    await jobs.retry(job)
-    again = await jobs.begin("job")
-    assert (again.run, again.state, again.revision) == (1, "open", 1)
-    await Process(jobs).run(job)
-    found = await current(jobs, job)
-    assert (found.state, found.revision) == ("done", 2)
-    assert (await jobs.begin("job")).run == 2
-
-
-async def test_targets_are_claimed_when_their_job_is_loaded(jobs: Jobs) -> None:
+async def test_targets_are_claimed_when_their_job_is_loaded_and_more_when_it_is_done(jobs: Jobs) -> None:
     job = await jobs.begin("job")
     await jobs.push(job, lines(3))
-    process = Process(jobs)
-    assert await process.claim() == []
+    assert await Process(jobs).claim() == []
     await assert_books(jobs, job, waiting=3)
     await jobs.open(job)
-    await process.run(job)
-    await assert_books(jobs, job, done=3)
-
-
-async def test_a_job_without_targets_is_done_when_it_is_opened(jobs: Jobs) -> None:
-    job = await new_job(jobs, 0)
-    found = await current(jobs, job)
-    assert found.state == "done"
-    assert found.ended is not None
-
-
-async def test_a_job_that_is_done_continues_with_new_targets(jobs: Jobs) -> None:
-    job = await new_job(jobs, 2)
     await Process(jobs).run(job)
-    assert await jobs.push(job, lines(3, start=2)) == 3
+    found = await current(jobs, job)
+    assert (found.state, found.ended is not None) == ("done", True)
+    assert await jobs.push(job, lines(3, start=3)) == 3
     found = await current(jobs, job)
     assert (found.state, found.ended) == ("open", None)
     await Process(jobs).run(job)
-    await assert_books(jobs, job, done=5)
+    await assert_books(jobs, job, done=6)
 
 
 @pytest.mark.parametrize("line", [{"work": "\ud800"}, {"id": "\ud800"}, {"columns": {"own": {1}}}])
@@ -265,27 +239,6 @@ async def test_a_cancelled_job_revives_nothing(jobs: Jobs) -> None:
     assert (await current(jobs, job)).state == "cancelled"
 
 
-async def test_a_cancellation_races_with_claims(jobs: Jobs, another: Callable[[], Jobs]) -> None:
-    """After the cancellation, no target is waiting, and the running targets end."""
-    job = await new_job(jobs, 400)
-    other = another()
-    process = Process(other, lambda claim: done(claim, followups=2))
-
-    async def claim() -> None:
-        while await process.claim(7):
-            pass
-
-    async with process.worker:
-        claiming = asyncio.create_task(claim())
-        await asyncio.sleep(0.1)
-        await jobs.cancel(job)
-        await claiming
-    found = await current(jobs, job)
-    assert (found.counts["waiting"], found.counts["running"]) == (0, 0)
-    assert await jobs.check(job) == []
-    assert found.counts["done"] == len(process.stored)
-
-
 async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
     job = await new_job(jobs, 20)
     first = Process(jobs, unanswered)
@@ -303,30 +256,32 @@ async def test_a_limit_pauses_a_job_until_it_is_resumed(jobs: Jobs) -> None:
     await assert_books(jobs, job, done=20)
 
 
-async def test_failed_targets_are_retried(jobs: Jobs) -> None:
+@pytest.mark.parametrize("every", [False, True])
+async def test_failed_targets_are_retried_in_their_run(jobs: Jobs, *, every: bool) -> None:
+    """By default, only targets whose error may pass. The run is unfinished until it is done again."""
+    codes = ["OK", "UPSTREAM_TIMEOUT", "TARGET_NOT_FOUND", "EXTRACTION_FAILED"]
+
+    def answer(claim: Claim) -> Finished:
+        code = codes[(claim.row or 0) % 4]
+        return done(claim) if code == "OK" else Finished(claim, "failed", code, {"error": {"code": code}})
+
     job = await new_job(jobs, 20)
-    error = {"error": {"code": "UPSTREAM_ERROR"}}
-    process = Process(jobs, lambda c: Finished(c, "failed", "UPSTREAM_ERROR", error) if c.key[0] % 2 else done(c))
-    await process.run(job)
-    failed = sum(each.state == "failed" for each in process.stored)
-    assert await jobs.tallies(job.id) == {("code", "OK"): 20 - failed, ("code", "UPSTREAM_ERROR"): failed}
-    assert await jobs.retry(job) == failed
-    await assert_books(jobs, job, done=20 - failed, waiting=failed)
-    assert {line.state for line in await outcomes(jobs, job)} == {"done"}
-    await Process(jobs).run(job)
-    await assert_books(jobs, job, done=20)
-    assert await jobs.tallies(job.id) == {("code", "OK"): 20, ("code", "UPSTREAM_ERROR"): 0}
-    stored = await outcomes(jobs, job)
-    assert [line.seq for line in stored[20 - failed :]] == list(range(21, 21 + failed))
-
-
-@pytest.mark.parametrize(("every", "retried"), [(False, 5), (True, 15)])
-async def test_only_targets_whose_error_may_pass_are_retried(jobs: Jobs, *, every: bool, retried: int) -> None:
-    codes = ["UPSTREAM_TIMEOUT", "TARGET_NOT_FOUND", "EXTRACTION_FAILED"]
-    job = await new_job(jobs, 15)
-    await Process(jobs, lambda claim: Finished(claim, "failed", codes[(claim.row or 0) % 3], {})).run(job)
+    await Process(jobs, answer).run(job)
+    assert await jobs.tallies(job.id) == {("code", code): 5 for code in codes}
+    retried, left = (15, {}) if every else (5, {"failed": 10})
     assert await jobs.retry(job, every=every) == retried
-    await assert_books(jobs, job, **({"failed": 15 - retried} if retried < 15 else {}), waiting=retried)
+    await assert_books(jobs, job, done=5, waiting=retried, **left)
+    again = await jobs.begin("job")
+    assert (again.run, again.state, again.revision) == (1, "open", 1)
+    await Process(jobs).run(job)
+    await assert_books(jobs, job, done=5 + retried, **left)
+    numbers = [5 + retried, 0, *([0, 0] if every else [5, 5])]
+    assert await jobs.tallies(job.id) == {("code", code): n for code, n in zip(codes, numbers, strict=True)}
+    stored = await outcomes(jobs, job)
+    assert [line.seq for line in stored[20 - retried :]] == list(range(21, 21 + retried))
+    found = await current(jobs, job)
+    assert (found.state, found.revision) == ("done", 2)
+    assert (await jobs.begin("job")).run == 2
 
 
 async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
@@ -360,10 +315,13 @@ async def test_a_removed_job_leaves_nothing(jobs: Jobs, location: str) -> None:
     await jobs.remove(job)
 
 
-async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, another: Callable[[], Jobs]) -> None:
+@pytest.mark.parametrize("end", [Jobs.cancel, Jobs.remove])
+async def test_a_job_is_cancelled_or_removed_while_a_worker_claims_targets_and_stores_followups(
+    jobs: Jobs, another: Callable[[], Jobs], end: Callable[[Jobs, Job], Awaitable[None]]
+) -> None:
+    """After a cancellation, no target is waiting, and the running targets end. After a removal, nothing is left."""
     job = await new_job(jobs, 1_500)
-    other = another()
-    process = Process(other, lambda claim: done(claim, followups=20))
+    process = Process(another(), lambda claim: done(claim, followups=20))
 
     async def claim() -> None:
         while await process.claim(32):
@@ -372,11 +330,16 @@ async def test_a_job_is_removed_while_workers_store_followups(jobs: Jobs, anothe
     async with process.worker:
         claiming = asyncio.create_task(claim())
         await asyncio.sleep(0.2)
-        await jobs.remove(job)
+        await end(jobs, job)
         await claiming
-    for table in ("targets", "records", "inputs", "tallies", "jobs"):
-        sql = f"SELECT count(*) FROM {table}"  # noqa: S608
-        assert await rows(jobs, sql) == [(0,)], table
+    if end is Jobs.cancel:
+        found = await current(jobs, job)
+        assert (found.counts["waiting"], found.counts["running"]) == (0, 0)
+        assert await jobs.check(job) == []
+        assert found.counts["done"] == len(process.stored)
+    else:
+        for table in ("targets", "records", "inputs", "tallies", "jobs"):
+            assert await rows(jobs, f"SELECT count(*) FROM {table}") == [(0,)], table  # noqa: S608
 
 
 async def change(jobs: Jobs, sql: str) -> None:
@@ -405,18 +368,6 @@ async def test_a_check_finds_wrong_books(jobs: Jobs) -> None:
 
 
 # Claims
-
-
-async def test_claims_are_of_one_platform(jobs: Jobs) -> None:
-    job = await jobs.begin("job")
-    await jobs.push(job, lines(5))
-    await jobs.push(job, lines(7, start=5, platform="photoapp"))
-    await jobs.open(job)
-    process = Process(jobs)
-    async with process.worker:
-        assert len(await process.claim(10, "photoapp")) == 7
-        assert len(await process.claim(10, "photoapp")) == 0
-    await assert_books(jobs, job, done=7, waiting=5)
 
 
 async def test_owners_have_fair_shares(jobs: Jobs) -> None:
@@ -449,39 +400,23 @@ async def test_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targ
     assert await crawls._next("microblog") == (None, True)
 
 
-SLOTS = {"retail": (8, 3), "photoapp": (4, 7), "microblog": (1, 1), "shortvideo": (3, 5), "videosite": (2, 2)}
-"""Platform -> its number of download slots in each process, and the number of rounds for which a target runs."""
-
-
-@FAST_ON_SQLITE
-async def test_owners_get_equal_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
-    """In 30 rounds, two processes claim a target for each free slot. Only one of the two clients has retail targets."""
-    for owner, platforms in {"first": list(SLOTS)[1:], "second": list(SLOTS)}.items():
+async def test_owners_take_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
+    """Although only the second owner has targets of another platform, which keep running."""
+    for owner, platforms in {"first": ("photoapp",), "second": ("photoapp", "retail")}.items():
         job = await jobs.begin("job", owner)
         for number, platform in enumerate(platforms):
-            await jobs.push(job, lines(240, start=number * 240, platform=platform))
+            await jobs.push(job, lines(9, start=number * 9, platform=platform))
         await jobs.open(job)
-    running: list[tuple[int, Holder, Claim]] = []
-    turns: dict[str, Counter[str]] = {platform: Counter() for platform in SLOTS}
+    holder = Holder()
 
-    def next_round(session: Session, number: int, holder: Holder) -> None:
-        for each in [each for each in running if each[:2] == (number, holder)]:
-            running.remove(each)
-            leases.finish(session, holder, [Stored.of(done(each[2]))])
-        used = Counter(claim.platform for _, of, claim in running if of is holder)
-        for platform, (slots, rounds) in SLOTS.items():
-            for _ in range(slots - used[platform]):
-                (claim,) = leases.claim(session, holder, platform, 1, Skipped())
-                turns[platform][claim.owner] += 1
-                running.append((number + rounds, holder, claim))
+    def turn(session: Session) -> str:
+        (claim,) = leases.claim(session, holder, "retail", 1, Skipped())
+        assert claim.owner == "second"
+        (claim,) = leases.claim(session, holder, "photoapp", 1, Skipped())
+        leases.finish(session, holder, [Stored.of(done(claim))])
+        return claim.owner
 
-    holders = [Holder(name, 600, 5) for name in ("one", "two")]
-    for number in range(30):
-        for holder in holders:
-            await jobs.writes.transact(partial(next_round, number=number, holder=holder))
-    assert set(turns.pop("retail")) == {"second"}
-    for platform, counts in turns.items():
-        assert max(counts.values()) <= 1.2 * min(counts["first"], counts["second"]), (platform, turns)
+    assert [await jobs.writes.transact(turn) for _ in range(6)] == ["first", "second"] * 3
 
 
 @pytest.mark.parametrize("numbers", [(2, 0, 50), (50, 0, 2)])
@@ -491,13 +426,14 @@ async def test_an_owner_gets_what_others_do_not_need(jobs: Jobs, numbers: tuple[
     assert taken == {2: 2, 50: 18}
 
 
-async def test_owners_without_targets_of_a_platform_are_passed_over(jobs: Jobs) -> None:
+async def test_claims_are_of_one_platform_and_pass_over_owners_without_its_targets(jobs: Jobs) -> None:
     for number in range(5):
         other = await jobs.begin("job", f"owner {number}")
         await jobs.push(other, lines(3, platform="photoapp"))
         await jobs.open(other)
     await new_job(jobs, 5, owner="mine")
-    assert len(await Process(jobs, unanswered).claim(10)) == 5
+    process = Process(jobs, unanswered)
+    assert [len(await process.claim(n, platform)) for n, platform in ((10, "retail"), (20, "photoapp"))] == [5, 15]
 
 
 async def test_the_first_job_is_claimed_first(jobs: Jobs) -> None:
@@ -564,17 +500,18 @@ def test_equal_work_has_an_equal_key() -> None:
     assert len({target_key("a", {}), target_key("b", {}), target_key("a", {"x": 1})}) == 3
 
 
-async def test_lines_of_the_same_target_are_kept(jobs: Jobs) -> None:
-    job = await jobs.begin("job")
-    key = target_key("a", {})
-    rows = [InputLine(n, f"id {n}\x00", key, "retail", {}, {"own": n, "text": "\x00"}) for n in range(3)]
-    assert await jobs.push(job, rows) == 1
-    await jobs.open(job)
+async def test_a_repeated_line_belongs_to_the_target_of_the_first_one(jobs: Jobs) -> None:
+    job = await new_job(jobs, 10)
+    assert await jobs.push(job, lines(10)) == 0
+    columns = {"own": 7, "text": "\x00"}
+    again = [replace(each, row=each.row + 10, id=f"again {each.row}\x00", columns=columns) for each in lines(10)]
+    assert await jobs.push(job, again) == 0
     await Process(jobs).run(job)
-    (line,) = await outcomes(jobs, job)
-    assert [(each.row, each.id, each.columns) for each in line.inputs] == [
-        (n, f"id {n}\x00", {"own": n, "text": "\x00"}) for n in range(3)
-    ]
+    await assert_books(jobs, job, done=10)
+    for line in await outcomes(jobs, job):
+        first, second = line.inputs
+        assert (first.row, first.id) == (line.row, f"id-{line.row}")
+        assert (second.row - 10, second.id, second.columns) == (line.row, f"again {line.row}\x00", columns)
 
 
 @dataclass

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from crawler.storage.files import SqliteFile, create_file, create_folder, transaction, write_new
+from crawler.storage.files import SqliteFile, create_file, transaction
 from tests import forks
 from tests.changed_shop import BEFORE, RENAMED
 from tests.crawls import QUICK, ROOT
@@ -93,24 +89,3 @@ def test_the_endpoint_leaves_private_files(tmp_path: Path) -> None:
     left = {each.name for each in (tmp_path / ".scrapy").rglob("*") if each.is_file()}
     assert {"keys.sqlite", "store.sqlite3"} <= left
     assert while_it_runs == modes(tmp_path) == {}
-
-
-@pytest.fixture
-def _usual_umask() -> Iterator[None]:
-    former = os.umask(0o022)
-    yield
-    os.umask(former)
-
-
-@pytest.mark.usefixtures("_usual_umask")
-def test_a_file_that_exists_keeps_its_mode_and_its_content(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b"
-    create_folder(path.parent)
-    path.write_text("content")
-    path.parent.chmod(0o750)
-    path.chmod(0o640)
-    create_file(path)
-    assert path.read_text() == "content"
-    assert [stat.S_IMODE(each.stat().st_mode) for each in (path.parent, path)] == [0o750, 0o640]
-    with pytest.raises(FileExistsError):
-        write_new(path, b"other")
