@@ -35,5 +35,5 @@ def another(location: str) -> Iterator[Callable[[], Jobs]]:
 @pytest.fixture
 def shop() -> Iterator[HangingPlatform]:
     """A simulated shop whose ``permits`` decide how far workers can get, whatever the speed of the machine."""
-    with hanging_platform(lambda path, args: running.page(path, args), light=False) as running:  # noqa: PLW0108  # bound later
+    with hanging_platform() as running:
         yield running

@@ -213,8 +213,6 @@ def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
     assert list(rows[0]) == fields.split(",")
     sheet = openpyxl.load_workbook(commands.folder / "out.xlsx")["retail-search-v4"]
     assert [cell.value for cell in sheet["D"]] == ["item_id", *(row["item_id"] for row in found)]
-    run = commands.run("jobs", "export", "chosen", "-O", out, "--fields", "query")
-    assert [line["data"] for line in lines(out)] == [{"query": "mustard 0"}, {"query": "mustard 1"}]
 
 
 def test_scrapers_with_equal_columns_or_chosen_fields_share_one_table(commands: Commands) -> None:
@@ -261,8 +259,9 @@ def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
     cursor = "0"
     out = commands.folder / "new.jsonl.gz"
     for rows in (searches(5)[:3], [*searches(5)[3:], "rubbish"], []):
-        commands.run("jobs", "push", "job", write(commands.folder / "targets.jsonl", rows))
-        assert commands.run("work", "--drain").returncode == 0
+        if rows:
+            commands.run("jobs", "push", "job", write(commands.folder / "targets.jsonl", rows))
+            assert commands.run("work", "--drain").returncode == 0
         run = commands.run(
             *("jobs", "export", "job", "-O", out, "--after", cursor), *("--failures", commands.folder / "failed.jsonl")
         )

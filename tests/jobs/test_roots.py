@@ -8,6 +8,7 @@ import json
 import random
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target
 from tests import forks
 from tests.crawls import ROOT, lines
-from tests.hanging_platform import HangingPlatform
+from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.jobs.test_collect import Commands, in_shop, kill_after, write
 from tests.targets.test_incremental import Site, pages, site
 from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
@@ -33,7 +34,14 @@ from tests.timeline.spider import ORIGIN, TimelineSpider
 
 __all__ = ["site"]
 
-CATEGORIES = {"a": "4044_28310", "b": "4044_28309"}
+CATEGORIES = {"a": "4171_29198", "b": "4171_29199"}
+
+
+@pytest.fixture
+def shop() -> Iterator[HangingPlatform]:
+    """A simulated shop whose pages have all their products."""
+    with hanging_platform(light=False) as running:
+        yield running
 
 
 def categories(folder: Path) -> Path:
@@ -63,7 +71,7 @@ def test_an_exhaustive_job_whose_workers_are_killed_has_each_product_once(
     chance = random.Random(kills)  # noqa: S311  # no secret
     done = 0
     for number in range(kills):
-        done += chance.randint(2, max(3, 50 // kills))
+        done += chance.randint(2, max(3, 30 // kills))
         kill_after(commands, shop, "all", done, *(collect if number % 2 == 0 else ("crawl", "retail", "-a", "job=all")))
     run = commands.run(*collect)
     assert run.returncode == 0, run.stderr
