@@ -1,4 +1,4 @@
-"""Two small servers in the test process: a hostile platform, and a canary host that must not receive any request."""
+"""A hostile platform in the test process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tests.http_server import Handler, served
 
@@ -26,25 +26,6 @@ class Served:
         return int(self.origin.rpartition(":")[2])
 
 
-class _Quiet(Handler):
-    protocol_version = "HTTP/1.0"  # ends a body without a length
-    served: ClassVar[Served]
-
-    def do_GET(self) -> None:  # noqa: N802  # the name of http.server
-        self.served.requested_paths.append(self.path)
-        self.respond()
-
-    def respond(self) -> None:
-        self.answer()
-
-    def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @cache
 def harmful_responses() -> dict[int, tuple[dict[str, str], bytes]]:
     """Return the headers and the bodies of harmful responses by their numbers."""
@@ -58,12 +39,22 @@ def harmful_responses() -> dict[int, tuple[dict[str, str], bytes]]:
     }
 
 
-class _Harmful(_Quiet):
+class _Harmful(Handler):
     """The number in the path selects the response: below 1,000, a redirect to ``redirects[number]``."""
 
+    protocol_version = "HTTP/1.0"  # ends a body without a length
+    served: ClassVar[Served]
     redirects: ClassVar[list[str]]
 
-    def respond(self) -> None:
+    def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:  # noqa: N802  # the name of http.server
+        self.served.requested_paths.append(self.path)
         number = int(self.path.partition("?")[0].rpartition("/")[2])
         if number < 1000:
             self.send(302, {"Location": self.redirects[number]}, b"")
@@ -83,21 +74,8 @@ class _Harmful(_Quiet):
 
 
 @contextmanager
-def _serving(handler: type[_Quiet], **attributes: Any) -> Iterator[Served]:
+def hostile_platform(redirects: list[str]) -> Iterator[Served]:
+    """Run a hostile platform. Without redirects: a host that must not be requested."""
     found = Served()
-    with served(type("Own", (handler,), {"served": found, **attributes})) as found.origin:
-        yield found
-
-
-@contextmanager
-def canary() -> Iterator[Served]:
-    """Run a host to which no platform may redirect the crawler."""
-    with _serving(_Quiet) as found:
-        yield found
-
-
-@contextmanager
-def harmful_platform(redirects: list[str]) -> Iterator[Served]:
-    """Run the hostile platform."""
-    with _serving(_Harmful, redirects=redirects) as found:
+    with served(type("Own", (_Harmful,), {"served": found, "redirects": redirects})) as found.origin:
         yield found

@@ -19,7 +19,7 @@ from crawler.registry import scrapers
 from crawler.service.keys import KeyStore
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
-from tests.service.hostile_platform import Served, canary, harmful_platform
+from tests.service.hostile_platform import Served, hostile_platform
 
 GOOD_BODY = b'{"cat_id": "976759"}'
 HEAD = f"POST {CATEGORY} HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\nContent-Type: application/json\r\n".encode()
@@ -28,7 +28,7 @@ SMUGGLED = b"GET /v1/usage HTTP/1.1\r\nHost: x\r\nX-API-Key: sandbox\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def foreign() -> Iterator[Served]:
-    with canary() as served:
+    with hostile_platform([]) as served:
         yield served
 
 
@@ -165,7 +165,7 @@ def test_redirects_and_downloads_of_a_hostile_platform_fail(tmp_path: Path, fore
     keys = tmp_path / "keys.sqlite3"
     key = KeyStore(keys).create("acme")
     headers = {**HEADERS, "X-API-Key": key}
-    with harmful_platform(redirects) as platform:
+    with hostile_platform(redirects) as platform:
         settings = (
             f"KEYS_FILE={keys}",
             f'PLATFORM_ORIGINS={{"retail": "{platform.origin}"}}',

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,28 +19,18 @@ from tests.service.conftest import running
 from tests.service.key_commands import Keys
 
 
-def mixed(size: int) -> list[tuple[str, dict[str, Any]]]:
-    """Return calls, a third of which are for faulty targets, with all faults in turn."""
-    faults = sorted(cat_id for cat_id, name in Site.fault_ids.items() if name != "hang")
-    return [
-        (CATEGORY, {"cat_id": faults[n // 3 % len(faults)]} if n % 3 == 0 else {"cat_id": "3944", "page": n % 5 + 1})
-        for n in range(size)
-    ]
-
-
-def expected(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return the expected ``status.code`` of each call: "OK", or the code of the fault of its target."""
-    faults = [Site.fault_ids.get(params["cat_id"]) for _, params in calls]
-    return [FAULTS[fault].code if fault else "OK" for fault in faults]
-
-
 def test_every_call_has_its_outcome(tmp_path: Path) -> None:
-    """Also while crawlers are replaced."""
-    calls = mixed(60)
+    """Also of faulty targets, a third of all, and while crawlers are replaced."""
+    faults = sorted(cat_id for cat_id, name in Site.fault_ids.items() if name != "hang")
+    calls, expected = [], []
+    for n in range(60):
+        faulty = faults[n // 3 % len(faults)]
+        calls.append((CATEGORY, {"cat_id": "3944", "page": n % 5 + 1} if n % 3 else {"cat_id": faulty}))
+        expected.append("OK" if n % 3 else FAULTS[Site.fault_ids[faulty]].code)
     # Every call gets a response, but it may be late if the machine is busy.
     with running(tmp_path / "log", "DOWNLOAD_TIMEOUT=60", "SERVICE_RECYCLE_TARGETS=10") as service:
         replies = asyncio.run(many(service.url, calls))
-        assert [reply.code for reply in replies] == expected(calls), service.logged()[-3_000:]
+        assert [reply.code for reply in replies] == expected, service.logged()[-3_000:]
         assert "Traceback" not in service.logged()
 
 
@@ -85,13 +72,6 @@ def test_a_file_of_keys_that_cannot_be_used_is_reported_in_one_line(
     assert problem.startswith(f"{tmp_path / name} cannot be read: {reason}")
 
 
-def scrapy(*arguments: str, keys: Path) -> subprocess.CompletedProcess[str]:
-    own = {"CRAWLER_KEYS_FILE": str(keys), "CRAWLER_STORE": str(keys.with_name("store.sqlite3"))}
-    environment = {**os.environ, **own}
-    command = [sys.executable, "-m", "scrapy", *arguments]
-    return forks.run(command, env=environment)
-
-
 def test_only_the_owner_may_read_the_keys(tmp_path: Path) -> None:
     store = KeyStore(tmp_path / "folder" / "keys.sqlite")
     store.create("acme")
@@ -120,11 +100,6 @@ def test_names_of_earlier_versions_are_printed_without_control_characters() -> N
     assert printable("a\n\u202eb") == r"'a\n\u202eb'"
 
 
-def get(url: str, path: str) -> int:
-    with urllib.request.urlopen(url + path) as response:  # noqa: S310  # the service under test
-        return int(response.status)
-
-
 def test_routes_can_be_moved_to_a_second_port(tmp_path: Path) -> None:
     hidden = "SERVICE_HIDDEN_ROUTES=/docs,/llms.txt,/metrics,/openapi.json"
     settings = (hidden, "CONSOLE=0", "SERVICE_INTERNAL_ADDRESS=127.0.0.1:0")
@@ -133,9 +108,9 @@ def test_routes_can_be_moved_to_a_second_port(tmp_path: Path) -> None:
         internal = service.process.stdout.readline().split()[2]
         for path in ("/docs", "/llms.txt", "/metrics", "/openapi.json", "/docs/start.js", "/"):
             assert call(service.url, path, method="GET").code == "SCRAPER_NOT_FOUND"
-            assert get(internal, path) == 200
+            assert call(internal, path, method="GET").status == (302 if path == "/" else 200)
         for url in (service.url, internal):
-            assert get(url, "/healthz") == 200
+            assert call(url, "/healthz", method="GET").status == 200
             assert call(url, CATEGORY, {"cat_id": "976759"}).code == "OK"
 
 
@@ -155,7 +130,10 @@ def test_routes_can_be_moved_to_a_second_port(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_command_line_is_refused(tmp_path: Path, arguments: list[str], message: str) -> None:
-    run = scrapy("serve", "--port", "0", *arguments, keys=tmp_path / "none.sqlite")
+    settings = {"CRAWLER_KEYS_FILE": str(tmp_path / "none.sqlite"), "CRAWLER_STORE": str(tmp_path / "store.sqlite3")}
+    run = forks.run(
+        [sys.executable, "-m", "scrapy", "serve", "--port", "0", *arguments], env={**os.environ, **settings}
+    )
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr

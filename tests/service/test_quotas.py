@@ -20,7 +20,7 @@ from crawler.service import usage
 from crawler.service.keys import Holder, KeyStore, configured_keys, export, monthly_quota
 from crawler.service.usage import Usage
 from tests.crawls import sandbox
-from tests.service.client import HEADERS, SEARCH, Reply, call
+from tests.service.client import HEADERS, SEARCH, call
 from tests.service.conftest import Service, running
 from tests.service.key_commands import Keys
 
@@ -131,11 +131,8 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     keys = Keys(tmp_path / "keys.sqlite", capsys, STORE=str(tmp_path / "service.sqlite3"))
     keys("create", "acme", "--quota", "500/month")
     assert "  quota 500/month" in keys("list")[1]
-    assert keys("quota", "acme") == (
-        0,
-        f"500/month  used 0  resets at {usage._next_month():%Y-%m-%dT%H:%M:%SZ}\n",
-        "",
-    )
+    shown = f"500/month  used 0  resets at {usage._next_month():%Y-%m-%dT%H:%M:%SZ}\n"
+    assert keys("quota", "acme") == (0, shown, "")
     assert keys("quota", "acme", "700/month") == (0, "", "")
     assert keys("quota", "acme")[1].startswith("700/month  used 0")
     assert keys("quota", "acme", "none") == (0, "", "")
@@ -144,11 +141,8 @@ def test_the_command_sets_and_prints_quotas(tmp_path: Path, capsys: pytest.Captu
     missing = "No valid key belongs to the client 'nobody'. 'scrapy keys list' prints all clients.\n"
     assert keys("quota", "nobody", "5/month") == (1, "", missing)
     assert keys("quota", "nobody") == (1, "", missing)
-    code, _, problem = keys("quota", "acme", "5")
-    assert (code, problem) == (
-        2,
-        "expected a quota such as 100000/month, not '5'. To remove the quota, use none instead of a number.",
-    )
+    problem = "expected a quota such as 100000/month, not '5'. To remove the quota, use none instead of a number."
+    assert keys("quota", "acme", "5")[::2] == (2, problem)
 
 
 # The service
@@ -165,38 +159,28 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service,
             yield service, keys
 
 
-def used(service: Service, key: str) -> dict[str, Any] | None:
+def used(service: Service, key: str) -> dict[str, Any]:
     reply = call(service.url, "/v1/usage", method="GET", headers={"X-API-Key": key})
-    assert reply.status == 200
-    found: dict[str, Any] | None = reply.body["quota"]
-    return found
+    return reply.body["quota"] or {}
 
 
 def test_a_call_over_the_quota_is_refused_until_the_quota_is_raised(limited: tuple[Service, KeyStore]) -> None:
     service, keys = limited
     first, second = keys.create("small", quota=1), keys.create("small")
 
-    def search(key: str) -> Reply:
-        return call(service.url, SEARCH, {"query": "mustard"}, headers=HEADERS | {"X-API-Key": key})
+    def search(key: str) -> str:
+        return call(service.url, SEARCH, {"query": "mustard"}, headers=HEADERS | {"X-API-Key": key}).code
 
-    assert search(first).code == "OK"
+    assert search(first) == "OK"
     state = used(service, first)
-    assert state is not None
     assert (state["limit"], state["used"]) == (1, 1)
-    refused = search(second)
-    assert (refused.status, refused.reason, refused.code) == (429, "Too Many Requests", "QUOTA_EXCEEDED")
-    error = refused.body["error"]
-    assert refused.headers["retry-after"] == str(error["retry_after"])
-    until_reset = datetime.fromisoformat(state["resets_at"]) - datetime.now(UTC)
-    assert abs(until_reset.total_seconds() - error["retry_after"]) < 60
-    assert (error["type"], refused.body["status"]["retryable"]) == ("request", True)
-    job = call(service.url, "/v1/jobs", b"query\nmustard", headers={"X-API-Key": first, "Content-Type": "text/csv"})
-    assert job.code == "QUOTA_EXCEEDED"
+    assert datetime.fromisoformat(state["resets_at"]) == usage._next_month()
+    assert search(second) == "QUOTA_EXCEEDED"
     assert keys.set_quota("small", 2)
-    assert search(second).code == "OK"
+    assert search(second) == "OK"
     assert keys.set_quota("small", None)
-    assert search(first).code == "OK"
-    assert used(service, first) is None
+    assert search(first) == "OK"
+    assert used(service, first) == {}
 
 
 def test_an_accepted_job_is_finished_beyond_the_quota(limited: tuple[Service, KeyStore]) -> None:
@@ -208,4 +192,4 @@ def test_an_accepted_job_is_finished_beyond_the_quota(limited: tuple[Service, Ke
     assert (made.status, made.body["job"]["state"]) == (202, "done")
     assert made.headers["preference-applied"] == "wait=120"
     assert made.body["job"]["targets"]["done"] == 5
-    assert used(service, key) == {"limit": 2, "used": 5, "resets_at": (used(service, key) or {})["resets_at"]}
+    assert used(service, key).items() >= {"limit": 2, "used": 5}.items()
