@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.changed_shop import BEFORE
 from tests.service.conftest import Service, running
 from tests.service.console.page import DESKTOP, OpenConsole
 
@@ -21,16 +20,16 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(tmp_path_factory.mktemp("service") / "log", "DOWNLOAD_TIMEOUT=60") as started:
+    """A service that no other module calls. Its shop changes the pages of some searches."""
+    with running(tmp_path_factory.mktemp("service") / "log", before=BEFORE) as started:
         yield started
 
 
 @pytest.fixture
-def console(browser: Browser, service: Service, request: pytest.FixtureRequest) -> Iterator[OpenConsole]:
+def console(browser: Browser, service: Service) -> Iterator[OpenConsole]:
     """A function that opens a place of the console in a new page.
 
-    Script errors, violations of the content security policy and requests to other hosts fail the test. If the
-    environment variable CONSOLE_SHOTS names a folder, a screenshot of each page is saved there at the end of the test.
+    Script errors, violations of the content security policy and requests to other hosts fail the test.
     """
     problems: list[str] = []
     opened: list[Page] = []
@@ -58,10 +57,6 @@ def console(browser: Browser, service: Service, request: pytest.FixtureRequest) 
         return page
 
     yield open_console
-    shots = os.environ.get("CONSOLE_SHOTS")
-    for number, page in enumerate(opened):
-        name = re.sub(r"\W+", "-", f"{request.node.name}-{number}").strip("-")
-        if shots:
-            page.screenshot(path=Path(shots) / f"{name}.png")
+    for page in opened:
         page.context.close()
     assert problems == []

@@ -11,6 +11,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from crawler.registry import scrapers
+from crawler.service.console import pages
 from tests.openapi import DOCUMENT, resolved
 
 OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
@@ -67,6 +68,13 @@ def answer_with(page: Page, data: Any, headers: dict[str, str] | None = None) ->
         route.fulfill(status=200, headers=headers, content_type="application/json", body=json.dumps(envelope))
 
     page.route("**/v1/scrapers/*", fulfil)
+
+
+def serve_page_of_real_platforms(page: Page, url: str) -> None:
+    """Replace the page of a service with the sandbox by the page that a service with real platforms serves."""
+    real = pages(sandbox=False)["/"]
+    headers = dict(real.headers) | {"Content-Type": real.media_type}
+    page.route(f"{url}/", lambda route: route.fulfill(headers=headers, body=real.body))
 
 
 def sample(schema: dict[str, Any], key: str = "") -> Any:  # noqa: PLR0911  # one return per type

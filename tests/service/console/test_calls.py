@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.changed_shop import CHANGED, RATING, UNKNOWN
 from tests.service.conftest import ROOT
 from tests.service.console.page import DESKTOP, OWN, OpenConsole, call
 
 
-@pytest.mark.parametrize(
-    "name",
-    # The fast tier shows whole records of all scrapers: test_every_known_field_is_shown.
-    [name if name == "retail-search-v4" else pytest.param(name, marks=pytest.mark.soak) for name in OWN],
-)
+@pytest.mark.soak  # The fast tier shows whole records of all scrapers: test_every_known_field_is_shown.
+@pytest.mark.parametrize("name", OWN)
 def test_every_scraper_is_called_and_shown(console: OpenConsole, name: str) -> None:
     page = console(name)
     call(page)
@@ -122,27 +120,32 @@ def test_a_partial_record_has_a_warning(console: OpenConsole) -> None:
     expect(page.locator(".own")).to_be_visible()
 
 
+def test_a_record_names_the_unread_paths(console: OpenConsole) -> None:
+    page = console("retail-search-v4")
+    call(page, query=CHANGED)
+    shown = page.locator(".warning")
+    expect(shown).to_contain_text("Parts of the platform's response could not be read:")
+    expect(shown).not_to_contain_text("that failed")
+    expect(shown.locator("li")).to_have_text(
+        [
+            f"{UNKNOWN.replace('…', '...')} of search: unknown in 2 of 58, not collected",
+            f"{RATING} of search: missing in 53 of 53",
+        ]
+    )
+
+
 def test_quoted_names_of_sources_are_read(console: OpenConsole) -> None:
     page = console("retail-search-v4")
+    read = "async (header) => (await import('./console/api.js')).parsePartial(header)"
     header = '"web \\"results\\", all"; reason="a; b=c"; code=X, timeline; reason=late; code=Y'
-    read = page.evaluate("async (header) => (await import('./console/api.js')).parsePartial(header)", header)
-    assert read == [
+    assert page.evaluate(read, header) == [
         {"source": 'web "results", all', "reason": "a; b=c", "code": "X"},
         {"source": "timeline", "reason": "late", "code": "Y"},
     ]
-    unread = 'page; reason=unread; code=X; path="a[].b, c;d"; rows=2; of=30; loses_rows; more=4, "b c"; loses_rows'
-    read = page.evaluate("async (header) => (await import('./console/api.js')).parsePartial(header)", unread)
-    assert read == [
-        {
-            "source": "page",
-            "reason": "unread",
-            "code": "X",
-            "path": "a[].b, c;d",
-            "rows": "2",
-            "of": "30",
-            "loses_rows": True,
-            "more": "4",
-        },
+    unread = 'page; reason=unread; path="a[].b, c;d"; rows=2; of=30; loses_rows; more=4, "b c"; loses_rows'
+    counts = {"rows": "2", "of": "30", "loses_rows": True, "more": "4"}
+    assert page.evaluate(read, unread) == [
+        {"source": "page", "reason": "unread", "path": "a[].b, c;d", **counts},
         {"source": "b c", "loses_rows": True},
     ]
 
@@ -163,19 +166,16 @@ def test_the_samples_make_the_same_call(console: OpenConsole) -> None:
     assert all(answer["success"] for answer in answers)
 
 
-def test_a_call_is_started_as_a_job(console: OpenConsole) -> None:
-    page = console("retail-search-v4")
-    page.get_by_label("query").fill("mustard")
-    page.get_by_role("button", name="As a job").click()
-    expect(page.locator("main h2")).to_have_text(re.compile(r"^Job \d+"))
-    expect(page.get_by_role("button", name="Excel")).to_be_enabled()
-
-
-def test_invalid_params_are_refused_as_a_job_too(console: OpenConsole) -> None:
+def test_a_call_is_started_as_a_job_if_its_params_are_valid(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     page.locator("#param-page").fill("0")
     page.get_by_role("button", name="As a job").click()
     expect(page.locator(".failure")).to_contain_text("page")
+    page.locator("#param-page").fill("")
+    page.get_by_label("query").fill("mustard")
+    page.get_by_role("button", name="As a job").click()
+    expect(page.locator("main h2")).to_have_text(re.compile(r"^Job \d+"))
+    expect(page.get_by_role("button", name="Excel")).to_be_enabled()
 
 
 def test_a_call_that_waits_is_cancelled(console: OpenConsole) -> None:

@@ -94,21 +94,29 @@ def test_the_keyboard_is_enough_for_a_job(console: OpenConsole) -> None:
     expect(page.locator(".failures li")).to_contain_text("The profile does not exist.")
 
 
-def test_axe_finds_no_serious_violations_on_the_pages_of_jobs(console: OpenConsole) -> None:
-    for size, is_dark in ((DESKTOP, False), (PHONE, True)):
-        page = console("jobs", size, dark=is_dark)
-        page.get_by_label(PASTE).fill("https://x.com/iron_meadow\nhello world")
-        page.get_by_role("button", name="Check only").click()
-        page.locator(".notice").wait_for()
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-        start(page, f"https://www.walmart.com/search?q=soap\nhttps://x.com/iron_meadow\n{MISSING}")
-        page.locator("summary").click()
-        expect(page.locator(".failures li")).to_be_visible()
-        page.get_by_role("button", name="Delete job").click()
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-        page.get_by_role("link", name="All jobs").click()
-        page.locator("table.jobs").wait_for()
-        assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+@pytest.mark.parametrize(
+    ("size", "dark"),
+    [
+        pytest.param(DESKTOP, False, marks=pytest.mark.soak, id="light desktop"),
+        pytest.param(PHONE, True, id="dark phone"),
+    ],
+)
+def test_axe_finds_no_serious_violations_on_the_pages_of_jobs(
+    console: OpenConsole, size: tuple[int, int], *, dark: bool
+) -> None:
+    page = console("jobs", size, dark=dark)
+    page.get_by_label(PASTE).fill("https://x.com/iron_meadow\nhello world")
+    page.get_by_role("button", name="Check only").click()
+    page.locator(".notice").wait_for()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    start(page, f"https://www.walmart.com/search?q=soap\nhttps://x.com/iron_meadow\n{MISSING}")
+    page.locator("summary").click()
+    expect(page.locator(".failures li")).to_be_visible()
+    page.get_by_role("button", name="Delete job").click()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    page.get_by_role("link", name="All jobs").click()
+    page.locator("table.jobs").wait_for()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]

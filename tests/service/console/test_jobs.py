@@ -11,10 +11,9 @@ import openpyxl
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from crawler.service.console import pages
 from tests.service.client import call
 from tests.service.conftest import Service
-from tests.service.console.page import PASTE, OpenConsole, drop, saved, start
+from tests.service.console.page import PASTE, OpenConsole, drop, saved, serve_page_of_real_platforms, start
 
 LINKS = [
     "https://www.walmart.com/browse/976759",
@@ -34,8 +33,13 @@ MISSING = "https://x.com/nosuchhandle98\n"
 BLOCKED = "https://www.walmart.com/search?q=challenge\n"
 
 
-def job(service: Service, job_id: str, method: str = "GET") -> Any:
-    return call(service.url, f"/v1/jobs/{job_id}", method=method)
+def job(service: Service, job_id: str) -> Any:
+    return call(service.url, f"/v1/jobs/{job_id}", method="GET")
+
+
+def in_progress(done: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a job that is done as it was before the end of its last target."""
+    return {**done, "state": "open", "ended_at": None, "targets": {**done["targets"], "done": 1, "running": 1}}
 
 
 def test_a_reader_pastes_ten_links_and_gets_an_excel_file(console: OpenConsole) -> None:
@@ -110,24 +114,15 @@ def test_a_file_is_dropped_or_chosen(console: OpenConsole, service: Service) -> 
 @pytest.mark.soak
 def test_each_format_is_the_file_of_the_endpoint(browser: Browser, service: Service) -> None:
     """The API key is sent in a header and never in a URL. The page is that of a service with real platforms."""
-    real = pages(sandbox=False)["/"]
     page = browser.new_page()
-    page.route(
-        f"{service.url}/",
-        lambda route: route.fulfill(headers=dict(real.headers) | {"Content-Type": real.media_type}, body=real.body),
-    )
+    serve_page_of_real_platforms(page, service.url)
     page.goto(f"{service.url}/#jobs")
     page.get_by_label("API key").fill("sandbox")
     page.reload()
     sent: list[tuple[str, str | None]] = []
     page.on("request", lambda each: sent.append((each.url, each.headers.get("x-api-key"))))
     job_id = start(page, SEARCHES)
-    for button, form in (
-        ("CSV", "csv"),
-        ("JSON", "json"),
-        ("JSON Lines", "jsonl"),
-        ("Excel", "xlsx"),
-    ):
+    for button, form in {"CSV": "csv", "JSON": "json", "JSON Lines": "jsonl", "Excel": "xlsx"}.items():
         name, content = saved(page, button)
         url = f"{service.url}/v1/jobs/{job_id}/records?format={form}"
         assert name == f"job-{job_id}.{form}"
@@ -220,8 +215,7 @@ def test_a_job_is_cancelled_and_deleted(console: OpenConsole, service: Service) 
 def test_cancel_does_not_delete_a_job_that_is_done_in_the_meantime(console: OpenConsole, service: Service) -> None:
     page = console("jobs")
     job_id = start(page, SEARCHES)
-    done = job(service, job_id).body
-    running = {**done, "state": "open", "ended_at": None, "targets": {**done["targets"], "done": 1, "running": 1}}
+    running = in_progress(job(service, job_id).body)
     page.route(f"**/v1/jobs/{job_id}", lambda route: route.fulfill(json=running), times=1)
     page.clock.install()
     page.reload()
@@ -267,7 +261,7 @@ def test_a_second_click_cancels_nothing_more(console: OpenConsole, service: Serv
     """A second DELETE would delete the job that the first one has cancelled."""
     page = console("jobs")
     job_id = start(page, SEARCHES)
-    running = {**job(service, job_id).body, "state": "open", "ended_at": None}
+    running = in_progress(job(service, job_id).body)
     deleted: list[str] = []
 
     def answer(route: Route) -> None:
@@ -295,7 +289,7 @@ def test_the_page_polls_only_what_changes_and_only_while_it_is_visible(console: 
     page = console("jobs")
     job_id = start(page, SEARCHES)
     done = job(service, job_id).body
-    shown = {**done, "state": "open", "ended_at": None, "targets": {**done["targets"], "done": 1, "running": 1}}
+    shown = in_progress(done)
     asked: list[str] = []
 
     def answer(route: Route) -> None:

@@ -9,21 +9,26 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.openapi import DOCUMENT
-from tests.service.console.page import OWN, PHONE, OpenConsole, call, open_everything, violations
+from tests.service.console.page import (
+    OWN,
+    PHONE,
+    OpenConsole,
+    answer_with,
+    call,
+    full_record,
+    open_everything,
+    violations,
+)
 
 
-def test_usage_is_shown_by_day(console: OpenConsole) -> None:
+def test_the_usage_and_the_status_are_shown(console: OpenConsole) -> None:
     page = console("retail-search-v4")
     call(page)
     page.get_by_role("link", name="Usage").click()
     expect(page.get_by_role("img", name=re.compile(r"^Calls by day: \d+ in all"))).to_be_visible()
     expect(page.get_by_role("cell", name="retail-search-v4", exact=True)).to_be_visible()
     assert page.locator(".plot rect.billable").count() > 0
-
-
-def test_the_readiness_and_the_calls_of_today_are_shown(console: OpenConsole) -> None:
-    page = console("retail-search-v4")
-    call(page)
+    assert violations(page) == []
     page.get_by_role("link", name="Status").click()
     expect(page.get_by_role("status")).to_contain_text("The service accepts calls.")
     expect(page.get_by_role("row", name=re.compile(r"^retail-search-v4 \d+ .*OK \d+"))).to_be_visible()
@@ -50,7 +55,7 @@ def test_pages_without_a_route_are_not_shown(console: OpenConsole) -> None:
     assert page.get_by_role("link", name="start a job").count() == 0
 
 
-@pytest.mark.parametrize("name", ["retail-category-v4", "professional-profile"])
+@pytest.mark.parametrize("name", ["retail-category-v4", pytest.param("professional-profile", marks=pytest.mark.soak)])
 def test_the_page_fits_a_phone(console: OpenConsole, name: str) -> None:
     page = console(OWN["retail-search-v4"].name, PHONE)
     page.locator(".scrapers-narrow select").select_option(name)
@@ -94,6 +99,17 @@ def test_the_keyboard_is_enough(console: OpenConsole) -> None:
 
 
 def test_axe_finds_no_serious_violations(console: OpenConsole) -> None:
+    page = console("professional-profile", PHONE)
+    call(page, "INVALID_REQUEST", url="")
+    assert violations(page) == []
+    answer_with(page, full_record("professional-profile"))
+    call(page)
+    open_everything(page)
+    assert violations(page) == []
+
+
+@pytest.mark.soak
+def test_axe_finds_no_serious_violations_in_a_large_record_and_its_other_tabs(console: OpenConsole) -> None:
     page = console("professional-profile")
     call(page)
     open_everything(page)
@@ -101,12 +117,6 @@ def test_axe_finds_no_serious_violations(console: OpenConsole) -> None:
     for tab in ("JSON", "Code"):
         page.get_by_role("tab", name=tab).click()
         assert violations(page) == []
-    page = console("retail-search-v4", PHONE)
-    call(page, "INVALID_REQUEST", page="0")
-    assert violations(page) == []
-    page.goto(f"{page.url.partition('#')[0]}#usage")
-    page.locator(".plot").wait_for()
-    assert violations(page) == []
 
 
 def test_axe_finds_enough_contrast_in_the_dark(console: OpenConsole) -> None:
