@@ -147,6 +147,14 @@ def free_port() -> int:
     return port
 
 
+def certificate_for_localhost(path: Path) -> Path:
+    """Write a self-signed certificate for ``localhost`` and its private key into one file."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout - -out -"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    path.write_bytes(subprocess.run([*command.split(), *names], check=True, capture_output=True).stdout)
+    return path
+
+
 @dataclass
 class Proxy:
     """The process of a real proxy, which can be killed and restarted on the same port."""

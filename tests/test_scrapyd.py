@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ import pytest
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.crawls import ROOT, comparable, lines, sandbox
+from tests.proxies import free_port
 
 http = build_opener(ProxyHandler({}))
 OTHER_SPIDERS = """
@@ -65,13 +65,6 @@ def spider_cases() -> list[object]:
     """Return the names of all spiders. All except the first are soak tests."""
     first, *others = sorted(spiders())
     return [pytest.param(first), *(pytest.param(name, marks=pytest.mark.soak) for name in others)]
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 class Scrapyd:

@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -14,17 +13,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.crawls import ROOT
+from tests.proxies import certificate_for_localhost, free_port
 from tests.service.client import CATEGORY, HEADERS
 from tests.service.conftest import running
 
@@ -72,11 +68,6 @@ class Proxy:
         return reply
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def program(name: str) -> str:
     """Return the path of an installed program. Debian's nginx is not on the PATH of users."""
     path = shutil.which(name, path=os.pathsep.join((os.environ["PATH"], "/usr/sbin")))
@@ -101,11 +92,14 @@ def caddy(folder: Path, upstream: str) -> Iterator[Proxy]:
 @contextmanager
 def nginx(folder: Path, upstream: str) -> Iterator[Proxy]:
     """Run nginx with its file, in which only the paths, the port and the upstream are replaced."""
-    port, certificate = free_port(), make_certificate(folder)
+    port, certificate = free_port(), certificate_for_localhost(folder / "localhost.pem")
+    temporary = "".join(
+        f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
     text = (FOLDER / "nginx.conf").read_text()
     for old, new in {
         "events {": f"daemon off;\npid {folder}/pid;\nerror_log stderr;\nevents {{",
-        "server_tokens off;": f"server_tokens off;\naccess_log off;\n{temporary(folder)}",
+        "server_tokens off;": f"server_tokens off;\naccess_log off;\n{temporary}",
         "/etc/ssl/certs/data.example.com.pem": str(certificate),
         "/etc/ssl/private/data.example.com.key": str(certificate),
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
@@ -117,26 +111,6 @@ def nginx(folder: Path, upstream: str) -> Iterator[Proxy]:
     own.write_text(text)
     with started([program("nginx"), "-c", str(own), "-p", str(folder)], folder, {}):
         yield until_open(Proxy("nginx", port))
-
-
-def temporary(folder: Path) -> str:
-    names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    return "\n".join(f"{name}_temp_path {folder}/{name};" for name in names)
-
-
-def make_certificate(folder: Path) -> Path:
-    """Write a self-signed certificate for localhost with its key into one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path = folder / "localhost.pem"
-    path.write_bytes(private + made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    return path
 
 
 @contextmanager

@@ -51,6 +51,12 @@ def pods() -> dict[str, dict[str, Any]]:
     }
 
 
+def environment_of_the_image() -> dict[str, str]:
+    """Name -> value of each environment variable that the Dockerfile sets."""
+    set_by = [rest for name, rest in instructions(DOCKERFILE.read_text()) if name == "ENV"]
+    return dict(part.split("=", 1) for rest in set_by for part in rest.split())
+
+
 def mounted(service: str) -> dict[str, Path]:
     """Path in the container -> file of the repository, for each file that a service of the compose file mounts."""
     parts = [volume.split(":") for volume in services()[service]["volumes"]]
@@ -90,13 +96,15 @@ def test_the_compose_file_is_valid() -> None:
 
 
 @pytest.mark.soak  # the program is installed for the long tests only
-def test_the_configuration_of_prometheus_is_valid() -> None:
-    check("promtool", "Debian: apt-get install prometheus", "check", "config", str(PROMETHEUS))
-
-
-@pytest.mark.soak  # as above
-def test_the_alerts_fire_in_the_situations_that_they_describe() -> None:
-    check("promtool", "Debian: apt-get install prometheus", "test", "rules", str(ALERTS_FIRE))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["check", "config", str(PROMETHEUS)], id="the configuration is valid"),
+        pytest.param(["test", "rules", str(ALERTS_FIRE)], id="the alerts fire in the situations that they describe"),
+    ],
+)
+def test_prometheus_accepts_its_files(arguments: list[str]) -> None:
+    check("promtool", "Debian: apt-get install prometheus", *arguments)
 
 
 def test_each_alert_is_tested_and_documented() -> None:
@@ -117,14 +125,8 @@ def test_the_build_context_is_what_the_dockerfile_copies() -> None:
 
 
 def test_all_persistent_files_of_the_image_are_in_its_volume() -> None:
-    defaults = {"KEYS_FILE", "STORE"}
-    environment = dict(
-        part.split("=", 1)
-        for name, rest in instructions(DOCKERFILE.read_text())
-        if name == "ENV"
-        for part in rest.split()
-    )
-    assert all(environment[f"CRAWLER_{name}"].startswith("/data/") for name in defaults)
+    environment = environment_of_the_image()
+    assert all(environment[f"CRAWLER_{name}"].startswith("/data/") for name in ("KEYS_FILE", "STORE"))
 
 
 def test_the_pods_of_the_endpoint_share_no_file() -> None:
@@ -135,16 +137,11 @@ def test_the_pods_of_the_endpoint_share_no_file() -> None:
 
 
 def test_the_recipes_name_settings_that_exist() -> None:
-    named = {name for service in services().values() for name in service.get("environment", {}) if name != "<<"}
+    named = {*environment_of_the_image()}
+    named |= {name for service in services().values() for name in service.get("environment", {}) if name != "<<"}
     for pod in pods().values():
         assert pod["enableServiceLinks"] is False, "variables of service links would be read as settings"
         named |= {entry["name"] for entry in pod["containers"][0]["env"]}
-    named |= {
-        part.partition("=")[0]
-        for name, rest in instructions(DOCKERFILE.read_text())
-        if name == "ENV"
-        for part in rest.split()
-    }
     settings = {name.removeprefix("CRAWLER_") for name in named if name.startswith("CRAWLER_")}
     assert {name for name in settings if not hasattr(crawler.settings, name)} == set()
 

@@ -28,7 +28,7 @@ from crawler.service.webhooks import Event, Webhooks, claim_events, due_events
 from tests.conftest import empty_database
 from tests.crawls import ROOT
 from tests.jobs.test_changes import SEARCH, page, run
-from tests.proxies import free_port
+from tests.proxies import certificate_for_localhost, free_port
 from tests.service import metrics_of
 from tests.service.client import HEADERS, call
 from tests.service.conftest import Service, running
@@ -38,6 +38,7 @@ from tests.tiers import FAST_ON_POSTGRESQL, FAST_ON_SQLITE
 MODULES = ROOT / ".venv" / "typescript" / "node_modules"
 PATCH = "from crawler.service import webhooks as w; "
 QUICK = PATCH + "w.DELAYS = (0.05,) * 6; w.TRY_SECONDS = 0.5; w.CLAIM_SECONDS = 5.0; w.POLL_SECONDS = 0.05"
+TWICE = PATCH + "w.DELAYS = (0.05,); w.POLL_SECONDS = 0.05"
 MUTE = PATCH + "w.POLL_SECONDS = 3600"
 PATIENT = PATCH + "w.DELAYS = (0.05,) * 40; w.CLAIM_SECONDS = 1.0; w.POLL_SECONDS = 0.05"
 TARGETS = b"scraper,query\nretail-search-v4,mustard\nretail-search-v4,\n"
@@ -358,27 +359,18 @@ async def test_a_slow_receiver_does_not_delay_other_clients(endpoint: Endpoint, 
         assert not [each for each in slow.tries() if each["result"] == "delivered"]
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a certificate for ``localhost`` and its private key."""
-    path = tmp_path_factory.mktemp("tls") / "pair.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout - -out -"
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    path.write_bytes(subprocess.run([*command.split(), *names], check=True, capture_output=True).stdout)
-    return path
-
-
-async def test_the_certificate_is_checked(tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The certificate must be trusted, and be for the host of the URL."""
+    certificate = certificate_for_localhost(tmp_path / "pair.pem")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
     store = str(tmp_path / "store.sqlite3")
     async with receiving(status(200), tls=context) as receiver:
-        with serving(tmp_path, store) as endpoint:
+        with serving(tmp_path, store, TWICE) as endpoint:
             _, untrusted = await endpoint.deliver(f"https://localhost:{receiver.port}/", "untrusted")
             assert "certificate verify failed" in untrusted[0]["error"]
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with serving(tmp_path, store) as endpoint:
+        with serving(tmp_path, store, TWICE) as endpoint:
             _, wrong = await endpoint.deliver(f"https://127.0.0.1:{receiver.port}/", "wrong")
             assert "VerificationError" in wrong[0]["error"]
             assert receiver.requests == []
