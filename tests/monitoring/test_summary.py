@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,17 +37,19 @@ def settings() -> Iterator[dict[str, Any]]:
         yield found
 
 
+def target(**own: Any) -> Target:
+    return Target(own.pop("id", "t"), CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}), **own)
+
+
 def failed(error: ScrapeError, line: int | None = None) -> Outcome:
-    target = Target("t", CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}), line=line)
-    return Outcome(target, None, error, 0)
+    return Outcome(target(line=line), None, error, 0)
 
 
 def summary(stats: dict[str, Any], *, batch: bool = True) -> Summary:
     """A summary of a crawl with these stats."""
     spider = SimpleNamespace(name="retail", platform="retail", batch=batch, args=SimpleNamespace())
     stats_collector = SimpleNamespace(get_stats=lambda: stats)
-    crawler = SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings())
-    return Summary(cast("Any", crawler))
+    return Summary(cast("Any", SimpleNamespace(spider=spider, stats=stats_collector, settings=Settings())))
 
 
 def closed(made: Summary, uri: str, count: int, *, failures: bool = False) -> None:
@@ -58,10 +59,39 @@ def closed(made: Summary, uri: str, count: int, *, failures: bool = False) -> No
     made.feed_slot_closed(cast("Any", slot))
 
 
-def test_all_targets_have_data() -> None:
-    made = summary(OK_STATS)
-    closed(made, "out.csv", 1_200)
-    assert [*made.lines()] == ["retail: 3 targets, 3 with data, in 1:15", "  data:       out.csv (1,200 lines)"]
+@pytest.mark.parametrize(
+    ("stats", "written", "lines"),
+    [
+        pytest.param(
+            {},
+            {"out.csv": 1_200},
+            ["retail: 3 targets, 3 with data, in 1:15", "  data:       out.csv (1,200 lines)"],
+            id="all targets have data",
+        ),
+        pytest.param(
+            {},
+            {"part-1": 2, "part-2": 2, "part-3": 2},
+            ["retail: 3 targets, 3 with data, in 1:15", "  data:       part-1 to part-3 (6 lines)"],
+            id="batches are one line",
+        ),
+        pytest.param(
+            {"finish_reason": "shutdown", "feedexport/failed_count/x": 2},
+            {},
+            [
+                "retail: 3 targets, 3 with data, in 1:15",
+                "  stopped:    shutdown",
+                "  data:       not written: add -O out.csv, -O out.jsonl or -O out.xlsx",
+                "  incomplete: lines are missing from the data: see the errors above",
+            ],
+            id="a run that was stopped, and whose data was not written",
+        ),
+    ],
+)
+def test_the_ends_of_a_run(stats: dict[str, Any], written: dict[str, int], lines: list[str]) -> None:
+    made = summary({**OK_STATS, **stats})
+    for uri, count in written.items():
+        closed(made, uri, count)
+    assert [*made.lines()] == lines
 
 
 def test_failures_warnings_and_what_to_do_next() -> None:
@@ -95,8 +125,7 @@ def test_notes_are_counted_and_logged_once() -> None:
     sentence = "count=30 was used instead of 99: it is the limit."
     with structlog.testing.capture_logs() as logs:
         for name, note in (("a", sentence), ("b", sentence), ("c", "")):
-            target = Target(name, CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}), note=note)
-            made.target_completed(Outcome(target, None, None, 0))
+            made.target_completed(Outcome(target(id=name, note=note), None, None, 0))
     assert f"  note:       2 with: {sentence}" in [*made.lines()]
     assert logs == [{"event": "note", "id": "a", "note": sentence, "log_level": "info"}]
 
@@ -115,33 +144,14 @@ def test_unread_paths_are_sorted_by_targets_and_bounded() -> None:
 
 def test_notes_and_incomplete_listings_are_bounded() -> None:
     made = summary(OK_STATS)
-    target = Target("t", CATEGORY, check_params(CATEGORY, {"cat_id": "4044"}))
     for number in range(9):
         warning = OutcomeWarning("listing", "EXTRACTION_FAILED", "incomplete", coverage=Coverage(9, number))
-        noted = replace(target, note=f"note {number}")
-        made.target_completed(Outcome(noted, None, None, 0, warnings=(warning,)))
+        made.target_completed(Outcome(target(note=f"note {number}"), None, None, 0, warnings=(warning,)))
     lines = [*made.lines()]
     assert [line for line in lines if "note:" in line] == [f"  note:       1 with: note {n}" for n in range(5)]
     assert [line for line in lines if "incomplete:" in line] == [
         f"  incomplete: {n} of 9 collected (cat_id=4044)" for n in range(5)
     ]
-
-
-@pytest.mark.parametrize(
-    ("stats", "options", "line"),
-    [
-        ({}, {}, "  data:       not written: add -O out.csv, -O out.jsonl or -O out.xlsx"),
-        ({"finish_reason": "shutdown"}, {}, "  stopped:    shutdown"),
-        (
-            {"feedexport/failed_count/x": 2},
-            {},
-            "  incomplete: lines are missing from the data: see the errors above",
-        ),
-    ],
-    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
-)
-def test_other_ends_of_a_run(stats: dict[str, Any], options: dict[str, Any], line: str) -> None:
-    assert line in [*summary({**OK_STATS, **stats}, **options).lines()]
 
 
 def test_failures_in_a_file_are_no_data_in_a_file() -> None:
@@ -173,13 +183,6 @@ def test_only_the_endpoint_s_crawlers_have_no_summary(*, on_demand: bool) -> Non
             Summary.from_crawler(crawler)
     else:
         assert isinstance(Summary.from_crawler(crawler), Summary)
-
-
-def test_batches_are_one_line() -> None:
-    made = summary(OK_STATS)
-    for number in range(1, 4):
-        closed(made, f"part-{number}", 2)
-    assert [*made.lines()][1:] == ["  data:       part-1 to part-3 (6 lines)"]
 
 
 @pytest.mark.parametrize(("batch", "level"), [(True, "info"), (False, "error")])

@@ -99,10 +99,10 @@ def test_the_keyboard_is_enough(console: OpenConsole) -> None:
 
 
 def test_axe_finds_no_serious_violations(console: OpenConsole) -> None:
-    page = console("professional-profile", PHONE)
-    call(page, "INVALID_REQUEST", url="")
+    page = console("microblog-profile", PHONE)
+    call(page, "INVALID_REQUEST", username="")
     assert violations(page) == []
-    answer_with(page, full_record("professional-profile"))
+    answer_with(page, full_record("microblog-profile"))
     call(page)
     open_everything(page)
     assert violations(page) == []
