@@ -32,6 +32,7 @@ from crawler.sandbox.videosite.site import Site as VideoSite
 from tests.jobs.test_collect import Commands
 from tests.jobs.workers import Process
 from tests.outputs.test_differences import put
+from tests.tiers import FAST_ON_SQLITE
 
 KINDS = {"added", "removed", "not_compared", "target_gone", "target_back", "appeared", "gone", "changed"}
 
@@ -143,6 +144,7 @@ async def found_in(jobs: Jobs, job: Job) -> tuple[list[tuple[str, str]], dict[st
     return [(each.change, each.key or each.path) for each in found], unknown
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize(
     ("before", "now", "reported", "unknown"),
     [
@@ -176,6 +178,7 @@ async def test_a_timeline_covers_a_time(
     assert await found_in(jobs, job) == (reported, unknown)
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize(
     ("before", "now", "reported", "unknown"),
     [
@@ -194,6 +197,7 @@ async def test_a_list_in_order_covers_what_is_above_a_common_row(
     assert await found_in(jobs, job) == (reported, unknown)
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize(
     ("warnings", "reported", "unknown"),
     [
@@ -433,6 +437,7 @@ READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
 }
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize("suffix", READERS)
 async def test_changes_are_written_in_each_format(jobs: Jobs, tmp_path: Path, suffix: str) -> None:
     job = await one_change(jobs)

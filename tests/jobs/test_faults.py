@@ -133,6 +133,7 @@ async def test_a_nul_in_a_record_is_stored(jobs: Jobs) -> None:
     assert (await jobs.tallies(job.id))["unread", text] == 1
 
 
+@FAST_ON_SQLITE
 @pytest.mark.parametrize(
     ("values", "place"),
     [
