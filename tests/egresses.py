@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -42,13 +41,11 @@ class Stage:
 def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     requests = tmp_path_factory.mktemp("stage") / "requests.jsonl"
     with proxies() as running, sandbox("--tls", "--log", str(requests)) as settings:
-        origins = json.loads(settings["PLATFORM_ORIGINS"])
         settings |= {
             "EGRESSES": json.dumps(running.egresses),
             "DOWNLOAD_VERIFY_CERTIFICATES": False,
             "DOWNLOAD_TIMEOUT": 60,
             "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps({"args": ["--ignore-certificate-errors"]}),
-            "PLATFORM_ORIGINS": json.dumps(origins),
         }
         yield Stage(running, settings, requests)
 
@@ -130,33 +127,13 @@ def queries(number: int) -> list[dict[str, Any]]:
     return [{"query": f"tea {n}"} for n in range(number)]
 
 
-def egresses_by(at: Stage, key: str) -> dict[str, set[str]]:
-    """Value of the query parameter ``key`` -> the addresses (of proxies) from which it was requested."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for each in at.seen():
-        for value in parse_qs(urlsplit(each["uri"]).query).get(key, []):
-            found[value].add(each["client"])
-    return found
-
-
-PARTS = {"shortvideo": "/search/photo"}
-"""Platform -> start of the paths that count for its budget, if not all paths do: a browser page also requests scripts.
-"""
-
-
-def starts(at: Stage, name: str) -> list[float]:
-    """The times (in seconds) at which the downloads through an egress that count for a budget reached the sandbox."""
-    own = [each for each in at.seen() if each["client"] == at.proxies.sources[name]]
-    return [each["time"] for each in own if each["uri"].startswith(PARTS.get(each["platform"], "/"))]
-
-
-def check_budget(at: Stage, delay: float) -> None:
+def check_budget(at: Stage, delay: float, *names: str) -> None:
     """Assert that the downloads through each egress started, on average, at least half of ``delay`` seconds apart.
 
     The throttle varies each delay by up to half. Each egress must have been used.
     """
-    for name in at.proxies.relays:
-        times = starts(at, name)
+    for name in names:
+        times = [each["time"] for each in at.seen() if each["client"] == at.proxies.sources[name]]
         assert times, f"{name} was not used"
         assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
 

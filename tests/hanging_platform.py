@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail.site import Site
+from tests.http_server import in_thread
 
 Respond = Callable[[str, dict[str, str]], FakeResponse | None]
 """Maps a path and its query to a response. None: the request gets no response until ``release`` is set."""
@@ -62,6 +63,14 @@ class HangingPlatform:
         finally:
             self.open_connections -= 1
             writer.close()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Listen on a free port."""
+        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        yield
+        server.close()
 
     def _permitted(self) -> bool:
         """Take a permit. Return whether there was one."""
@@ -115,30 +124,5 @@ def hanging_platform(respond: Respond | None = None, *, light: bool = True) -> I
         platform.respond = lambda path, args: (
             None if args.get("q", "").startswith("hang") else platform.page(path, args)
         )
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    started = threading.Event()
-
-    async def main() -> None:
-        server = await asyncio.start_server(platform.serve, "127.0.0.1", 0)
-        platform.port = server.sockets[0].getsockname()[1]
-        started.set()
-        await stop.wait()
-        server.close()
-
-    def run() -> None:
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(main())
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    started.wait()
-    try:
+    with in_thread(platform.listening()):
         yield platform
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()

@@ -1,11 +1,14 @@
-"""Serves HTTP on loopback in a thread of the test's process."""
+"""Servers on loopback in a thread of the test's process."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -40,3 +43,27 @@ def served(handler: type[Handler]) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
+
+
+@contextmanager
+def in_thread(*servers: AbstractAsyncContextManager[Any]) -> Iterator[list[Any]]:
+    """Run servers in a thread of their own, while the test does something else. Yield their values."""
+    started, end = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    values: list[Any] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with contextlib.AsyncExitStack() as stack:
+            values.extend([await stack.enter_async_context(server) for server in servers])
+            started.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert started.wait(30)
+    try:
+        yield values
+    finally:
+        loops[0].call_soon_threadsafe(end.set)
+        thread.join(10)

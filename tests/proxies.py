@@ -10,15 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+
+from tests.http_server import in_thread
 
 ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "operator", "hunter2-of-the-proxies"
@@ -27,6 +28,12 @@ SECRETS = (PASSWORD, base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "
 NamedFault = Literal["", "refuse", "hang", "407", "502", "reset", "endless", "garbage"]
 Fault = NamedFault | bytes
 """A fault of a relay. Bytes: all connections get this response, and are closed."""
+ANSWERS: dict[NamedFault, bytes] = {
+    "407": b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n",
+    "502": b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n",
+    "garbage": b"HTTP/1.1 200 OK\r\n\r\n" + b"garbage" * 1_000,
+}
+"""Faults by which all connections get a response, and are closed."""
 RESET_AFTER_BYTES = 6_000
 """The fault ``reset`` resets a connection after this many response bytes: in the middle of a page, after the TLS
 handshake."""
@@ -84,14 +91,10 @@ class Relay:
             return
         if self.fault == "hang":
             await asyncio.sleep(3_600)
-        if self.fault in {"407", "502"}:
+        answer = self.fault if isinstance(self.fault, bytes) else ANSWERS.get(self.fault)
+        if answer is not None:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(f"HTTP/1.1 {self.fault} No\r\nContent-Length: 0\r\n\r\n".encode())
-            await writer.drain()
-            return
-        if isinstance(self.fault, bytes):
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(self.fault)
+            writer.write(answer)
             await writer.drain()
             return
         if self.fault == "endless":
@@ -99,11 +102,6 @@ class Relay:
             while True:
                 writer.write(b"X-Filler: " + b"x" * 1_000 + b"\r\n")
                 await writer.drain()
-        if self.fault == "garbage":
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"garbage" * 1_000)
-            await writer.drain()
-            return
         inner = await asyncio.open_connection("127.0.0.1", self.server_port)
         limit = RESET_AFTER_BYTES if self.fault == "reset" else None
         copies = [asyncio.ensure_future(_copy(reader, inner[1])), asyncio.ensure_future(_copy(inner[0], writer, limit))]
@@ -226,27 +224,3 @@ def _wait_for(port: int) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("the proxy did not start")
-
-
-@contextmanager
-def in_thread(*servers: AbstractAsyncContextManager[Any]) -> Iterator[list[Any]]:
-    """Run servers in a thread of their own, while the test does something else. Yield their values."""
-    started, end = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-    values: list[Any] = []
-
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        async with contextlib.AsyncExitStack() as stack:
-            values.extend([await stack.enter_async_context(server) for server in servers])
-            started.set()
-            await end.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert started.wait(30)
-    try:
-        yield values
-    finally:
-        loops[0].call_soon_threadsafe(end.set)
-        thread.join(10)

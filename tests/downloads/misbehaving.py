@@ -12,9 +12,8 @@ import json
 import ssl
 import subprocess
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from crawler.components import COMPONENTS
 from crawler.downloads.shared_state import SharedState
 from crawler.sandbox.tls import loopback_pem
 from crawler.targets.tracker import as_scrape_error
+from tests.http_server import in_thread
 
 ROOT = Path(__file__).parents[2]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -69,6 +69,18 @@ class Case:
     heads: list[str] = field(default_factory=list)
     """The request lines and headers of the received requests."""
     connections: int = 0
+
+    @asynccontextmanager
+    async def listening(self, context: ssl.SSLContext) -> AsyncIterator[None]:
+        """Listen on a free port, or only reserve it."""
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # TLS handshakes that the client ends
+        tls = context if self.tls else None
+        server = await asyncio.start_server(self.accept, "127.0.0.1", 0, ssl=tls, limit=2**20)
+        self.port = server.sockets[0].getsockname()[1]
+        if not self.listens:
+            server.close()
+        yield
+        server.close()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -116,37 +128,8 @@ def serving(cases: list[Case], certificate: Path) -> Iterator[None]:
     certificate.write_bytes(loopback_pem("127.0.0.2"))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
-    started, end = threading.Event(), asyncio.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def serve() -> None:
-        loops.append(asyncio.get_running_loop())
-        loops[0].set_exception_handler(lambda *_: None)  # TLS handshakes that the client ends
-        servers = []
-        for each in cases:
-            tls = context if each.tls else None
-            servers.append(await asyncio.start_server(each.accept, "127.0.0.1", 0, ssl=tls, limit=2**20))
-            each.port = servers[-1].sockets[0].getsockname()[1]
-            if not each.listens:
-                servers.pop().close()
-        started.set()
-        await end.wait()
-        for server in servers:
-            server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0.1)  # until the connections are closed
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert started.wait(30)
-    try:
+    with in_thread(*(case.listening(context) for case in cases)):
         yield
-    finally:
-        loops[0].call_soon_threadsafe(end.set)
-        thread.join(10)
 
 
 def outcomes(cases: list[Case], loop: str | None) -> tuple[list[list[str]], int, str]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import http.client
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.http_server import Handler, served
 from tests.refusals.log import LABEL
 
 STATIC = "default-src 'none'; style-src 'unsafe-inline'"
@@ -48,32 +46,27 @@ def replaying(pages: Mapping[str, Page], sandbox: str) -> Iterator[Replay]:
     """Run a server that answers the requests of the targets ``pages``. ``sandbox``: gets all other requests."""
     replay = Replay(pages, sandbox)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Answering(Handler):
+        protocol_version = "HTTP/1.0"  # a request's body is read only if the request is passed on
+
+        def do_GET(self) -> None:  # noqa: N802  # http.server's name
             answer(self, replay)
 
         do_POST = do_GET  # noqa: N815  # the name that http.server calls
 
-        def log_message(self, *_: Any) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    replay.origin = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with served(Answering) as replay.origin:
         yield replay
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
-def answer(handler: BaseHTTPRequestHandler, replay: Replay) -> None:
+def answer(handler: Handler, replay: Replay) -> None:
     """Answer a request with its target's page, with the status of other sources, or as the simulated platform does."""
     name, source, is_redirected = label_of(handler)
     page = replay.pages.get(name)
     status: int
     if page is not None and page.source == source:
-        headers = {"Content-Type": content_type(page.body), "Content-Security-Policy": STATIC}
+        is_json = page.body.lstrip()[:1] in {b"{", b"["}
+        kind = "application/json" if is_json else "text/html; charset=utf-8"
+        headers = {"Content-Type": kind, "Content-Security-Policy": STATIC}
         status, body = page.status, page.body
     elif page is not None and page.others != 200 and source not in TOKENS:
         status, headers, body = page.others, {}, b"no page"
@@ -85,19 +78,10 @@ def answer(handler: BaseHTTPRequestHandler, replay: Replay) -> None:
             return
     replay.sent[name, source] += not is_redirected
     with suppress(OSError):  # the crawl does not wait any more
-        send(handler, status, headers, body)
+        handler.answer(body, status, headers)
 
 
-def send(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Send a response."""
-    handler.send_response(status)
-    for header, value in {**headers, "Content-Length": str(len(body))}.items():
-        handler.send_header(header, value)
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
-def label_of(handler: BaseHTTPRequestHandler) -> tuple[str, str, bool]:
+def label_of(handler: Handler) -> tuple[str, str, bool]:
     """Return the target and the source of a request, and whether it follows a redirect.
 
     A browser sends no label: the search's words are the target.
@@ -111,12 +95,7 @@ def label_of(handler: BaseHTTPRequestHandler) -> tuple[str, str, bool]:
     return words, "search" if url.path.startswith("/api/") else "search page", False
 
 
-def content_type(body: bytes) -> str:
-    """Return the media type of a page."""
-    return "application/json" if body.lstrip()[:1] in {b"{", b"["} else "text/html; charset=utf-8"
-
-
-def pass_on(handler: BaseHTTPRequestHandler, replay: Replay) -> tuple[int, dict[str, str], bytes]:
+def pass_on(handler: Handler, replay: Replay) -> tuple[int, dict[str, str], bytes]:
     """Return the response of the simulated platform to a request: its status, headers and body."""
     given = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
     connection = http.client.HTTPConnection(urlsplit(replay.sandbox).netloc, timeout=300)

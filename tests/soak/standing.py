@@ -32,9 +32,10 @@ from typing import Any, get_args
 from crawler.service.keys import KeyStore, Webhook, new_secret
 from tests.conftest import program
 from tests.crawls import sandbox
+from tests.http_server import in_thread
 from tests.jobs.database_faults import FaultyDatabase, faulty_database
 from tests.jobs.lossy_postgresql import lossy
-from tests.proxies import NamedFault, Relay, in_thread, proxies
+from tests.proxies import NamedFault, Relay, proxies
 from tests.service.hostile_platform import MEGABYTE, harmful_responses
 from tests.service.receivers import ENDLESS, Receiver, receiving, silence, status, text
 from tests.soak.books import Books, collected
