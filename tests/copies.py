@@ -15,19 +15,14 @@ from tests.crawls import ROOT
 CACHES = shutil.ignore_patterns("*.pyc.*", "captures")
 """Compiled modules are copied, too, because they take seconds of processor time; but not those that are being written.
 """
+FILES = ("LICENSE", "README.md", "pyproject.toml", "requirements.txt", "scrapy.cfg", "social_retail_crawler.py")
+"""The files beside the packages from which a distribution is built."""
 
 
 def copy_of_the_project(folder: Path) -> Path:
     for package in ("benchmarks", "crawler", "docs", "scripts", "tests"):
         shutil.copytree(ROOT / package, folder / package, ignore=CACHES)
-    for file in (
-        "LICENSE",
-        "README.md",
-        "pyproject.toml",
-        "requirements.txt",
-        "scrapy.cfg",
-        "social_retail_crawler.py",
-    ):
+    for file in FILES:
         shutil.copy(ROOT / file, folder)
     return folder
 

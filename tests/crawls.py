@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from crawler.targets.target import Scraper
 from tests import forks
 
 ROOT = Path(__file__).parents[1]
@@ -111,6 +113,13 @@ def crawl_each(
             codes |= {line["id"]: line.get("code", "OK") for line in (*out, *failures)}
             data += out
     return codes, data
+
+
+def expected_record(scraper: Scraper) -> dict[str, Any]:
+    """Return the sandbox's record of a scraper's example."""
+    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
+    record: dict[str, Any] = site.expected_record({"scraper": scraper.name, **scraper.example})
+    return record
 
 
 def comparable(record: Any) -> Any:

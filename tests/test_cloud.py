@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from email import message_from_string
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import pytest
 from scrapy_spider_metadata import get_spider_metadata  # type: ignore[attr-defined]  # it has no __all__
 
 from crawler.registry import scrapers, spider_for, spiders
-from crawler.targets.target import Scraper
-from tests.crawls import ROOT, comparable
+from tests.copies import FILES
+from tests.crawls import ROOT, comparable, expected_record
 
 
 @pytest.mark.parametrize("name", sorted(spiders()))
@@ -35,7 +34,7 @@ def test_forms_describe_every_argument(name: str) -> None:
 
 
 def test_requirements_match_those_of_the_package(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE", "social_retail_crawler.py"):
+    for name in FILES:
         shutil.copy(ROOT / name, tmp_path)
     make = "from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel('.')"
     subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path, capture_output=True)
@@ -90,11 +89,6 @@ def cloud_job(folder: Path, spider: str, arguments: dict[str, Any], **settings: 
     return items, run.stderr + b"\n".join(received).decode()
 
 
-def expected_item(scraper: Scraper) -> dict[str, Any]:
-    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site()
-    return {**site.expected_record({"scraper": scraper.name, **scraper.example}), "_type": scraper.item.__name__}
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -105,7 +99,8 @@ def expected_item(scraper: Scraper) -> dict[str, Any]:
 def test_the_cloud_runner_gets_items_as_feed_lines(tmp_path: Path, name: str) -> None:
     scraper = scrapers()[name]
     items, log = cloud_job(tmp_path, spider_for(scraper).name, {"scraper": name, **scraper.example})
-    assert comparable(items) == comparable([expected_item(scraper)]), log
+    expected = {**expected_record(scraper), "_type": scraper.item.__name__}
+    assert comparable(items) == comparable([expected]), log
 
 
 def test_the_outcome_of_a_cloud_job_is_its_close_reason_and_its_log_ends_with_the_exit_code(tmp_path: Path) -> None:

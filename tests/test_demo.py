@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import pytest
 
 from crawler.registry import scrapers
-from crawler.targets.target import Scraper
 from scripts import demo
+from tests.crawls import expected_record
 
 OWN = {name: scraper for name, scraper in scrapers().items() if name == scraper.name}
-
-
-def sandbox_record(scraper: Scraper) -> dict[str, Any]:
-    """Return the sandbox's record for a scraper's example."""
-    site = import_module(f"crawler.sandbox.{scraper.platform}.site").Site(light=True)
-    record: dict[str, Any] = site.expected_record({"scraper": scraper.name, **scraper.example})
-    return record
 
 
 @pytest.fixture
@@ -31,7 +23,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if params == demo.UNKNOWN_CATEGORY:
             return {"status": {"code": "TARGET_NOT_FOUND", "retryable": False, "message": ""}}
         names.append(name)
-        return {"success": True, "data": sandbox_record(OWN[name]), "meta": {"duration_ms": 1}}
+        return {"success": True, "data": expected_record(OWN[name]), "meta": {"duration_ms": 1}}
 
     catalogue = {name: {"example": scraper.example, "summary": scraper.summary} for name, scraper in OWN.items()}
     monkeypatch.setattr(demo, "catalogue", lambda _: catalogue)
