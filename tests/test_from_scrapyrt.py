@@ -11,27 +11,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from tests.proxies import free_port
 from tests.service.client import CATEGORY, Reply, call
 from tests.service.conftest import Service, running
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/from-scrapyrt.md").read_text()
 FOOD = {"cat_id": "976759"}
-MISSING = {"cat_id": "424242"}
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")
 def scrapyrt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of scrapyrt with this project and the simulated platforms."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     logs = tmp_path_factory.mktemp("logs")
     setting = re.search(r"Set `(\w+)=(\w+)`", PAGE)
     assert setting
@@ -66,10 +65,6 @@ def crawl(url: str, arguments: dict[str, str], **options: Any) -> Reply:
     return call(url, f"/crawl.json?{urlencode(query)}", method="GET", headers={})
 
 
-def test_the_page_names_the_installed_version() -> None:
-    assert f"\n{version('scrapyrt')}. " in PAGE
-
-
 def test_the_calls_of_the_page_have_the_same_record(scrapyrt: str, service: Service) -> None:
     (block,) = re.findall(r"```bash\n(# scrapyrt: .*?)```", PAGE, re.DOTALL)
     theirs = block.partition("curl -s ")[0].partition("scrapyrt: ")[2].replace("#", "").replace("\\", "")
@@ -92,18 +87,21 @@ def test_a_post_has_the_arguments_as_an_object(scrapyrt: str) -> None:
     assert len(call(scrapyrt, "/crawl.json", body).body["items"]) == 1
 
 
-def test_a_page_that_cannot_be_scraped_is_an_error_of_the_endpoint(scrapyrt: str, service: Service) -> None:
-    crawled = crawl(scrapyrt, MISSING, spider_start=1)
-    assert (crawled.status, crawled.body["items"]) == (200, [])
-    reply = call(service.url, CATEGORY, MISSING)
-    assert (reply.status, reply.code) == (404, "TARGET_NOT_FOUND")
-
-
-def test_wrong_arguments_are_a_typed_error_of_the_endpoint(scrapyrt: str, service: Service) -> None:
-    crawled = crawl(scrapyrt, {"cat_idd": "1"}, spider_start=1)
-    assert (crawled.status, crawled.body["status"], crawled.body["code"]) == (500, "error", 500)
-    reply = call(service.url, CATEGORY, {"cat_idd": "1"})
-    assert (reply.status, reply.code) == (400, "INVALID_REQUEST")
+@pytest.mark.parametrize(
+    ("arguments", "theirs", "ours"),
+    [
+        pytest.param({"cat_id": "424242"}, (200, "ok"), (404, "TARGET_NOT_FOUND"), id="no such page"),
+        pytest.param({"cat_idd": "1"}, (500, "error"), (400, "INVALID_REQUEST"), id="wrong arguments"),
+    ],
+)
+def test_a_call_without_a_record_is_a_typed_error_of_the_endpoint(
+    scrapyrt: str, service: Service, arguments: dict[str, str], theirs: tuple[int, str], ours: tuple[int, str]
+) -> None:
+    crawled = crawl(scrapyrt, arguments, spider_start=1)
+    assert (crawled.status, crawled.body["status"]) == theirs
+    assert not crawled.body.get("items")
+    reply = call(service.url, CATEGORY, arguments)
+    assert (reply.status, reply.code) == ours
 
 
 def test_scrapyrt_scrapes_no_target_without_spider_start(scrapyrt: str) -> None:

@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "crawler"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "commands" not in path.parts or path.stem != "__init__")
+pytestmark = pytest.mark.meta
+
 PRIVATE = re.compile(r"_(?!_)\w+")
 
 REASONS = {
@@ -98,20 +100,12 @@ def _source(kind: type) -> str:
         return ""
 
 
-@pytest.fixture(scope="module")
-def used() -> set[tuple[str, str]]:
+def test_private_names_of_libraries_are_few_and_listed_with_a_reason() -> None:
     own = own_names()
-    found: set[tuple[str, str]] = set()
+    used: set[tuple[str, str]] = set()
     for path in MODULES:
         module = name_of(path)
-        found |= {(module, name) for name in foreign_accesses(path, own) if name not in NAMED_TUPLE}
-        found |= {(module, name) for name in inherited(module)}
-    return found
-
-
-def test_private_names_of_libraries_are_listed_with_a_reason(used: set[tuple[str, str]]) -> None:
+        used |= {(module, name) for name in foreign_accesses(path, own) if name not in NAMED_TUPLE}
+        used |= {(module, name) for name in inherited(module)}
     assert used == set(REASONS) | set(DOCUMENTED)
-
-
-def test_the_number_of_private_names_is_limited() -> None:
     assert len(REASONS) <= 7

@@ -151,7 +151,9 @@ def is_marked(page: dict[str, Any]) -> bool:
     return not page["code"].startswith("TARGET_") or bool(page["details"]) or page["status"] in {404, 410}
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+    "platform", [pytest.param(name, marks=[pytest.mark.soak] * (name != "photoapp")) for name in PLATFORMS]
+)
 def test_a_crawl_does_with_a_refusal_what_its_row_says(tmp_path: Path, platform: str) -> None:
     if platform == "shortvideo":
         require_chromium()

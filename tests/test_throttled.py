@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,32 +51,23 @@ def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]
     return {name: f"{value}{'_' if spider == 'microblog' else '-'}{number}"}
 
 
-def crawl_throttled(
-    tmp_path: Path, spider: str, params: dict[str, str], *options: str, job: bool = False
-) -> tuple[int, Any, Any, str]:
-    """Crawl targets with the same fault until the crawl gives up.
-
-    ``job``: run them as a job (created if needed).
-    """
-    targets = tmp_path / "targets.jsonl"
-    scraper = TargetParser(spiders()[spider].scrapers).scraper(None, params).name
-    rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
-    targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *options: str) -> tuple[int, Any, Any, str]:
+    """Run targets with the same fault as a job, which is created if needed, until the crawl gives up."""
     settings = {
         "TARGETS_IN_FLIGHT": IN_FLIGHT,
         "BREAKER_THRESHOLD": THRESHOLD,
         "BREAKER_COOLDOWN": 3_600,
         "BREAKER_GIVE_UP": 1,
         "DOWNLOAD_TIMEOUT": 60,
+        "STORE": tmp_path / "jobs.sqlite3",
     }
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    if not job:
-        return crawl(tmp_path, *given, "-a", f"targets={targets}", *options, spider=spider)
-    store = tmp_path / "jobs.sqlite3"
-    given += ["-s", f"STORE={store}"]
-    if not store.exists():
-        push = [sys.executable, "-m", "scrapy", "jobs", "push", "throttled", str(targets), "-s", "SANDBOX=1", *given]
-        forks.run(push, check=True)
+    targets = tmp_path / "targets.jsonl"
+    if not targets.exists():
+        scraper = TargetParser(spiders()[spider].scrapers).scraper(None, params).name
+        rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
+        targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        forks.run([*forks.SCRAPY, "jobs", "push", "throttled", str(targets), "-s", "SANDBOX=1", *given], check=True)
     return crawl(tmp_path, *given, "-a", "job=throttled", *options, spider=spider)
 
 
@@ -94,34 +84,27 @@ SITE = "https://www.linkedin.com/in/"
     [
         ("retail", {"query": "challenge"}, 1, 0),
         ("microblog", microblog("login-wall"), 3, 1),
-        ("shortvideo", {"keywords": "captcha"}, 1, 0),
+        pytest.param("shortvideo", {"keywords": "captcha"}, 1, 0, marks=pytest.mark.soak),
     ],
 )
-def test_throttled_targets_stop_a_crawl(
+def test_throttled_targets_stop_a_crawl_and_stay_pending(
     tmp_path: Path, spider: str, params: dict[str, str], sources: int, redirects: int
 ) -> None:
     """Each source gets at most as many requests as the breaker's threshold plus the targets in flight."""
-    code, out, failures, log = crawl_throttled(tmp_path, spider, params, job=True)
+    code, out, first, log = crawl_throttled(tmp_path, spider, params)
     assert (code, out) == (1, []), log
     assert "platform_shut" in log
     assert "stayed shut" in log
-    codes = Counter(failure["code"] for failure in failures)
+    codes = Counter(failure["code"] for failure in first)
     assert codes.keys() <= {"UPSTREAM_BLOCKED", "UPSTREAM_RATE_LIMITED"}, codes
     assert codes.total() <= THRESHOLD + IN_FLIGHT
     assert codes or sources > 1, "with several sources, a slow crawl may end before a target has tried all of them"
     if spider != "shortvideo":  # a browser page causes several responses
         tokens = 1 if spider == "microblog" else 0
         assert responses(log) <= (THRESHOLD + IN_FLIGHT) * sources * (1 + redirects) + tokens
-
-
-def test_the_targets_of_a_crawl_that_gave_up_stay_pending(tmp_path: Path) -> None:
-    params = {"query": "challenge"}
-    code, _, first, log = crawl_throttled(tmp_path, "retail", params, job=True)
-    assert code == 1, log
-    code, _, failures, log = crawl_throttled(tmp_path, "retail", params, "-s", "BREAKER_THRESHOLD=0", job=True)
+    code, _, failures, log = crawl_throttled(tmp_path, spider, params, "-s", "BREAKER_THRESHOLD=0")
     assert code == 4, log
-    ids = Counter(failure["id"] for failure in failures)
-    assert ids == {str(n): 1 for n in range(TARGETS)}, first
+    assert Counter(failure["id"] for failure in failures) == {str(n): 1 for n in range(TARGETS)}, first
 
 
 # The endpoint
@@ -238,11 +221,11 @@ def test_calls_after_interrupted_searches_are_refused(tmp_path: Path) -> None:
             "photoapp": (photoapp("embed-forbidden"), "embed"),
             "videosite": ({"username": "@bot-check"}, "video"),
         },
-        {
-            "microblog": (microblog("embed-limited"), "embed"),
-            "videosite": ({"username": "@no-page"}, ""),
-        },
-        {"microblog": (microblog("page-off"), "page")},
+        pytest.param(
+            {"microblog": (microblog("embed-limited"), "embed"), "videosite": ({"username": "@no-page"}, "")},
+            marks=pytest.mark.soak,
+        ),
+        pytest.param({"microblog": (microblog("page-off"), "page")}, marks=pytest.mark.soak),
     ],
     ids=" ".join,
 )
