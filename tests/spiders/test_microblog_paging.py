@@ -265,12 +265,14 @@ def test_a_rejected_request_for_the_start_is_not_the_fault_of_the_cursor(tmp_pat
     assert (chain.pages, chain.errors) == ([], ["EXTRACTION_FAILED"])
 
 
-@pytest.mark.parametrize("handle", ["iron_meadow", "relay_station", "lone_wolf", "empty_shelf", "closed_garden"])
-def test_a_cursor_without_a_user_id_works(tmp_path: Path, handle: str) -> None:
-    chain, log = crawl_one(tmp_path, handle, cursor=cursor_of(handle, user_id=""))
-    assert chain.errors == [], log
-    assert chain.pages[-1]["hasMore"] is False
-    check_posts(chain, handle)
+def test_a_cursor_without_a_user_id_works(tmp_path: Path) -> None:
+    handles = ("iron_meadow", "relay_station", "lone_wolf", "empty_shelf", "closed_garden")
+    targets = [{"username": handle, "cursor": cursor_of(handle, user_id="")} for handle in handles]
+    chains, log = crawl_all(tmp_path, targets)
+    for handle in handles:
+        assert chains[handle].errors == [], log
+        assert chains[handle].pages[-1]["hasMore"] is False
+        check_posts(chains[handle], handle)
 
 
 @pytest.mark.parametrize(
