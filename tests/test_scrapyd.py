@@ -257,6 +257,7 @@ def test_both_ways_list_the_same_spiders(installed: Scrapyd, deployed: Scrapyd) 
         assert scrapyd.call("listspiders.json", project="crawler")["spiders"] == sorted(spiders())
 
 
+@pytest.mark.soak
 def test_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_path: Path) -> None:
     deploy_other_project(installed, tmp_path)
     assert installed.call("listspiders.json", project="shop")["spiders"] == ["groceries", "plain"]
@@ -269,6 +270,7 @@ def test_a_second_project_runs_our_spider_and_its_own(installed: Scrapyd, tmp_pa
     assert comparable(installed.data("retail", ours)) == comparable([expected])
 
 
+@pytest.mark.soak
 def test_spidermon_checks_the_stats_as_documented(installed: Scrapyd, tmp_path: Path) -> None:
     page = (ROOT / "docs/schedule.md").read_text()
     monitors, settings = re.findall(r"```python\n(# shop/(?:monitors|settings)\.py\n.*?)```", page, re.DOTALL)
