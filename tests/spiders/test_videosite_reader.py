@@ -458,9 +458,12 @@ def test_videos_that_are_not_public_are_not_left_out() -> None:
     assert stub.warnings == []
 
 
-def test_client_version_is_that_of_the_page() -> None:
+def test_client_version_is_that_of_the_page_and_another_one_is_reported_as_stale() -> None:
     stub = Stub(site())
     scrape(stub, username="harborlights")
     bodies = [request.body for request in stub.requests if site().kind(request) == "player"]
     assert bodies
     assert all(b"2.20260801.03.00" in body for body in bodies)
+    [(stale, reason)] = stub.stale_ids.items()
+    assert stale.startswith("client_version 2.")
+    assert reason == "the page has 2.20260801.03.00"
