@@ -683,3 +683,12 @@ async def test_the_repetition_of_an_upload_whose_name_was_given_away_does_not_ge
     assert [each.run for each in await jobs.newest("acme", 9)] == [2], "the first upload made no run for its client"
     again = await jobs.begin("nightly", "acme", rules=Rules("refuse", key="k"))
     assert (again.run, again.state) == (3, "loading")
+
+
+async def test_an_upload_that_was_killed_is_repeated_from_its_first_line(jobs: Jobs) -> None:
+    job = await jobs.begin("nightly", "acme")
+    assert await jobs.next_row(job) == 0
+    await jobs.push(job, lines(3))
+    assert await jobs.next_row(await current(jobs, job)) == 0
+    await jobs.open(job)
+    assert await jobs.next_row(await current(jobs, job)) == 3
