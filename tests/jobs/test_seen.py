@@ -8,7 +8,9 @@ from pathlib import Path
 from scrapy.settings import Settings
 from structlog.testing import capture_logs
 
-from crawler.jobs.seen import MAX_IDS_PER_LISTING, SeenByCrawls, add_entries, entries_seen
+from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.options import JobOptions
+from crawler.jobs.seen import MAX_IDS_PER_LISTING, SeenByCrawls, SeenByJobs, add_entries, entries_seen
 from crawler.jobs.store import Store
 from crawler.registry import scrapers
 from crawler.targets.parser import check_params
@@ -28,6 +30,22 @@ async def test_only_the_newest_ids_are_kept(tmp_path: Path) -> None:
     assert await entries_seen(store, b"a") == kept
     assert await entries_seen(store, b"b") == {"0"}
     await store.close()
+
+
+async def test_clients_and_the_sandbox_share_no_seen_entries(tmp_path: Path) -> None:
+    """What one client has collected is new for another one. Commands have no owner."""
+    scraper = scrapers()["microblog-profile"]
+    target = Target("t", scraper, check_params(scraper, scraper.example))
+    location = str(tmp_path / "store.sqlite3")
+    jobs, store = Jobs(location), Store(location)
+
+    async def key(owner: str, *, sandbox: bool) -> bytes | None:
+        job = await jobs.begin(f"of {owner} {sandbox}", owner, options=JobOptions(sandbox=sandbox))
+        return SeenByJobs(store, job, lambda _: target.key).key_of(target)
+
+    of_jobs = [await key(owner, sandbox=sandbox) for owner in ("", "acme", "other") for sandbox in (False, True)]
+    assert len({*of_jobs}) == 6
+    assert of_jobs[:2] == [SeenByCrawls(store, sandbox=sandbox).key_of(target) for sandbox in (False, True)]
 
 
 async def test_if_its_store_fails_a_crawl_reads_all_pages(tmp_path: Path) -> None:
