@@ -50,6 +50,11 @@ async def test_the_records_of_the_month_count_and_nothing_else(location: str, mo
     await usage.check_quota(store, Holder("acme", "key"))
     now[0] += 10
     await usage.check_quota(store, holder)
+    for _ in range(2):  # on the first day of the month
+        counts.count("acme", "a", "OK", billable=True)
+    await counts.flush()
+    with pytest.raises(QuotaExceeded, match=r"2027-01-01T00:00:00Z"):
+        await usage.check_quota(store, holder)
     await store.close()
 
 
