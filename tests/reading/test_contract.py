@@ -125,6 +125,23 @@ def test_an_empty_text_is_not_an_identity() -> None:
     assert [row.id for row in read_plain(NamedRows, {"rows": rows}).value.rows] == ["a", 3, 4]  # type: ignore[union-attr]
 
 
+class Moved(Contract):
+    tags: list[str] = sometimes("now.tags[]", "tags[]")
+
+
+@pytest.mark.parametrize(
+    ("data", "tags"),
+    [
+        ({"now": {"tags": []}, "tags": ["a"]}, ["a"]),
+        ({"now": {"tags": ["b"]}, "tags": ["a"]}, ["b"]),
+        ({"now": {"tags": []}, "tags": []}, []),
+    ],
+)
+def test_a_list_is_read_from_the_first_path_where_it_has_entries(data: dict[str, Any], tags: list[str]) -> None:
+    assert read_both(Moved, data) == []
+    assert plain(careful.read_plain(Moved, data).value) == {"tags": tags}
+
+
 def test_both_passes_read_a_whole_payload() -> None:
     data = listing(product(1), {"type": "ad"}, product(2, price=None, prices={"now": "3.50"}))
     assert read_both(Listing, data) == []
