@@ -327,10 +327,10 @@ def meaning(target: Target | InvalidTarget) -> dict[str, str]:
     return dict(read_link(params["url"]).params) if "url" in params else params
 
 
-@pytest.mark.parametrize("size", [2_000_000])
 @pytest.mark.parametrize("piece", [")", "(", '"', "\u200b", ".", "/a", "%2F", "?next=", "a@", "<", "\u0301", " "])
-def test_a_huge_text_is_refused_or_read_without_its_ends_being_counted_again(piece: str, size: int) -> None:
-    for text in (piece * (size // len(piece)), f"https://x.com/NASA{piece * (size // len(piece))}"):
+def test_a_huge_text_is_refused_or_read_without_its_ends_being_counted_again(piece: str) -> None:
+    end = piece * (2_000_000 // len(piece))
+    for text in (end, f"https://x.com/NASA{end}"):
         is_link(text)
         cleaned(text)
         unquoted(text)

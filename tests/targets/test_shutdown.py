@@ -45,15 +45,8 @@ class Closed(NamedTuple):
 class Crawl:
     """A crawl in a folder, with one target for each query."""
 
-    def __init__(  # noqa: PLR0913  # a crawl has many settings
-        self,
-        folder: Path,
-        origin: str,
-        queries: list[str],
-        settings: dict[str, Any],
-        feed: str = "",
-        *,
-        spider: str = "retail",
+    def __init__(
+        self, folder: Path, origin: str, queries: list[str], settings: dict[str, Any], *, spider: str = "retail"
     ) -> None:
         self.folder = folder
         targets = folder / "targets.jsonl"
@@ -70,7 +63,7 @@ class Crawl:
             "EVENTS_FILE": folder / "events",
             **settings,
         }
-        self.start = command(spider, {"targets": targets}, given, "-O", feed or str(folder / "out.jsonl"))
+        self.start = command(spider, {"targets": targets}, given, "-O", str(folder / "out.jsonl"))
 
     def run(self, *arguments: str, stop: threading.Event | None = None) -> Closed:
         """Run the crawl. SIGTERM is sent when ``stop`` is set."""
