@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -296,30 +296,41 @@ def changed_declarations(gap: Gap, candidates: list[Candidate]) -> Iterator[Sugg
     """Yield the declarations of a gap's values. ``candidates``: the most likely one comes first."""
     for number, (value, path, tail) in enumerate(gap.parts):
         new = {joined((*gap.lead, *each.keys, *tail)): each.found[number][:MAX_SHOWN] for each in candidates}
-        file, found, text = declaration(gap.kind, value.name)
-        yield Suggestion(file, found.lineno, _with_path(found, text, value, path, next(iter(new))), path, new)
+        file, line, source = declaration(gap.kind, value.name)
+        yield Suggestion(file, line, _with_path(source, value, path, next(iter(new))), path, new)
 
 
-def declaration(kind: type[Contract], name: str) -> tuple[Path, ast.AnnAssign, str]:
-    """Return the file of a value's declaration, the declaration in the file's syntax tree, and the file's text."""
+def declaration(kind: type[Contract], name: str) -> tuple[Path, int, str]:
+    """Return the file of a value's declaration, the number of its first line, and its source."""
     owner = next(each for each in kind.__mro__ if name in vars(each))
     file = Path(inspect.getsourcefile(owner) or "")
+    return file, *_declarations(file)[owner.__name__, name]
+
+
+@cache
+def _declarations(file: Path) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the annotated assignments of all classes of a file: class and name -> number of the first line, source."""
     text = file.read_text(encoding="utf-8")
-    classes = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.ClassDef))
-    scope = next(each for each in classes if each.name == owner.__name__)
-    targets = (each for each in scope.body if isinstance(each, ast.AnnAssign))
-    return file, next(each for each in targets if ast.unparse(each.target) == name), text
+    lines = text.splitlines(keepends=True)
+    return {
+        (owner.name, ast.unparse(each.target)): (each.lineno, "".join(lines[each.lineno - 1 : each.end_lineno]).strip())
+        for owner in ast.walk(ast.parse(text))
+        if isinstance(owner, ast.ClassDef)
+        for each in owner.body
+        if isinstance(each, ast.AnnAssign)
+    }
 
 
-def _with_path(found: ast.AnnAssign, text: str, value: Value, old: str, new: str) -> str:
+def _with_path(source: str, value: Value, old: str, new: str) -> str:
     """Return a declaration with a new path as its first one, without the old path if one is a prefix of the other."""
+    (found,) = ast.parse(source).body
+    assert isinstance(found, ast.AnnAssign)
     assert isinstance(found.value, ast.Call)
-    paths = [ast.get_source_segment(text, each) or "" for each in found.value.args]
+    paths = [ast.get_source_segment(source, each) or "" for each in found.value.args]
     shorter = min(len(steps(old)), len(steps(new)))
     if steps(old)[:shorter] == steps(new)[:shorter]:  # no type describes a value and an object at the same place
         paths = [f'"{each}"' for each in value.paths if each != old]
-    options = [ast.get_source_segment(text, each) or "" for each in found.value.keywords]
+    options = [ast.get_source_segment(source, each) or "" for each in found.value.keywords]
     arguments = ", ".join([f'"{new}"', *paths, *options])
-    return (
-        f"{value.name}: {ast.get_source_segment(text, found.annotation)} = {ast.unparse(found.value.func)}({arguments})"
-    )
+    annotation = ast.get_source_segment(source, found.annotation)
+    return f"{value.name}: {annotation} = {ast.unparse(found.value.func)}({arguments})"

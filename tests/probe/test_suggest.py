@@ -130,13 +130,7 @@ def test_a_suggestion_is_the_declaration_with_both_paths() -> None:
     assert '"averageRating"' not in found.line, "no type describes a value and an object in the same place"
 
 
-SLOW = {"microblog", "photoapp", "videosite"}
-"""Platforms with so many declarations that changing all of them takes several seconds."""
-
-
-@pytest.mark.parametrize(
-    "platform", [pytest.param(each, marks=pytest.mark.soak if each in SLOW else ()) for each in platforms()]
-)
+@pytest.mark.parametrize("platform", platforms())
 def test_every_declaration_can_be_changed(platform: str) -> None:
     """Also declarations whose paths are made of constants, and those of base classes."""
     package = import_module(f"crawler.platforms.{platform}")
