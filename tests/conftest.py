@@ -79,6 +79,10 @@ sys.addaudithook(forbid_other_hosts)
 # they start: a test that interrupts a command would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# All times that leave the project are in UTC. On a machine whose clock shows UTC, local time would look the same.
+os.environ["TZ"] = "Asia/Kathmandu"
+time.tzset()
+
 for name in list(os.environ):
     proxies = {"http_proxy", "https_proxy", "all_proxy"}
     if name.startswith("CRAWLER_") or name.lower() in proxies or name == "SCRAPY_SETTINGS_MODULE":

@@ -251,6 +251,7 @@ def test_the_row_that_was_fetched_last_is_kept(db: Content) -> None:
         ("a", None, (START + timedelta(hours=3)).replace(tzinfo=None))
     ]
     assert db.rows("shop_shelf_v1", "total") == [(None,)]
+    assert db.rows("shop_shelf_v1_labels", "text") == []
 
 
 def test_entries_with_a_key_stay_and_parts_of_a_record_are_replaced(db: Content) -> None:
