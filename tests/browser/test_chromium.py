@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from playwright.async_api import BrowserContext, BrowserType, Error
+from playwright.async_api import BrowserContext, BrowserType, Error, Page
 from structlog.testing import capture_logs
 
 from crawler.browser.chromium import Chromium
@@ -39,6 +40,18 @@ def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     settings = ("DOWNLOAD_TIMEOUT=100", "BROWSER_QUIET=40", "BROWSER_PAGES=4", f"RETRY_TIMES={TRIES}")
     with running(tmp_path_factory.mktemp("browsing") / "log", *settings) as started:
         yield started
+
+
+@asynccontextmanager
+async def opened_page() -> AsyncIterator[Page]:
+    """Open a page of a Chromium that no other crawl uses."""
+    chromium = Chromium()
+    chromium.join(Throttle(1), {})
+    try:
+        async with chromium.page(None) as page:
+            yield page
+    finally:
+        await chromium.leave()
 
 
 class Searches(threading.Thread):
@@ -95,18 +108,10 @@ def test_a_driver_that_does_not_start_is_a_typed_error(monkeypatch: pytest.Monke
     """The driver fails as on a minimal Debian, where Playwright's Node.js lacks a library."""
     monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
 
-    async def visit() -> None:
-        chromium = Chromium()
-        chromium.join(Throttle(1), {})
-        try:
-            async with chromium.page(None):
-                pass
-        finally:
-            await chromium.leave()
-
     async def visit_and_wait() -> None:
         try:
-            await asyncio.wait_for(visit(), 300)
+            async with asyncio.timeout(300), opened_page():
+                pass
         finally:  # Playwright still waits for the driver's process. If the loop ended first, its pipes would leak.
             await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
@@ -130,18 +135,13 @@ def test_an_operation_that_never_ends_is_ended_when_the_browser_is_killed(
         await asyncio.Event().wait()
 
     async def visit() -> None:
-        chromium = Chromium()
-        chromium.join(Throttle(1), {})
-        try:
-            async with chromium.page(None):
-                await never()
-        finally:
-            await chromium.leave()
+        async with asyncio.timeout(300), opened_page():
+            await never()
 
     if operation == "page":
         monkeypatch.setattr(BrowserContext, "new_page", never)
     with pytest.raises(Error, match="crashed"):
-        asyncio.run(asyncio.wait_for(visit(), 300))
+        asyncio.run(visit())
 
 
 def test_tiny_shared_memory_does_not_break_pages() -> None:
@@ -187,51 +187,38 @@ NO_SANDBOX = "Target closed\nBrowser logs:\n[1:1:FATAL:zygote.cc(1)] No usable s
 
 @dataclass(frozen=True)
 class Host:
-    """The user, the operator's options, the error of a launch with Chromium's sandbox; and the expected result."""
+    """The user, the operator's options, the error of a launch with Chromium's sandbox; and the expected launches."""
 
     user: int
     options: dict[str, bool]
     failure: str
     sandboxed: list[bool]
-    reason: str | None
+    reason: str | None = None
+    """The logged reason for a browser without its sandbox."""
+    raises: bool = False
 
 
 @pytest.mark.parametrize(
     "host",
     [
-        pytest.param(Host(1000, {}, "", [True], None), id="a user"),
+        pytest.param(Host(1000, {}, "", [True]), id="a user"),
         pytest.param(Host(1000, {}, NO_SANDBOX, [True, False], "No usable sandbox! Update your kernel."), id="refused"),
         pytest.param(Host(0, {}, "", [False], "root"), id="root"),
-        pytest.param(Host(1000, {"chromium_sandbox": False}, "", [False], None), id="switched off"),
-        pytest.param(Host(0, {"chromium_sandbox": True}, "", [True], None), id="required"),
+        pytest.param(Host(1000, {"chromium_sandbox": False}, "", [False]), id="switched off"),
+        pytest.param(Host(0, {"chromium_sandbox": True}, "", [True]), id="required"),
+        pytest.param(Host(1000, {"chromium_sandbox": True}, NO_SANDBOX, [True], raises=True), id="required, refused"),
+        pytest.param(Host(1000, {}, "exitCode=null, signal=SIGKILL", [True], raises=True), id="killed"),
+        pytest.param(Host(1000, {}, "exitCode=137, signal=null", [True], raises=True), id="killed in a container"),
     ],
 )
 async def test_browser_uses_its_sandbox_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch, host: Host) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: host.user)
     launches = Launches(host.failure)
-    with capture_logs() as logs:
+    with capture_logs() as logs, pytest.raises(Error) if host.raises else nullcontext():
         await Chromium()._launch_in_sandbox(cast("BrowserType", launches), dict(host.options))
     assert launches.sandboxed == host.sandboxed
     assert len(logs) == (host.reason is not None)
     assert all(host.reason in entry["reason"] for entry in logs if host.reason)
-
-
-@pytest.mark.parametrize(
-    ("set_by_operator", "failure"),
-    [
-        ({"chromium_sandbox": True}, NO_SANDBOX),
-        ({}, "<process did exit: exitCode=null, signal=SIGKILL>"),
-        ({}, "<process did exit: exitCode=137, signal=null>"),
-    ],
-)
-async def test_browser_is_not_started_without_its_sandbox_for_another_reason(
-    monkeypatch: pytest.MonkeyPatch, set_by_operator: dict[str, bool], failure: str
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    launches = Launches(failure)
-    with pytest.raises(Error):
-        await Chromium()._launch_in_sandbox(cast("BrowserType", launches), dict(set_by_operator))
-    assert launches.sandboxed == [True]
 
 
 @pytest.mark.parametrize(
@@ -252,24 +239,18 @@ async def test_a_browser_that_is_killed_while_it_starts_is_not_a_missing_browser
 
     require_chromium()
     monkeypatch.setattr(BrowserType, "launch", fail)
-    chromium = Chromium()
-    chromium.join(Throttle(1), {})
     with pytest.raises(raised):
-        async with chromium.page(None):
+        async with opened_page():
             pass
-    await chromium.leave()
 
 
 async def test_pages_of_a_real_browser_are_in_the_sandbox_unless_it_is_logged() -> None:
     require_chromium()
-    chromium = Chromium()
-    chromium.join(Throttle(1), {})
     with capture_logs() as logs:
-        async with chromium.page(None) as page:
+        async with opened_page() as page:
             await page.goto("data:text/html,text")
             lines = descendants(os.getpid())
             filters = {seccomp_mode(pid) for pid, line in lines.items() if "--type=renderer" in line}
-    await chromium.leave()
     is_without = "browser_without_sandbox" in {entry["event"] for entry in logs}
     assert filters == {0 if is_without else 2}
     assert os.geteuid() or is_without
