@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,7 +24,8 @@ import pytest
 
 from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
-from tests.crawls import ROOT, comparable, lines, sandbox
+from tests.copies import CACHES, FILES
+from tests.crawls import ROOT, comparable, expected_record, lines, sandbox
 from tests.proxies import free_port
 
 http = build_opener(ProxyHandler({}))
@@ -50,15 +50,12 @@ class Plain(scrapy.Spider):
 TIMEOUT_SECONDS = 300
 
 
-FAST = {("retail-category-v4", "deployed")}
-"""The scrapers whose jobs the fast tests run. Other tests run jobs of the installed package."""
-
-
 def scraper_cases() -> Iterator[object]:
-    """Yield the names of all scrapers with both kinds of deployment."""
+    """Yield the names of all scrapers with both kinds of deployment. All except one are soak tests."""
     for name in sorted({scraper.name for scraper in scrapers().values()}):
         for way in ("installed", "deployed"):
-            yield pytest.param(name, way, marks=[pytest.mark.soak] * ((name, way) not in FAST))
+            is_fast = (name, way) == ("retail-category-v4", "deployed")
+            yield pytest.param(name, way, marks=[pytest.mark.soak] * (not is_fast))
 
 
 def spider_cases() -> list[object]:
@@ -86,22 +83,15 @@ class Scrapyd:
 
     def run(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
         """Schedule a job, wait until it ends, and return its id."""
-        job = self.schedule(spider, settings, project, **arguments)
-        self.wait_for(spider, job, project)
-        return job
-
-    def schedule(self, spider: str, settings: dict[str, Any], project: str = "crawler", **arguments: Any) -> str:
         given = [f"{name}={value}" for name, value in settings.items()]
         scheduled = self.call("schedule.json", project=project, spider=spider, setting=given, **arguments)
         assert scheduled["status"] == "ok", scheduled
-        return str(scheduled["jobid"])
-
-    def wait_for(self, spider: str, job: str, project: str = "crawler") -> None:
+        job = str(scheduled["jobid"])
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             jobs = self.call("listjobs.json", project=project)
             if any(each["id"] == job for each in jobs["finished"]):
-                return
+                return job
             time.sleep(0.1)
         raise AssertionError(f"{spider} did not end: {self.log(spider, job, project)}")
 
@@ -165,28 +155,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
     """The second kind of deployment: scrapyd-deploy uploads an egg, and the package is not installed."""
     folder = tmp_path_factory.mktemp("deployed")
-    project = copy_of_project(tmp_path_factory.mktemp("deployment") / "project")
+    project = tmp_path_factory.mktemp("deployment") / "project"
+    shutil.copytree(ROOT / "crawler", project / "crawler", ignore=CACHES)
+    for name in FILES:
+        shutil.copy(ROOT / name, project)
     with running(folder, PYTHONPATH="") as scrapyd:
         # The scrapy.cfg made for an installed package is not used: it would run that package.
         config = (ROOT / "scrapy.cfg").read_text().replace("http://127.0.0.1:6800/", f"{scrapyd.base}/")
         (project / "scrapy.cfg").write_text(config)
         deploy(project)
         yield scrapyd
-
-
-def copy_of_project(folder: Path) -> Path:
-    """Copy what an egg contains, and what its setup reads."""
-    shutil.copytree(ROOT / "crawler", folder / "crawler", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "requirements.txt",
-        "scrapy.cfg",
-        "social_retail_crawler.py",
-    ):
-        shutil.copy(ROOT / name, folder)
-    return folder
 
 
 def deploy(project: Path) -> None:
@@ -227,12 +205,8 @@ def test_a_job_stores_the_expected_record(
     scraper = scrapers()[name]
     spider = spider_for(scraper).name
     job = scrapyd.run(spider, settings, scraper=name, **scraper.example)
-    expected = (
-        import_module(f"crawler.sandbox.{scraper.platform}.site")
-        .Site()
-        .expected_record({"scraper": name, **scraper.example})
-    )
-    assert comparable(scrapyd.data(spider, job)) == comparable([expected]), scrapyd.log(spider, job)
+    expected = comparable([expected_record(scraper)])
+    assert comparable(scrapyd.data(spider, job)) == expected, scrapyd.log(spider, job)
     assert scrapyd.failures(spider, job) == []
     assert scrapyd.log(spider, job).splitlines()[-1].endswith("event=crawl_ended exit_code=0")
 
