@@ -13,6 +13,7 @@ from typing import Any
 from itemadapter import ItemAdapter
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
 from scrapy.exporters import JsonItemExporter
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
@@ -54,6 +55,15 @@ class WrongTitle:
     def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
         adapter["heading"] = 12345
+        return item
+
+
+class LosesSecondPages:
+    """An item pipeline that drops the second page of each listing."""
+
+    def process_item(self, item: Any) -> Any:
+        if ItemAdapter(item)["page"] == 2:
+            raise DropItem("lost")
         return item
 
 

@@ -152,7 +152,7 @@ def is_marked(page: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "platform", [pytest.param(name, marks=[pytest.mark.soak] * (name != "photoapp")) for name in PLATFORMS]
+    "platform", [pytest.param(name, marks=[pytest.mark.soak] * (name == "shortvideo")) for name in PLATFORMS]
 )
 def test_a_crawl_does_with_a_refusal_what_its_row_says(tmp_path: Path, platform: str) -> None:
     if platform == "shortvideo":

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crawler.sandbox.renames import PAGES_BEFORE
 from crawler.sandbox.retail.site import Site
 from tests.copies import ProjectCopy
@@ -31,6 +33,7 @@ class Project(ProjectCopy):
         return {line["id"]: line["data"] for line in lines(self.folder / f"{name}.jsonl")}
 
 
+@pytest.mark.soak  # the fast tier runs the commands of docs/repair.md
 def test_a_change_during_a_job_is_seen_mended_and_repeated(tmp_path: Path) -> None:
     project, site = Project(tmp_path), Site()
     queries = {f"t{n}": f"mustard {n}" for n in range(TARGETS)}

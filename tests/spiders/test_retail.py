@@ -101,6 +101,19 @@ def test_each_line_names_its_target_and_slice(tmp_path: Path) -> None:
     assert set(products_of([line for line in out if line["root"] == "big"])) == priced | unpriced
 
 
+def test_a_category_without_the_products_of_a_dropped_record_is_incomplete(tmp_path: Path) -> None:
+    pipelines = json.dumps({"tests.own_components.LosesSecondPages": 500})
+    arguments = ("-a", "cat_id=4044_28309", "-a", "exhaustive=true", "-s", f"ITEM_PIPELINES={pipelines}")
+    status, out, failures, log = crawl(tmp_path, *arguments)
+    assert status == 4, log
+    *dropped, category = failures
+    assert {failure["code"] for failure in dropped} == {"ITEM_DROPPED"}
+    collected, expected = len(products_of(out)), sum(map(len, Site().products_of("4044_28309")))
+    found = f"{collected:,} of {expected:,} collected (fewer_than_stated)"
+    assert category["message"] == f"The category is incomplete: {found}."
+    assert 0 < collected < expected
+
+
 @pytest.mark.parametrize("explode", [[], ["-a", "explode=products"]], ids=["pages", "products"])
 def test_rows_of_a_table_name_their_target(tmp_path: Path, explode: list[str]) -> None:
     arguments = ("-a", "cat_id=976759_6837314_30279539", "-a", "exhaustive=true", *explode)

@@ -45,6 +45,7 @@ def test_ten_pages_in_a_crawl(tmp_path: Path) -> None:
     assert "OK=10" in log
 
 
+@pytest.mark.soak  # the fast tier reads each fault in its process: test_videosite_reader.py
 def test_every_fault_has_its_code_in_a_crawl(tmp_path: Path) -> None:
     # "auto" leaves details out on a busy machine.
     targets = {name: {"username": f"@{name}", "details": "all"} for name in FAULTS}
