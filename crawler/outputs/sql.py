@@ -74,6 +74,8 @@ def identifier(*parts: str) -> str:
     ('retail_category_v4_products', 'price_current_price')
     >>> identifier("polaris" * 5, "ordered" * 5)
     'polarispolarispolarispolarispolaris_orderedorderedorde_a5538a05'
+    >>> identifier("é" * 31 + "s") == "é" * 31 + "s", len(identifier("é" * 32).encode())
+    (True, 63)
     """
     name = "_".join(parts).replace("-", "_").lower()
     if len(name.encode()) <= MAX_NAME:

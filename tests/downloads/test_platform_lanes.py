@@ -62,6 +62,13 @@ async def test_slots_of_different_budgets_are_used_in_their_order() -> None:
     assert names(lanes.candidates(Release())) == ["fast", "slow"]
 
 
+@pytest.mark.parametrize(("own", "starts"), [({"delay": 1, "burst": 9}, 4), ({"delay": 20, "burst": 2}, 2)])
+def test_downloads_start_as_fast_as_the_slower_of_two_budgets(own: dict[str, Any], starts: int) -> None:
+    budget = {"concurrency": 9, "delay": 10, "burst": 3, "sources": {"search": own | {"concurrency": 9}}}
+    [lane] = made("a", PLATFORM_BUDGETS={"retail": budget})
+    assert (lane.starts_within("search", 10), lane.starts_within("page", 10)) == (starts, 4)
+
+
 async def test_a_target_keeps_its_egress(sending: Sending) -> None:
     each = target("1")
     first = await sending.egress(each)
