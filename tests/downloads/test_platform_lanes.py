@@ -272,6 +272,13 @@ async def test_a_request_that_waits_for_a_slot_is_not_sent_if_its_target(
     assert {await sending.egress(target(str(number))) for number in range(2, 5)} == {*NAMES}
 
 
+async def test_a_call_whose_deadline_passes_while_all_slots_are_taken_times_out(sending: Sending) -> None:
+    """How long the downloads in flight take is not known before."""
+    async with sending.download(target("1")), sending.download(target("2")), sending.download(target("3")):
+        with pytest.raises(UpstreamTimeout):
+            await sending.egress(target("4", deadline=asyncio.get_running_loop().time() + 0.05))
+
+
 async def test_if_all_egresses_rest_a_call_fails_with_the_earliest_end(sending: Sending) -> None:
     loop = asyncio.get_running_loop()
     for number, lane in enumerate(sending.lanes):
