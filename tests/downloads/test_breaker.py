@@ -27,6 +27,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamRateLimited,
 )
+from crawler.jobs.shared_facts import OWN_SHARE_SECONDS
 from tests.downloads.processes import UNREACHABLE, processes
 
 BLOCK = UpstreamBlocked("blocked")
@@ -271,6 +272,28 @@ async def test_without_the_store_each_process_has_its_own_breaker() -> None:
         assert one.open_seconds is not None
         assert not await recorded(other)
         assert other.cooldown_left == 0
+
+
+async def test_a_process_asks_a_store_that_failed_again_only_after_a_pause(
+    sqlite_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else, each request would wait for the store."""
+    monkeypatch.setattr("crawler.jobs.shared_facts.VIEW_SECONDS", 0.0)
+    asked: list[str] = []
+
+    async def fail(*_: Any, **__: Any) -> Any:
+        asked.append("again")
+        raise StoreUnavailable("gone")
+
+    async with processes(sqlite_store) as (facts, _):
+        monkeypatch.setattr(facts.store, "transact", fail)
+        breaker = CircuitBreaker(BreakerPolicy(threshold=2, cooldown=60), KEY, facts)
+        for _ in range(3):
+            assert await breaker.enter() == 0
+        assert asked == ["again"]
+        facts._retry_at -= OWN_SHARE_SECONDS
+        assert await breaker.enter() == 0
+        assert asked == ["again"] * 2
 
 
 async def test_a_process_keeps_its_breaker_when_the_store_fails(location: str) -> None:
