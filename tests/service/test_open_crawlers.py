@@ -49,6 +49,21 @@ async def test_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:
     assert set(UNREAD_STATS) <= set(build_component_list(Settings().getwithbase("EXTENSIONS")))
 
 
+def test_features_of_a_single_crawl_are_off_in_an_open_crawler() -> None:
+    """A folder of requests, or a limit at which Scrapy closes a crawler, would be shared by all calls."""
+    given = {
+        "FEEDS": {"out.jsonl": {"format": "jsonl"}},
+        "FAILURES_FEED": "failures.jsonl",
+        "JOBDIR": "requests",
+        "MEMUSAGE_ENABLED": True,
+        "LOGSTATS_INTERVAL": 60,
+        "STATS_DUMP": True,
+        **{f"CLOSESPIDER_{of}": 1 for of in ("TIMEOUT", "ITEMCOUNT", "PAGECOUNT", "ERRORCOUNT")},
+    }
+    settings = settings_of_crawlers(Settings(given))
+    assert [name for name in given if settings.get(name)] == []
+
+
 async def test_the_limits_exclude_egresses_that_rest() -> None:
     crawler = open_crawler()
     limits = [(crawler.max_in_flight, crawler.limit)]
