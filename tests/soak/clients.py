@@ -226,9 +226,10 @@ class Clients:
 
     def upload_workbook(self, chance: random.Random) -> None:
         """Upload a hostile or damaged workbook."""
-        made = {**{name: content for name, (content, _) in (BROKEN | REFUSED).items()}, "old": OLE}
-        name = chance.choice([*made, *QUICK_BOMBS])
-        body = made[name] if name in made else HOSTILE[name][0]()
+        quick = {name: HOSTILE[name] for name in QUICK_BOMBS}
+        makers = {name: make for name, (make, _) in (BROKEN | REFUSED | quick).items()} | {"old": lambda: OLE}
+        name = chance.choice([*makers])
+        body = makers[name]()
         media_type = [*FORMATS][-1]
         reply = self.send("hostile", "POST", "/v1/jobs", body, Content_Type=media_type)
         if reply.status not in {202, 400, 429, 503}:
