@@ -318,12 +318,20 @@ async def test_an_answer_of_one_source_does_not_reset_another() -> None:
     assert found.any_open
 
 
-async def test_a_throttling_status_counts_even_if_the_page_is_not_recognised() -> None:
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        *((each, True) for each in (401, 403, 407, 412, 418, 429, 451, 999)),
+        *((each, False) for each in (200, 404, 500)),
+    ],
+)
+async def test_a_throttling_status_counts_even_if_the_page_is_not_recognised(
+    status: int,
+    counts: bool,  # noqa: FBT001  # a table
+) -> None:
     found = of_platform(BreakerPolicy(threshold=1, cooldown=60))
-    await found["page"].record(ExtractionFailed("unknown page"), 500)
-    assert not found.any_open
-    await found["page"].record(ExtractionFailed("unknown page"), 403)
-    assert found.any_open
+    await found["page"].record(ExtractionFailed("unknown page"), status)
+    assert found.any_open is counts
 
 
 async def test_a_request_that_was_not_sent_does_not_count() -> None:
