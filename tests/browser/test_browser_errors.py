@@ -1,11 +1,22 @@
-"""An error of the browser is a crash only if its text says so. Any other text is quoted."""
+"""The browser's handler without a browser: which requests of pages it aborts, and what an error's text says.
+
+An error is a crash only if its text says so. Any other text is quoted.
+"""
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from typing import Any
 
-from crawler.browser.handler import browser_failed
+import pytest
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import StatsCollector
+from scrapy.utils.project import get_project_settings
+
+from crawler.browser.handler import BrowserHandler, browser_failed
 from crawler.downloads.breaker import is_answer, is_block
+from crawler.downloads.shared_state import SharedState
 
 
 @pytest.mark.parametrize(
@@ -44,3 +55,31 @@ def test_an_error_of_the_browser_is_what_its_text_says(
     assert [each["msg"] for each in error.details] == ([] if seen is None else [seen])
     assert (is_block(error), is_answer(error)) == (False, False), "neutral for the circuit breaker"
     assert "private" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "aborted"),
+    [
+        ("image", "https://www.tiktok.com/a.png", True),
+        ("media", "https://www.tiktok.com/a.mp4", True),
+        ("font", "https://www.tiktok.com/a.woff2", True),
+        ("document", "https://www.tiktok.com/search?q=tea", False),
+        ("script", "https://www.tiktok.com/a.js", False),
+        ("script", "https://www.google-analytics.com/a.js", True),
+        ("xhr", "https://doubleclick.net/collect", True),
+        ("xhr", "https://notdoubleclick.net/collect", False),
+        ("script", "blob:null", False),
+    ],
+)
+async def test_pages_load_no_pictures_and_no_trackers(
+    kind: str,
+    url: str,
+    aborted: bool,  # noqa: FBT001  # a column of the table
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scrapy_playwright.handler.verify_installed_reactor", lambda _: None)  # no page is opened
+    crawler = Crawler(Spider, get_project_settings())
+    crawler.stats = StatsCollector(crawler)
+    crawler.spider = SimpleNamespace(shared=SharedState())  # type: ignore[assignment]  # as PlatformSpider has it
+    request: Any = SimpleNamespace(resource_type=kind, url=url)
+    assert BrowserHandler(crawler).abort_request(request) is aborted

@@ -14,6 +14,7 @@ import pytest
 from web_poet.testing import Fixture
 
 from crawler.platforms.retail.pages import ListingPage
+from crawler.probe import report
 from crawler.probe.report import empty_fields
 from crawler.registry import scrapers
 from tests.shop import Shop, open_shop
@@ -123,6 +124,14 @@ def test_empty_fields_are_documented_in_the_page_or_in_the_schema() -> None:
     assert documented["category_name"], "by the schema"
     assert not documented["heading"]
     assert not documented["products[].name"], "the schema documents that it is never empty"
+
+
+def test_an_installed_package_has_the_schema_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "DOCS", tmp_path)
+    data = {"category_name": "", "breadcrumbs": [], "products": [{"price": {"current_price": None}}]}
+    documented = {each.path: each.documented for each in empty_fields(scrapers()[CATEGORY], data)[0]}
+    assert documented["category_name"]
+    assert report.documented_names("retail") == set()
 
 
 @pytest.mark.parametrize(
