@@ -44,6 +44,8 @@ TRUSTED_SECONDS = 0.5
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
 OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "--assert=plain")
 """Modules with doctests are arguments of these runs: pytest would rewrite their assertions, from the sources."""
+SLOT = "slot-"
+"""The beginning of the names of switches (``switch.py``) of processes that run mutants."""
 OWN = ("crawler", "tests", "benchmarks", "scripts", "__main__")
 
 
@@ -221,7 +223,7 @@ def main(arguments: list[str]) -> None:
     for slot in range(given.jobs):
         reader, writer = fork.Pipe(duplex=False)
         runner = Runner(work[slot :: given.jobs], traced.seconds, writer)
-        slots.append(fork.Process(target=runner.run, args=(f"slot-{slot}",)))
+        slots.append(fork.Process(target=runner.run, args=(f"{SLOT}{slot}",)))
         slots[-1].start()
         writer.close()
         readers.append(reader)
@@ -243,10 +245,22 @@ def main(arguments: list[str]) -> None:
     for process in slots:
         process.terminate()
         process.join()
+    end_commands()
     killed = report(chosen, fates)
     print(f"\n{len(fates)} of {len(chosen)} mutants in {time.monotonic() - started:.0f} s")
     if killed < given.at_least:
         raise SystemExit(1)
+
+
+def end_commands() -> None:
+    """Kill what tests that were killed have left: their commands run in sessions of their own. Only Linux tells which.
+
+    Such a command may be a service whose mutant never lets it end.
+    """
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # the process has ended, or is another user's
+            if f"{switch.VARIABLE}={SLOT}".encode() in environment.read_bytes():
+                os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 def report(mutants: list[Mutant], fates: dict[int, Fate]) -> float:
