@@ -164,7 +164,8 @@ def print_retries(location: str, *, retry_all: bool) -> int:
     from crawler.targets.files.source import read_json_objects  # noqa: PLC0415  # the other subcommand does not need it
 
     for where, failure in read_json_objects(location):
-        if not {"id", "scraper", "params", "code", "retryable"} <= failure.keys():
+        has_keys = {"id", "scraper", "params", "code", "retryable"} <= failure.keys()
+        if not has_keys or not isinstance(failure.get("columns", {}), dict):
             raise WrongTargetsError(f"{where}: this is not a line of a failures feed.")
         if not (retry_all or failure["retryable"]):
             left_out += 1
@@ -183,4 +184,4 @@ def print_retries(location: str, *, retry_all: bool) -> int:
 
 def _target_line(failure: dict[str, Any]) -> str:
     scraper = {"scraper": failure["scraper"]} if failure["scraper"] else {}
-    return json.dumps({"id": failure["id"], **scraper, **failure.get("columns", {}), **failure["params"]})
+    return json.dumps({**failure.get("columns", {}), "id": failure["id"], **scraper, **failure["params"]})

@@ -120,6 +120,7 @@ def test_failures_become_a_targets_file(  # retry_all: the option --all
     ("content", "message"),
     [
         ('{"id": "a", "cat_id": "1"}\n', "f.jsonl, line 1: this is not a line of a failures feed"),
+        (json.dumps(failure("a", columns=None)), "f.jsonl, line 1: this is not a line of a failures feed"),
         ("id,code\n", "f.jsonl, line 1 is not valid JSON"),
     ],
 )
