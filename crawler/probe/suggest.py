@@ -311,9 +311,12 @@ def declaration(kind: type[Contract], name: str) -> tuple[Path, int, str]:
 def _declarations(file: Path) -> dict[tuple[str, str], tuple[int, str]]:
     """Return the annotated assignments of all classes of a file: class and name -> number of the first line, source."""
     text = file.read_text(encoding="utf-8")
-    lines = text.splitlines(keepends=True)
+    lines = text.split("\n")  # as the syntax tree counts them
     return {
-        (owner.name, ast.unparse(each.target)): (each.lineno, "".join(lines[each.lineno - 1 : each.end_lineno]).strip())
+        (owner.name, ast.unparse(each.target)): (
+            each.lineno,
+            "\n".join(lines[each.lineno - 1 : each.end_lineno]).strip(),
+        )
         for owner in ast.walk(ast.parse(text))
         if isinstance(owner, ast.ClassDef)
         for each in owner.body
