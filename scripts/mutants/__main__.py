@@ -253,9 +253,9 @@ def main(arguments: list[str]) -> None:
 
 
 def end_commands() -> None:
-    """Kill what tests that were killed have left: their commands run in sessions of their own. Only Linux tells which.
+    """Kill the commands that are still running. They have sessions of their own, so they outlive a killed test.
 
-    Such a command may be a service whose mutant never lets it end.
+    Only on Linux, where ``/proc`` has the environment of each process.
     """
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # the process has ended, or is another user's

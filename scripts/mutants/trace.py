@@ -195,10 +195,7 @@ class Traced:
 
     def work(self, mutants: list[Mutant], uses: dict[str, set[str]]) -> list[Work]:
         """Return what is to be run for each mutant; those of the same number are compiled."""
-        found = []
-        for number, mutant in enumerate(mutants, 1):
-            found.append(Work(number, self.of(mutant, uses), self.is_imported(mutant)))
-        return found
+        return [Work(number, self.of(each, uses), self.is_imported(each)) for number, each in enumerate(mutants, 1)]
 
 
 class Work(NamedTuple):
