@@ -135,13 +135,15 @@ class Starts(Fact):
         owner, share = token.rpartition(":")[0], limit if processes == 1 else limit.share(processes)
         allowance = share.allowance
         last = now + longest_wait(limit, share)
-        self.next_at = max(self.next_at, now + debt)
-        next_at = min(max(now, self.next_at), last + allowance)
+        # Stored even if nothing is taken: otherwise, after the clock was set back, each attempt would wait as long.
+        self.next_at = min(max(self.next_at, now + debt), last + allowance)
+        self.gap_until = min(self.gap_until, last)
+        next_at = max(now, self.next_at)
         late = min(vary * share.delay, allowance)
         start = next_at - (late if background else allowance)
         if start > now and not background:
             start += late
-        start = max(now, start, min(self.gap_until, last))
+        start = max(now, start, self.gap_until)
         if start - now > patience:
             return Start(start - now)
         ahead = self._ahead(now, owner, background=background) if self.waiting or self.background else 0

@@ -298,6 +298,23 @@ def test_a_background_download_leaves_the_burst() -> None:
     ]
 
 
+async def test_a_background_download_starts_at_a_varied_time(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr("crawler.downloads.throttle.asyncio.sleep", sleep)
+    monkeypatch.setattr("crawler.downloads.throttle.random.random", iter((0.0, 0.2, 0.2)).__next__)
+    throttle = Throttle(9, 10.0, burst=3)
+    for _ in range(2):
+        (await throttle.acquire(background=True))()
+    assert waits == [5, 4]
+
+
 def test_a_clock_that_was_set_ahead_restores_no_burst() -> None:
     starts, limit = Starts(130.0), Limit(9, 10.0, 60.0, 3)
     assert starts.take(4_000.0, 1, limit=limit, token="own:0", spacing=10.0, debt=29.0) == Start(9.0, "own:0")

@@ -207,6 +207,12 @@ def test_a_lease_that_began_before_the_clock_was_set_back_ends() -> None:
     assert starts.take(161.0, 1, limit=limit, token="own") == Start(0.0, "own")
 
 
+@pytest.mark.parametrize("starts", [Starts(4_000.0), Starts(gap_until=4_000.0)], ids=["delay", "gap"])
+def test_a_wait_that_began_before_the_clock_was_set_back_ends(starts: Starts) -> None:
+    take = partial(starts.take, processes=1, limit=Limit(1, 5.0, 60.0), token="own", patience=10.0)
+    assert [take(100.0), take(120.0)] == [Start(20.0), Start(0.0, "own")]
+
+
 def decisions(facts: Facts, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list to which each stored decision about a throttle is appended."""
     assert isinstance(facts, SharedFacts)
