@@ -57,11 +57,10 @@ def through_proxy(proxy: Proxy) -> Connect:
             writer.write(b"CONNECT " + destination + b" HTTP/1.1\r\nHost: " + destination + b"\r\n")
             writer.write(authorization + b"\r\n")
             _raise_if_refused(await reader.readuntil(b"\r\n\r\n"))
-        except (EOFError, asyncio.LimitOverrunError, ConnectionResetError) as error:
+        except BaseException as error:
             writer.close()
-            raise ProxyError("the proxy closed the connection") from error
-        except BaseException:
-            writer.close()
+            if isinstance(error, (EOFError, asyncio.LimitOverrunError, ConnectionResetError)):
+                raise ProxyError("the proxy closed the connection") from error
             raise
         return reader, writer
 

@@ -187,17 +187,28 @@ async def test_connections_end_with_the_proxy() -> None:
                 pass
 
 
-@pytest.mark.parametrize(("answer", "code"), [(b"200 OK", proxy.SUCCEEDED), (b"407 No", proxy.HOST_UNREACHABLE)])
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (b"200 OK\r\n\r\n", proxy.SUCCEEDED),
+        (b"407 No\r\n\r\n", proxy.HOST_UNREACHABLE),
+        (b"200 OK", proxy.HOST_UNREACHABLE),
+    ],
+)
 async def test_another_proxy_gets_the_checked_address(
     monkeypatch: pytest.MonkeyPatch, answer: bytes, code: int
 ) -> None:
     Resolver(monkeypatch, [PUBLIC])
     heads: list[bytes] = []
+    has_ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 " + answer + b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 " + answer)
+        if not answer.endswith(b"\n"):
+            writer.write_eof()
         await echo(reader, writer)
+        has_ended.set()
 
     async with serving(serve) as port:
         other = through_proxy(Proxy.parse(f"http://me:secret@127.0.0.1:{port}"))
@@ -208,6 +219,7 @@ async def test_another_proxy_gets_the_checked_address(
             assert found == code
             if found == proxy.SUCCEEDED:
                 assert await echoed(connection) == b"text" * 100_000
+        await asyncio.wait_for(has_ended.wait(), 30)
     (head,) = heads
     assert head.decode().splitlines()[:3] == [
         f"CONNECT {PUBLIC}:443 HTTP/1.1",
