@@ -388,7 +388,7 @@ def _of_lane(lane: Lane) -> Iterator[Suspension]:
         yield _suspension(f"egress {lane.egress.name}", lane.connection)
     else:
         through = "" if lane.egress is DIRECT else f" through egress {lane.egress.name}"
-        for source, breaker in sorted(lane.breakers.items()):
+        for source, breaker in lane.breakers.items():
             if breaker.cooldown_left:
                 yield _suspension(f"source {source}{through}", breaker)
 

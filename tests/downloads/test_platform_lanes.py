@@ -326,6 +326,29 @@ async def test_a_request_that_was_not_sent_ends_no_wait_behind_those_in_flight()
     assert breaker.must_wait, "one that was sent may be refused, too"
 
 
+async def test_a_request_leaves_its_source_for_another_only_when_a_breaker_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = Sending(made("a"), monkeypatch)
+    [lane] = sending.lanes
+    lane.breakers["listing"].sent()
+    lane.breakers["listing"].sent()
+    await lane.count("listing", BLOCK)
+    waiting = asyncio.ensure_future(sending.egress(target("1"), fallbacks=[["page"]]))
+    await asyncio.sleep(0)
+    await lane.count("listing", None)
+    assert await waiting == "a"
+
+
+async def test_a_retry_needs_a_slot_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = {"concurrency": 9, "sources": {"search": {"concurrency": 1}}}
+    sending = Sending(made("a", PLATFORM_BUDGETS={"retail": budget}), monkeypatch)
+    retry = target("1", deadline=asyncio.get_running_loop().time() + 0.05)
+    async with sending.download(target("2"), source="search"):
+        with pytest.raises(UpstreamTimeout):
+            await sending.egress(retry, source="search", admitted=True)
+
+
 @pytest.mark.parametrize(
     "error", [CircuitOpen("open"), Overloaded("full"), UpstreamTimeout("no slot", reason="no_turn")]
 )
