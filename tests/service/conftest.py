@@ -19,8 +19,17 @@ from tests.browsers import require_chromium
 ROOT = Path(__file__).parents[2]
 QUICK = ("RETRY_BACKOFF_BASE=0.05", "DOWNLOAD_TIMEOUT=60", "BREAKER_THRESHOLD=0")
 
-VERY_SLOW = "from crawler.sandbox import faults; faults.SLOW_SECONDS = 3"
-"""For ``running(before=...)``: with this delay, all calls of a test arrive before the first "slow" response."""
+HELD = """
+from pathlib import Path
+from crawler.sandbox import faults
+
+def held(request, page):
+    answer = faults.send if Path("{released}").exists() else held
+    faults.respond_after(request, 0.05, lambda: answer(request, page))
+
+faults._CONNECTION_FAULTS["slow"] = held
+"""
+"""For ``running(before=HELD.format(released=...))``: "slow" responses are sent when the file ``released`` exists."""
 
 
 @dataclass

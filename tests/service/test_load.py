@@ -11,7 +11,7 @@ from typing import Any
 
 from crawler.registry import scrapers
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
-from tests.service.conftest import VERY_SLOW, Service, running
+from tests.service.conftest import HELD, Service, running
 from tests.service.metrics_of import becomes
 
 
@@ -66,7 +66,7 @@ def test_a_slow_platform_does_not_delay_others(tmp_path: Path) -> None:
         await asyncio.gather(*slow, return_exceptions=True)
         return other[0].code, unanswered
 
-    with running(tmp_path / "log", budget(1), before=VERY_SLOW) as service:
+    with running(tmp_path / "log", budget(1), before=HELD.format(released=tmp_path / "never")) as service:
         code, unanswered = asyncio.run(scenario(service.url))
     assert code == "OK"
     assert unanswered >= 6, "most of the slow calls were sent earlier and are still in the queue"

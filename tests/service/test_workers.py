@@ -25,7 +25,7 @@ from twisted.web.server import Site
 
 from crawler.service.workers import CONNECTION, receive_connections
 from tests.service.client import CATEGORY, HEADERS, SEARCH, call, many, wait_for_draining
-from tests.service.conftest import VERY_SLOW, Service, running
+from tests.service.conftest import HELD, Service, running
 from tests.service.metrics_of import becomes
 
 
@@ -90,7 +90,8 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(pair: Service) -> No
     "workers", [pytest.param("", id="one process", marks=pytest.mark.soak), pytest.param("01", id="two workers")]
 )
 async def test_sigterm_completes_the_calls_in_flight(tmp_path: Path, workers: str) -> None:
-    with running(tmp_path / "log", workers=len(workers) or 1, before=VERY_SLOW) as service:
+    released = tmp_path / "released"
+    with running(tmp_path / "log", workers=len(workers) or 1, before=HELD.format(released=released)) as service:
         wait_for_workers(service, {*workers})
         slow = asyncio.ensure_future(many(service.url, [(SEARCH, {"query": "slow"})] * 10))
         assert await asyncio.to_thread(becomes, service.url, 10, "crawler_calls_in_flight", platform="retail")
@@ -100,6 +101,7 @@ async def test_sigterm_completes_the_calls_in_flight(tmp_path: Path, workers: st
         while late == "OK":  # one worker can receive the signal later than the other
             (reply,) = await many(service.url, [(CATEGORY, {"cat_id": "976759"})])
             late = reply.code
+        released.touch()
         assert [late, *(reply.code for reply in await slow)] == ["SHUTTING_DOWN"] + ["OK"] * 10
         assert service.process.wait(timeout=300) == 0
 
