@@ -191,7 +191,7 @@ def contradictions(rows: Sequence[Row], path: str) -> Iterator[Unread]:
         "canonicalUrl": [not row.url for row in offers],
         "fulfillmentType": [not row.fulfillment_type for row in offers],
         "conditionV2": [row.condition is None for row in offers if has_conditions or row.is_preowned],
-        "averageRating": [not row.rating for row in rows if count(row.reviews)],
+        "averageRating": [_average(row) is None for row in rows if count(row.reviews)],
         "numberOfReviews": [not count(row.reviews) for row in rows if row.rating],
         "availabilityStatusV2": [not (row.status and row.status_text) for row in rows if row.shown_status],
         "shortDescription": [not row.short_description for row in rows if row.description],
@@ -223,10 +223,13 @@ def _rating(row: Row) -> dict[str, Any]:
 
     The row's object ``rating`` is not read, because it has 0 in place of missing values.
     """
-    average, reviews = row.rating, count(row.reviews)
-    if average is None or not 0 < average <= HIGHEST_RATING:
-        return {"average": None, "review_count": reviews or None}
-    return {"average": average, "review_count": reviews}
+    average, reviews = _average(row), count(row.reviews)
+    return {"average": average, "review_count": (reviews or None) if average is None else reviews}
+
+
+def _average(row: Row) -> float | None:
+    """Return the average rating. None for 0, which stands for no rating, and for a number that cannot be one."""
+    return row.rating if row.rating and 0 < row.rating <= HIGHEST_RATING else None
 
 
 def _badges(row: Row) -> list[str]:
