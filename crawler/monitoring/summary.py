@@ -141,9 +141,9 @@ class Summary:
             yield "incomplete", "lines are missing from the data: see the errors above"
 
     def _next_steps(self) -> Iterator[str]:
-        failures = [files.uris[-1] for files in self._files.values() if files.has_failures]
+        failures = next((files.uris for files in self._files.values() if files.has_failures), [])
         if self.retryable and failures:
-            yield f"scrapy targets retry {failures[0]}"
+            yield from (f"scrapy targets retry {uri}" for uri in failures)
         elif self.retryable:
             yield "run the command again: the error may be temporary"
 

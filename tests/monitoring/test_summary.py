@@ -107,7 +107,8 @@ def test_failures_warnings_and_what_to_do_next() -> None:
     made.target_completed(failed(TargetNotFound("Another message."), line=8))
     made.target_completed(failed(UpstreamBlocked("Blocked.")))
     closed(made, "out.jsonl", 3)
-    closed(made, "failures/retail-1.jsonl", 3, failures=True)
+    closed(made, "failures-1", 2, failures=True)
+    closed(made, "failures-2", 1, failures=True)
     assert [*made.lines()] == [
         "retail: 6 targets, 3 with data, in 1:15",
         "  failed:     2 TARGET_NOT_FOUND: The platform has no such page. (line 7, cat_id=4044)",
@@ -115,8 +116,9 @@ def test_failures_warnings_and_what_to_do_next() -> None:
         "  partial:    1 with data lacks a part of it, as its warnings say",
         "  warnings:   1 without timeline (stale_query_id)",
         "  data:       out.jsonl (3 lines)",
-        "  failures:   failures/retail-1.jsonl (3 lines)",
-        "  next:       scrapy targets retry failures/retail-1.jsonl",
+        "  failures:   failures-1 to failures-2 (3 lines)",
+        "  next:       scrapy targets retry failures-1",
+        "  next:       scrapy targets retry failures-2",
     ]
 
 
