@@ -42,8 +42,7 @@ from scripts.mutants.trace import ROOT, TESTS_SECONDS, Traced, Work, compiled
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
-OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "--assert=plain")
-"""Modules with doctests are arguments of these runs: pytest would rewrite their assertions, from the sources."""
+OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist")
 SLOT = "slot-"
 """The beginning of the names of switches (``switch.py``) of processes that run mutants."""
 OWN = ("crawler", "tests", "benchmarks", "scripts", "__main__")
