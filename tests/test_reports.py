@@ -23,7 +23,7 @@ from web_poet.testing import Fixture
 from crawler.errors import ScrapeError
 from tests.platforms.tables import FIXTURES, PLATFORMS, behaviours, page_class
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 REPORTS = {"Unread", "skip"}
 OF_CODE = {"ValueError", "TypeError", "NotImplementedError", "LinkError"}
 """Errors about params, links and code, not about pages."""
