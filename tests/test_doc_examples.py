@@ -33,6 +33,8 @@ from tests import forks
 from tests.crawls import ROOT
 from tests.doc_commands import check_block
 
+pytestmark = pytest.mark.meta
+
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
 WITH_COMMANDS = ["CONTRIBUTING.md", *PAGES]
 MARKS = {

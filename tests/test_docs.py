@@ -17,6 +17,8 @@ from crawler.targets.parser import TargetParser
 from crawler.targets.target import Target
 from tests.platform_pages import written
 
+pytestmark = pytest.mark.meta
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
 OWN = Path(__file__)

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.copies import copy_of_the_project
 from tests.crawls import lines
 from tests.test_doc_examples import IN_A_COPY, Shell, follow
+
+pytestmark = pytest.mark.meta
 
 BOOK = {"author": "Ida Vale", "book_id": "lantern", "name": "Lantern"}
 

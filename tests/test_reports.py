@@ -23,6 +23,8 @@ from web_poet.testing import Fixture
 from crawler.errors import ScrapeError
 from tests.platforms.tables import FIXTURES, PLATFORMS, behaviours, page_class
 
+pytestmark = pytest.mark.meta
+
 ROOT = Path(__file__).parents[1]
 REPORTS = {"Unread", "skip"}
 OF_CODE = {"ValueError", "TypeError", "NotImplementedError", "LinkError"}
