@@ -14,9 +14,9 @@ from tests.service.client import call
 from tests.service.conftest import Service
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser: Browser, service: Service) -> Iterator[Page]:
-    """A page of the browser. Script errors, messages of errors and requests to other hosts fail the test."""
+    """The documentation, opened where an error links to. Script errors and requests to other hosts fail the tests."""
     opened = browser.new_page(viewport={"width": 1400, "height": 1000})
     opened.set_default_timeout(120_000)  # on a busy machine
     problems: list[str] = []
@@ -24,22 +24,20 @@ def page(browser: Browser, service: Service) -> Iterator[Page]:
     opened.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     allowed = {urlsplit(service.url).netloc, ""}
     opened.on("request", lambda sent: problems.append(sent.url) if urlsplit(sent.url).netloc not in allowed else None)
+    opened.goto(service.url + call(service.url, "/v1/scrapers/none", {}).body["error"]["doc_url"])
+    opened.wait_for_selector(".opblock")
+    opened.wait_for_function(
+        "code => Math.abs(document.getElementById(code).getBoundingClientRect().top - 450) < 460",
+        arg="SCRAPER_NOT_FOUND",
+    )
     yield opened
     opened.close()
     assert problems == []
 
 
 @pytest.mark.parametrize("most", [pytest.param(1, id="one of each kind"), pytest.param(None, marks=pytest.mark.soak)])
-def test_every_operation_is_rendered_and_the_doc_url_of_an_error_scrolls_to_its_row(
-    page: Page, service: Service, most: int | None
-) -> None:
+def test_every_operation_and_every_error_is_rendered(page: Page, most: int | None) -> None:
     """All operations must be listed. ``most``: how many of each group (scrapers, others) are opened, 1.5 s each."""
-    page.goto(service.url + call(service.url, "/v1/scrapers/none", {}).body["error"]["doc_url"])
-    page.wait_for_selector(".opblock")
-    page.wait_for_function(
-        "code => Math.abs(document.getElementById(code).getBoundingClientRect().top - 450) < 460",
-        arg="SCRAPER_NOT_FOUND",
-    )
     for error in documented():
         assert page.locator(f"tr#{error.code}").count() == 1
     named = DOCUMENT["paths"] | DOCUMENT["webhooks"]
@@ -63,8 +61,7 @@ def test_every_operation_is_rendered_and_the_doc_url_of_an_error_scrolls_to_its_
     assert page.locator(".errors-wrapper").count() == 0, "the viewer reports an error in the document"
 
 
-def test_a_call_is_made_from_the_page(page: Page, service: Service) -> None:
-    page.goto(f"{service.url}/docs")
+def test_a_call_is_made_from_the_page(page: Page) -> None:
     page.locator("button.authorize").first.click()
     page.locator(".auth-container input#api_key_value").fill("sandbox")
     page.locator(".auth-btn-wrapper button[type=submit]").first.click()
