@@ -608,8 +608,8 @@ def is_part(one: Sequence[Any], other: Sequence[Any]) -> bool:
     (True, True, True, True)
     >>> is_part("Boats…", "Trains…"), is_part("Boats", "Boats and lakes"), is_part(["b"], ["a", "b"])
     (False, False, False)
-    >>> is_part("Boats. " * 30, "Boats. " * 31), is_part("Boats. " * 31, "Boats. " * 30 + "Trains.")
-    (True, False)
+    >>> is_part("Boat" * 50, "Boat" * 51), is_part("Boat" * 51, "Boat" * 50 + "Cars"), is_part("a" * 199, "a" * 200)
+    (True, False, False)
     """
     shorter, longer = sorted((one, other), key=len)
     if not (isinstance(shorter, str) and isinstance(longer, str)):

@@ -22,6 +22,7 @@ import pytest
 from crawler.commands import collect
 from crawler.commands.jobs import as_dict
 from crawler.jobs.lifecycle import Jobs
+from crawler.jobs.outcomes import _stats as stats_of
 from crawler.sandbox.retail.site import Site
 from tests import forks
 from tests.crawls import ROOT, comparable, lines
@@ -101,6 +102,12 @@ def test_the_exit_code_of_a_job_by_its_state_and_outcomes(
 ) -> None:
     job: Any = SimpleNamespace(state=state, counts={"failed": 0, "dead": 0, **counts})
     assert collect.exit_code(job, {(tally, "search/items"): 1}) == code
+
+
+def test_the_summary_has_the_time_of_a_job_and_no_code_whose_failures_were_retried() -> None:
+    job: Any = SimpleNamespace(state="done", created=1_000.0, ended=1_075.0)
+    stats = {"targets/OK": 2, "elapsed_time_seconds": 75, "finish_reason": "finished"}
+    assert stats_of(job, {("code", "OK"): 2, ("code", "UPSTREAM_BLOCKED"): 0}) == stats
 
 
 def test_the_summary_has_failures_with_examples_repeats_and_what_to_do_next(commands: Commands) -> None:
@@ -237,11 +244,11 @@ def test_records_are_written_to_standard_output(commands: Commands) -> None:
 
 def test_standard_input_is_a_job_of_its_content(commands: Commands) -> None:
     out = commands.folder / "out.jsonl"
-    text = "".join(f"{json.dumps(row)}\n" for row in searches(2))
+    text = "".join(f"{json.dumps({**row, 'id': 't'})}\n" for row in searches(2))  # two targets may have the same id
     for number in (1, 2):
         run = commands.run("collect", "-", "-O", out, input=text)
         assert run.returncode == 0, run.stderr
-        assert [line["id"] for line in lines(out)] == ["t0", "t1"]
+        assert [(line["id"], line["data"]["query"]) for line in lines(out)] == [("t", "mustard 0"), ("t", "mustard 1")]
         assert re.search(f"job stdin-[0-9a-f]+, run {number}: new", run.stderr)
     run = commands.run("collect", "-", input=text.splitlines()[0])
     assert re.search("job stdin-[0-9a-f]+, run 1: new", run.stderr), "other targets are another job"
@@ -278,8 +285,9 @@ def test_a_job_of_the_sandbox_never_continues_as_a_real_one(commands: Commands) 
     commands.settings = {"SANDBOX": 0, "PLATFORM_ORIGINS": json.dumps({"retail": "http://127.0.0.1:9"})}
     run = commands.run("collect", targets, "--job", "mine")
     assert (run.returncode, "has different options (SANDBOX)" in run.stderr) == (2, True)
-    run = commands.run("crawl", "retail", "-a", "job=mine")
-    assert (run.returncode, "was made with a different value of SANDBOX" in run.stderr) == (1, True)
+    for job, problem in (("mine", "was made with a different value of SANDBOX"), ("other", "does not exist")):
+        run = commands.run("crawl", "retail", "-a", f"job={job}")
+        assert (run.returncode, f"the job {job!r} {problem}" in run.stderr) == (1, True)
     assert commands.run("work", "--drain").returncode == 0
     assert commands.show("mine")["targets"]["waiting"] == 2
 
