@@ -318,7 +318,7 @@ class _Plan(andi.Plan):
 
     inputs: tuple[Any, ...] | None = None
     """The classes of the inputs, if ``INPUTS`` builds all of them. None: scrapy-poet's providers build all."""
-    needs_response = True
+    needs_response: bool
     """Whether the callback or its inputs need a response, so that its requests must be downloaded."""
 
 
