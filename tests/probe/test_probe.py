@@ -9,12 +9,18 @@ from functools import reduce
 from importlib import import_module
 from operator import getitem
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from scrapy import Request
+from scrapy.http import TextResponse
 from web_poet.testing import Fixture
 
+from crawler.downloads.egress_setting import DIRECT
 from crawler.platforms.retail.pages import ListingPage
+from crawler.platforms.videosite.pages import ContinuationPage
 from crawler.probe import report
+from crawler.probe.recorder import Recorder
 from crawler.probe.report import empty_fields
 from crawler.registry import scrapers
 from tests.shop import Shop, open_shop
@@ -87,6 +93,18 @@ def test_an_unreachable_platform_is_reported(shop: Shop, tmp_path: Path) -> None
     assert "sources    none" in probe.stdout
     assert "request 3  no response" in probe.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_a_response_that_a_spider_reads_itself_is_recorded_with_its_page_object() -> None:
+    text = '{"onResponseReceivedActions": [{"appendContinuationItemsAction": "é"}]}'
+    recorder = Recorder(Mock(), scrapers()["videosite-profile-v3"], DIRECT)
+    request = Request("https://www.youtube.com/")
+    recorder.request_reached_downloader(request)
+    body = text.encode("latin-1")
+    recorder.response_received(TextResponse(request.url, 404, body=body, encoding="latin-1", request=request))
+    [page] = [each.page for each in recorder.downloads]
+    assert isinstance(page, ContinuationPage)
+    assert (page.response.status, page.response.text) == (404, text)
 
 
 @pytest.mark.parametrize(
