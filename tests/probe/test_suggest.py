@@ -17,9 +17,10 @@ from web_poet import HttpResponse, PageParams
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.retail.pages import SearchPage
+from crawler.platforms.shortvideo.payload import Entry
 from crawler.probe import suggest
 from crawler.probe.recorder import read
-from crawler.probe.suggest import Candidate, Gap, Part, Suggestion, changed_declarations, suggestions
+from crawler.probe.suggest import Candidate, Gap, Part, Suggestion, changed_declarations, gaps, suggestions
 from crawler.reading.contract import Contract, values
 from crawler.reading.documents import script_block
 from crawler.sandbox.protocol import FakeRequest
@@ -88,6 +89,7 @@ SHOP: dict[str, tuple[list[Callable[[Row], object]], list[str]]] = {
     "a value in a new object": ([wrapped], ["averageRating.value"]),
     "a removed key": ([remove("averageRating")], []),
     "a removed key and a new one of another type": ([remove("averageRating"), add("r", "four")], []),
+    "a removed object and a new one without its keys": ([remove("priceInfo"), add("pack", {"unit": "kg"})], []),
 }
 
 
@@ -100,6 +102,11 @@ def test_each_page_may_have_another_change() -> None:
     pages = [shop(rename("averageRating", "starRating")), shop(rename("sellerName", "merchantName")), shop()]
     assert [bool(read(page).problems) for page in pages] == [True, True, False]
     assert [next(iter(each.found)) for each in suggestions(pages)] == ["starRating", "merchantName"]
+
+
+def test_an_object_with_one_of_the_declared_keys_lacks_no_other() -> None:
+    assert list(gaps(Entry, [{"item": {}}, {"item": {}}])) == []
+    assert len(list(gaps(Entry, [{"item": {}}, {"post": {}}]))) == len(list(values(Entry)))
 
 
 def test_other_new_keys_of_the_same_type_are_shown_with_their_values() -> None:
