@@ -1,7 +1,7 @@
 """Tools for contracts, which use the captures on this machine.
 
-``check`` runs the checks of all platforms that ``scripts/check`` includes: ``clean``, ``silent``, and the declarations.
-It writes nothing.
+``check`` runs the checks of all platforms that ``scripts/check`` includes: ``clean``, ``silent`` and ``count``. It
+writes nothing: counts that have changed are a problem.
 
 - ``clean [PLATFORM]`` prints which responses of the lists of clean responses have a warning or no data now. With
   ``--add``, it first adds the responses that became clean.
@@ -19,7 +19,7 @@ import sys
 from crawler.platforms import platforms
 from scripts.captures import captures
 from tests.contracts.changes import listed_names, silent_names, unlisted, write, wrongly_listed
-from tests.contracts.counts import contradictions, count, distinct, save
+from tests.contracts.counts import contradictions, count, distinct, load, save
 from tests.contracts.recorded import add_clean, clean, no_longer_clean, recorded
 
 
@@ -50,19 +50,20 @@ def _check() -> int:
     if not captures():
         print("The recorded pages are not on this machine: contracts are not checked.")
         return 0
-    payloads = (list(distinct(recorded(each))) for each in platforms())
-    wrong = [line for each in payloads for line in contradictions({root for _, root, _ in each}, count(each))]
-    print(*wrong, f"{len(wrong)} declarations contradicted", sep="\n")
-    return max(bool(wrong), _clean(None, add=False), _silent(None, write_list=False))
+    codes = [_declarations(each, write_counts=False) for each in platforms()]
+    return max(*codes, _clean(None, add=False), _silent(None, write_list=False))
 
 
-def _count(platform: str) -> int:
+def _declarations(platform: str, *, write_counts: bool) -> int:
     payloads = list(distinct(recorded(platform)))
     counts = count(payloads)
-    save(platform, counts)
-    wrong = contradictions({root for _, root, _ in payloads}, counts)
-    print(*wrong, f"{len(counts)} values counted, {len(wrong)} declarations contradicted", sep="\n")
-    return 1 if wrong else 0
+    if write_counts:
+        save(platform, counts)
+    problems = contradictions({root for _, root, _ in payloads}, counts)
+    if counts != load(platform):
+        problems.append(f"counts.json has other counts: run python -m tests.contracts count {platform}")
+    print(*problems, f"{platform}: {len(counts)} values counted, {len(problems)} problems", sep="\n")
+    return 1 if problems else 0
 
 
 def main() -> int:
@@ -84,7 +85,7 @@ def main() -> int:
         return _silent(arguments.platform, write_list=arguments.write)
     if arguments.tool == "check":
         return _check()
-    return _count(arguments.platform)
+    return _declarations(arguments.platform, write_counts=True)
 
 
 if __name__ == "__main__":

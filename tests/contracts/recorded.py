@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,12 +103,9 @@ def recorded(platform: str) -> Iterator[Recorded]:
                     yield Recorded(f"{name}{number}", scraper.name, body)
 
 
-@cache
-def clean(platform: str) -> tuple[Recorded, ...]:
-    """Return the responses of a platform's list of clean responses that exist on this machine."""
-    listed = [line.split() for line in _list_of(platform).read_text().splitlines()]
-    bodies = {f"{name}{number}": body for name in _names_of(platform) for number, body in _bodies(platform, name)}
-    return tuple(Recorded(name, scraper, bodies[name]) for name, scraper in listed if name in bodies)
+def clean(platform: str) -> list[tuple[str, str]]:
+    """Return a platform's list of clean responses: the names of the responses and of their scrapers."""
+    return [(name, scraper) for name, scraper in map(str.split, _list_of(platform).read_text().splitlines())]
 
 
 def add_clean(platform: str) -> int:
@@ -121,11 +117,15 @@ def add_clean(platform: str) -> int:
 
 
 def no_longer_clean(platform: str) -> Iterator[str]:
-    """Yield a line for each response of the list that has no data now, or a warning."""
-    for each in clean(platform):
-        answer = each.read()
+    """Yield a line for each response of the list that has no data now, or a warning, or whose capture is gone."""
+    bodies = {f"{name}{number}": body for name in _names_of(platform) for number, body in _bodies(platform, name)}
+    for name, scraper in clean(platform):
+        if name not in bodies:
+            yield f"{name} {scraper}: no such capture"
+            continue
+        answer = Recorded(name, scraper, bodies[name]).read()
         problems = answer.warnings or ([f"{answer.error!r} {answer.error.details}"] if answer.error else [])
-        yield from (f"{each.name} {each.scraper}: {problem}" for problem in problems)
+        yield from (f"{name} {scraper}: {problem}" for problem in problems)
 
 
 def _list_of(platform: str) -> Path:
