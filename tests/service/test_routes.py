@@ -140,6 +140,7 @@ WRONG = [
     ("GET", "/v1/jobs?after=x", b"", "after: expected"),
     ("POST", "/v1/jobs?dry_run=yes", TARGET, "dry_run: expected true or false"),
     ("POST", "/v1/jobs?dry-run=true", TARGET, "dry-run: unknown query parameter; did you mean dry_run?"),
+    ("POST", "/v1/jobs?dry_run=true", b"[{}", "body: "),
     ("POST", "/v1/jobs?max_pages=2.0", TARGET, "max_pages: "),
     ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
     ("POST", "/v1/jobs?name=a%00b", TARGET, "name: "),
