@@ -195,7 +195,6 @@ async def _written(pages: AsyncIterator[list[Any]], output_to: Callable[..., Out
             async for page in pages:
                 await asyncio.to_thread(write, page)
             await asyncio.to_thread(output.close)
-            _check_size(folder)
         except BaseException:
             output.abandon()
             raise
