@@ -43,6 +43,12 @@ class Wider(Outer):
     also: float | None
 
 
+class Other(Model):
+    inner: str
+    rows: list[str]
+    also: list[str]
+
+
 @pytest.mark.parametrize(
     ("annotation", "column_type"),
     [
@@ -74,6 +80,8 @@ def test_models_of_one_table_are_merged() -> None:
     expected: dict[str, ColumnType] = {"__kind": "text", "inner": inner, "rows": ListOf(inner), "also": "number"}
     assert column_type_of_models([Outer, Wider]) == Struct(expected)
     assert column_type_of_models([Wider, Outer]) == Struct(expected)
+    either = expected | {"inner": "json", "rows": ListOf("json"), "also": "json"}
+    assert column_type_of_models([Wider, Other]) == column_type_of_models([Other, Wider]) == Struct(either)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from crawler.outputs.feed_files import failure_line
 from crawler.platforms.links import cleaned
 from crawler.registry import spiders
-from crawler.targets.files.json import read_json_array
+from crawler.targets.files.json import _Elements, read_json_array
 from crawler.targets.files.rows import damage, replaced_value
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.tables import _APOSTROPHE, _FORMULA
@@ -416,6 +416,11 @@ def test_an_array_is_read_right_wherever_its_pieces_end() -> None:
     for spaces in range(CHUNK_BYTES - len(elements.encode()) - 1, CHUNK_BYTES):
         text = TextFile.of(io.BytesIO((" " * spaces + elements).encode()), None)
         assert [row.cells for row in read_json_array(text)] == [{"query": 'a]},{"é'}, "b,"]
+
+
+def test_the_space_after_an_array_is_not_kept_in_memory() -> None:
+    elements = _Elements(TextFile.of(io.BytesIO(b"[1]" + b" " * 9 * CHUNK_BYTES), None))
+    assert (list(elements), elements._text) == ([(1, "1")], "")
 
 
 CELLS = (

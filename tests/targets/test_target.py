@@ -6,6 +6,7 @@ import asyncio
 import csv
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,15 @@ async def test_a_closed_queue_ends_after_its_waiting_targets() -> None:
         source.put(target(5))
     await task
     assert taken == ["1", "3", "4"]
+
+
+@pytest.mark.parametrize("end", [QueueSource.close, QueueSource.renew])
+async def test_a_crawler_that_waits_for_targets_ends_with_its_queue(end: Callable[[QueueSource], None]) -> None:
+    source = QueueSource(on_outcome=print)
+    waiting = asyncio.ensure_future(anext(aiter(source), None))
+    await asyncio.sleep(0)
+    end(source)
+    assert await asyncio.wait_for(waiting, 60) is None
 
 
 async def test_a_renewed_queue_keeps_its_targets() -> None:

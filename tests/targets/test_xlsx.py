@@ -406,10 +406,16 @@ def test_100_001_rows_are_read() -> None:
     ]
 
 
-def test_the_other_process_lets_the_endpoint_go_first() -> None:
-    program = "import os, runpy, sys; runpy.run_path(sys.argv[1])['_limit'](); print(os.nice(0))"
-    priority = subprocess.check_output([sys.executable, "-I", "-c", program, workbook_child.__file__])
-    assert int(priority) == min(os.nice(0) + 10, 19)
+LIMITED = """
+import os, resource as r, runpy, sys
+runpy.run_path(sys.argv[1])["_limit"]()
+print(os.nice(0), *(r.getrlimit(each)[1] for each in (r.RLIMIT_AS, r.RLIMIT_CPU, r.RLIMIT_FSIZE, r.RLIMIT_CORE)))
+"""
+
+
+def test_the_other_process_has_limits_and_lets_the_endpoint_go_first() -> None:
+    limits = subprocess.check_output([sys.executable, "-I", "-c", LIMITED, workbook_child.__file__])
+    assert [int(each) for each in limits.split()] == [min(os.nice(0) + 10, 19), 1024**3, 20, 1024**3, 0]
 
 
 def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
