@@ -33,7 +33,7 @@ from crawler.jobs.outcomes import (
     record_line,
     shapes_of,
 )
-from crawler.outputs.exporters import CHANGES, FAILURES
+from crawler.outputs.exporters import CHANGES, FAILURES, failures_table
 from crawler.outputs.feed_files import AUTO, AUTO_URI, open_database, split_password
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.xlsx import XlsxBook
@@ -208,6 +208,8 @@ class Output:
     format: Format | None = None
     """The format. None: the one that the path's suffix names."""
     content: Literal["records", "failures", "changes"] = "records"
+    own: tuple[str, ...] = ()
+    """The names of the user's own columns, for the tables of failures."""
     _rows: Counter[str] = field(default_factory=Counter)
     """Path -> the number of rows written to it."""
     _files: dict[str, NewFile] = field(default_factory=dict)
@@ -218,6 +220,7 @@ class Output:
         self._format = self.format or self.layout.format
         is_book = self._format.kind == "book"
         self._has_failures = self.content == "failures" or (self.content == "records" and is_book)
+        self._failures = failures_table(self.own)
 
     def write(self, line: Line | Change) -> None:
         """Write the record of a target, if its scraper has a shape, or its failure, or a change."""
@@ -233,8 +236,8 @@ class Output:
                     exporter.export_item(row)
                     self._rows[self._path(shape.table)] += 1
         elif self._has_failures and line.is_failure:
-            self._exporter(FAILURES).export_item(failure_line(line))
-            self._rows[self._path(FAILURES)] += self.content == "failures"
+            self._exporter(self._failures).export_item(failure_line(line))
+            self._rows[self._path(self._failures)] += self.content == "failures"
 
     def _exporter(self, table: Table) -> BaseItemExporter:
         path = self._path(table)
@@ -262,9 +265,9 @@ class Output:
 
         A workbook opens with the sheet of records, even if a target failed first.
         """
-        filled = [each for each in self._exporters if each != FAILURES.title]
+        filled = [each for each in self._exporters if each != FAILURES]
         if self.store_empty:
-            shown = [CHANGES] * (self.content == "changes") + [FAILURES] * self._has_failures
+            shown = [CHANGES] * (self.content == "changes") + [self._failures] * self._has_failures
             for table in [*(shape.table for shape in self.shapes.values()), *shown]:
                 self._exporter(table)
         for exporter in self._exporters.values():
@@ -352,7 +355,8 @@ class JobFiles:
                 outputs.append(DatabaseOutput(named.path, shapes.values()))
             else:
                 stream = sys.stdout.buffer if named.path == STDOUT else None
-                outputs.append(Output(named, shapes, self.settings, self._created, stream=stream))
+                _, columns = await self.jobs.described(self.job)
+                outputs.append(Output(named, shapes, self.settings, self._created, stream=stream, own=columns))
         failures = failures and failures.replace("%(name)s", self.job.name)
         if failures is not None:
             own: dict[str, Any] = {"store_empty": False, "format": DEFAULT, "content": "failures"}

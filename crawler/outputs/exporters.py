@@ -17,8 +17,8 @@ from scrapy.exporters import BaseItemExporter
 from scrapy.utils.conf import feed_complete_default_values_from_settings
 from scrapy.utils.misc import load_object
 
-from crawler.outputs.columns import RecordPath, Struct, column_type_of_models
-from crawler.outputs.feed_files import fixed_path, is_for_failures, kind_of
+from crawler.outputs.columns import ColumnType, RecordPath, Struct, column_type_of_models
+from crawler.outputs.feed_files import Failure, fixed_path, is_for_failures, kind_of
 from crawler.outputs.formats import NAMES
 from crawler.outputs.selection import flat_columns, flat_row, identified, table_columns, table_row
 from crawler.targets.files.tables import FORMULA_START
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from crawler.spiders.base import PlatformSpider
 
-RECORDS = "records"
-"""The title of a table of records."""
+RECORDS, FAILURES = "records", "failures"
+"""The titles of the tables of records and of failures."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,14 @@ class Table:
         return {name: name for name in named or flat_columns(self.fields)}
 
 
-FAILURES = Table(Struct(dict.fromkeys(FAILURE_KEYS, "json")), title="failures")
-"""The table of failures: a column for each key."""
+def failures_table(own: Iterable[str] = ()) -> Table:
+    """Return the table of failures: a column for each key. ``own``: the names of the user's own columns."""
+    columns: dict[str, ColumnType] = {}
+    for key in FAILURE_KEYS:
+        columns[key] = "json"
+        if key == "params" and own:
+            columns["columns"] = Struct(dict.fromkeys(own, "text"))
+    return Table(Struct(columns), title=FAILURES)
 
 
 CHANGE_KEYS = (
@@ -104,10 +110,11 @@ class TableExporter(BaseItemExporter):
             row, own = table_row(item), item.data
         else:
             row = own = item if isinstance(item, dict) else ItemAdapter(item).asdict()
+        fields = failures_table(row.get("columns", ())).fields if isinstance(item, Failure) else self.table.fields
         if self.may_grow:
             self.titles |= {name: name for name in flat_row(own, self.table.fields) if name not in self.titles}
             self.may_grow = False
-        row = flat_row(row, self.table.fields)
+        row = flat_row(row, fields)
         self.write_row({title: row[name] for name, title in self.titles.items() if name in row})
 
     def write_row(self, row: dict[str, Any]) -> None:

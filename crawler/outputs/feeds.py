@@ -16,7 +16,7 @@ import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
 
-from crawler.outputs.exporters import UnusableFileError, exploded_rows
+from crawler.outputs.exporters import UnusableFileError, exploded_rows, failures_table
 from crawler.outputs.feed_files import (
     AUTO,
     AUTO_URI,
@@ -31,8 +31,9 @@ from crawler.outputs.feed_files import (
     repair_last_line,
 )
 from crawler.outputs.formats import NAMES
+from crawler.outputs.selection import flat_columns
 from crawler.targets.reporter import target_completed
-from crawler.targets.target import FAILURE_KEYS, InvalidTarget, Outcome, Target
+from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Feeds(FeedExporter):
         self.failed = False
         """Whether writing a feed has failed. After that, no more records are written."""
         self._outcomes: Counter[type] = Counter()
+        self._of_failures = [*flat_columns(failures_table().fields)]
+        """The columns of tables of failures. Those of the user are added when the targets are open."""
         self._ending: asyncio.Task[None] | None = None
         try:
             super().__init__(crawler)
@@ -78,7 +81,7 @@ class Feeds(FeedExporter):
             if not is_for_failures(options):
                 self.filters[uri] = WithoutFailures(self.filters[uri])
             elif kind_of(options) in {"table", "book"} and not options["fields"]:
-                options["fields"] = list(FAILURE_KEYS)  # else these feeds would get the columns of records
+                options["fields"] = self._of_failures  # else these feeds would get the columns of records
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -125,6 +128,8 @@ class Feeds(FeedExporter):
 
     def target_completed(self, outcome: Outcome, spider: PlatformSpider) -> None:
         """Write the outcome of a target to the feeds: its record, its rows with ``-a explode=``, or its failure."""
+        if not self._outcomes:
+            self._of_failures[:] = flat_columns(failures_table(spider.source.own_columns).fields)
         self._outcomes[type(outcome.target)] += 1
         if self.failed:
             self._write_last_failure(outcome, spider)

@@ -186,6 +186,7 @@ def test_a_workbook_has_a_sheet_for_each_scraper_and_one_of_failures(mixed: Comm
     header, *rows = ([cell.value for cell in row] for row in book["failures"].rows)
     names = [header.index(name) for name in ("id", "line", "code")]
     assert [tuple(row[index] for index in names) for row in rows] == FAILED
+    assert [row[header.index("columns.note")] for row in rows] == ["no platform", None, None, None, "empty"]
 
 
 def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:

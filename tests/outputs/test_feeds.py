@@ -102,8 +102,10 @@ def test_failures_reach_the_feeds_that_name_them(whole: Path) -> None:
     assert (failed["id"], failed["code"], failed["line"]) == ("b", "TARGET_NOT_FOUND", 3)
     assert failed["columns"] == {"sku": "B-2"}
     for header, row in (read_csv(whole / "failed.csv"), read_xlsx(whole / "failed.xlsx")):
-        assert header == list(FAILURE_KEYS)
-        assert (row[header.index("id")], row[header.index("code")]) == ("b", "TARGET_NOT_FOUND")
+        assert header == [*FAILURE_KEYS[:4], "columns.sku", "columns.shop", *FAILURE_KEYS[4:]]
+        found = dict(zip(header, row, strict=True))
+        assert (found["id"], found["code"], found["columns.sku"]) == ("b", "TARGET_NOT_FOUND", "B-2")
+        assert json.loads(found["params"]) == failed["params"]
 
 
 def test_the_own_columns_of_targets_are_in_tables(whole: Path) -> None:

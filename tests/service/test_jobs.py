@@ -40,7 +40,7 @@ CSV = (
     "id,scraper,query,username,team\n"
     "a1,retail-search-v4,mustard,,=1+1\n"
     "a2,microblog-profile,,quiet_harbor,north\n"
-    "a3,retail-search-v4,,,\n"
+    "a3,retail-search-v4,,,east\n"
     "a4,nosuch,x,,\n"
     "007,retail-search-v4,mustard,,south\n"
 )
@@ -287,7 +287,8 @@ def test_failures_have_the_line_of_the_upload(made: Made) -> None:
     lines = lines_of(made.get("failures?code=SCRAPER_NOT_FOUND"))
     assert [(each["id"], each["line"], each["code"]) for each in lines] == [("a4", 5, "SCRAPER_NOT_FOUND")]
     table = made.get("failures?format=csv").body.decode()
-    assert [(row["id"], row["line"]) for row in csv.DictReader(io.StringIO(table))] == [("a3", "4"), ("a4", "5")]
+    found = [(row["id"], row["line"], row["columns.team"]) for row in csv.DictReader(io.StringIO(table))]
+    assert found == [("a3", "4", "east"), ("a4", "5", "")]
 
 
 def test_records_of_a_job_that_is_done_are_not_sent_twice_to_a_client_that_has_them(made: Made) -> None:

@@ -120,7 +120,8 @@ async def records(of: ClientJobs, job: Job, selected: Selected, rows: dict[str, 
         JobNotFound: the job, or an earlier run, was removed while its file was written.
     """
     content = "failures" if rows is None else "records"
-    output = partial(_output, job, of.settings, rows or {}, content=content, format=selected.form)
+    _, own = await of.jobs.described(job)
+    output = partial(_output, job, of.settings, rows or {}, content=content, format=selected.form, own=own)
     pages = kept(of.jobs, [job.id], _selected(of.jobs, job, selected))
     if selected.form.kind == "book":
         return await _file(pages, output, of.writing.turn(job.owner))
