@@ -387,7 +387,7 @@ class ResolvePage(VideositePage):
 
     @classmethod
     def recognise(cls, body: str) -> bool:
-        return '"resolveUrlCommandMetadata"' in body or ('"endpoint"' in body and "ResolveUrl_rid" in body)
+        return '"resolveUrlCommandMetadata"' in body
 
     def validate_input(self) -> None:
         """Raise an error unless the resolved URL leads to a channel or to another URL.

@@ -156,7 +156,7 @@ def _kind(tab: str, url: str | None, *styles: str | None, streamed: bool = False
 
 def _lockup(shape: Lockup, tab: str) -> Item:
     parts, badges = shape.parts, shape.badges
-    streamed = not tab and any(part.startswith("Streamed ") for part in parts)
+    streamed = any(part.startswith("Streamed ") for part in parts)
     return post(
         shape.id,
         kind=_kind(tab, shape.url, *badges, streamed=streamed),

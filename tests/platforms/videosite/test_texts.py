@@ -104,7 +104,7 @@ def test_picture_url_without_a_scheme() -> None:
 ID = HARBOR.id
 
 
-OWN = {"profile_id": ID, "display_name": HARBOR.name, "username": "harborlights"}
+OWN = {"profile_id": ID, "display_name": HARBOR.name, "username": "HarborLights"}
 
 
 def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment_has() -> None:
@@ -115,8 +115,9 @@ def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment
 
 def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
     seen = list(range(MAX_SEEN_TOKENS))
-    cursor = cursor_after(OWN, username="@harborlights", kind="video", tabs=["videos"], token="new", seen=seen)
+    cursor = cursor_after(OWN, username="@HarborTV", kind="video", tabs=["videos"], token="new", seen=seen)
     kept = continuation_of(cursor).seen
+    assert continuation_of(cursor).names == ["harborlights", "harbortv", ID.lower()], "also without capitals"
     assert (kept[:-1], is_used("new", kept)) == (seen[1:], True)
 
 
