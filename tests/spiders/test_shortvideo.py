@@ -19,6 +19,9 @@ from crawler.sandbox.photoapp.site import Site as PhotoApp
 from crawler.sandbox.retail.site import FAULTS as SHOP_FAULTS
 from crawler.sandbox.retail.site import Site as Shop
 from crawler.sandbox.shortvideo.site import FAULTS, Site
+from crawler.spiders.shortvideo import ShortvideoSpider
+from crawler.targets.parser import check_params
+from crawler.targets.target import Target
 from tests import crawls
 from tests.browsers import require_chromium
 
@@ -209,6 +212,17 @@ def test_photoapp_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
     assert crawled.codes() == {name: "OK" if name in crawled.data else POST_FAULTS[name].code for name in urls}
     assert crawled.log.count("event=browser_page") == 6, "a rate limit or a complete post does not use the browser"
     assert "Traceback" not in crawled.log
+
+
+@pytest.mark.parametrize(
+    ("given", "pause"), [({}, 1.0), ({"BROWSER_SCROLL_PAUSE": 2.5}, 2.5), ({"SANDBOX": True}, 0.0)]
+)
+def test_a_browser_scrolls_as_a_visitor_does_but_not_in_the_sandbox(given: dict[str, Any], pause: float) -> None:
+    spider, scraper = ShortvideoSpider(), ShortvideoSpider.scrapers[0]
+    spider.settings = get_project_settings()
+    spider.settings.update(given, priority="cmdline")
+    request = spider.request(Target("1", scraper, check_params(scraper, {"keywords": "whales"})))
+    assert request.meta["page_session_factory"]().pause == pause
 
 
 @pytest.mark.parametrize(

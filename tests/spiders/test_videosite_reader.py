@@ -11,6 +11,7 @@ import orjson
 import pytest
 from scrapy import Request
 from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from crawler.downloads.lane import Lane
 from crawler.downloads.throttle import Throttle
@@ -21,6 +22,7 @@ from crawler.errors import (
     InvalidRequest,
     Overloaded,
     ScrapeError,
+    ShuttingDown,
     UpstreamBlocked,
     UpstreamError,
     UpstreamTimeout,
@@ -30,11 +32,11 @@ from crawler.registry import scrapers
 from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
-from crawler.spiders.base import First
+from crawler.spiders.base import First, PlatformSpider
 from crawler.spiders.videosite import ChannelReader
 from crawler.targets.parser import check_params
 from crawler.targets.target import Release, Target
-from tests.videosite import PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
+from tests.videosite import ORIGIN, PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
 
 PAGE_SCRAPER = scrapers()["videosite-profile"]
 KINDS = ("video", "short", "live", "all")
@@ -218,6 +220,14 @@ def test_fallback_of_a_page_that_could_not_be_downloaded(error: ScrapeError, *, 
         return
     with pytest.raises(type(error)):
         asyncio.run(record)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), ShuttingDown("The crawl ended.")])
+def test_a_bug_and_the_end_of_the_crawl_have_no_fallback(error: Exception) -> None:
+    spider, failure = Mock(), Failure(error)
+    failure.request = Request(ORIGIN, meta={"target": "1"})  # type: ignore[attr-defined]  # set by Scrapy's scraper
+    assert PlatformSpider._errback(spider, failure) is None
+    assert spider.tracker.complete.call_args.args == ("1",)
 
 
 def test_an_alert_without_a_known_meaning_needs_no_further_request() -> None:
@@ -416,7 +426,7 @@ def test_what_lacks_a_download_slot_is_left_out_by_the_deadline() -> None:
     missing = 30 - dated(record)
     assert missing > 0
     assert stub.limits == [("UPSTREAM_TIMEOUT", missing, 30)]
-    assert [each.reason for each in stub.warnings] == ["limit"]
+    assert [(each.reason, each.unread and each.unread.path) for each in stub.warnings] == [("limit", "posts[]")]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 5])

@@ -39,6 +39,7 @@ def first(script: str) -> Any:
         ("$R[0]=[[],{},[[]]]", [[], {}, [[]]]),
         ('$R[0]={a:new Date("2026-01-02"),b:$R[1]=[1,2]}', {"a": "2026-01-02", "b": [1, 2]}),
         ('$R[0]={text:"$R[1]={a:1} relayRecords:{",next:2}', {"text": "$R[1]={a:1} relayRecords:{", "next": 2}),
+        ("$R[0]={a:/x/,b:2}", {"a": None, "b": 2}),
         ("$R[0]={self:$R[0],a:1}", None),
     ],
 )
@@ -54,6 +55,7 @@ def test_slots_are_shared_by_all_scripts_of_a_page() -> None:
     found = read('($R=>$R[0]={a:$R[1]={n:1}})($R["tsr"])', "$R[2]={again:$R[1],later:$R[9]}")
     assert found.containers[-1] == {"again": {"n": 1}, "later": None}
     assert found.complete
+    assert read("$R[1]={n:1}\n$R[2]={m:2}\n$R[3]={again:$R[1]}").containers[-1] == {"again": {"n": 1}}
 
 
 def test_code_around_the_values_is_ignored() -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from crawler.errors import ExtractionFailed
+from crawler.platforms.microblog.pages import MAX_OBJECTS, Records
 from tests.microblog_pages import page_of
-from tests.platforms.microblog.test_variants import AUTHOR, FULL, WEB_POST, literals, rendered, timeline
+from tests.platforms.microblog.test_variants import AUTHOR, FULL, WEB_POST, item, literals, rendered, timeline
 
 
 def encoded(record_id: str) -> str:
@@ -57,6 +59,12 @@ def test_records_with_one_id_complete_each_other() -> None:
     assert (post["caption"], post["like_count"], post["comment_count"]) == ("words", 4, 3)
 
 
+def test_more_objects_than_any_page_has_are_refused() -> None:
+    assert Records([], frozenset()).nested([{}] * (MAX_OBJECTS - 1)) is not None  # and the list
+    with pytest.raises(ExtractionFailed):
+        Records([], frozenset()).nested([{}] * MAX_OBJECTS)
+
+
 def test_a_quoted_post_that_the_page_lacks_is_still_a_quote() -> None:
     quoted = {"quoted_tweet_results": {"__ref": encoded("TweetResults:5")}}
     (post,) = posts_of({"result": WEB_POST | quoted})
@@ -72,4 +80,12 @@ def test_an_entry_without_content_leads_to_the_post_with_its_number() -> None:
     post = {"__id": "TweetResults:7", "__typename": "TweetResults", "result": WEB_POST}
     entry = {"__id": "client:entries:1", "__typename": "TimelineTimelineEntry", "entry_id": "tweet-7"}
     page = page_of("page", literals(FULL, post, entry, timeline(1)).encode(), username="quiet_harbor")
+    assert [each["caption"] for each in asyncio.run(page.to_item())["posts"]] == ["words"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_entries_with_one_id_the_one_with_content_is_read(order: int) -> None:
+    empty: dict[str, Any] = {"__id": "client:entries:1", "__typename": "TimelineTimelineEntry", "entry_id": "tweet-1"}
+    entries = [empty, empty | {"__id": "client:entries:2", "content": item(WEB_POST)}][::order]
+    page = page_of("page", literals(FULL, *entries, timeline(1)).encode(), username="quiet_harbor")
     assert [each["caption"] for each in asyncio.run(page.to_item())["posts"]] == ["words"]

@@ -113,6 +113,7 @@ def test_a_hostile_page_gives_data_or_a_typed_error(name: str, kind: type[Profil
         (rb"(?<=top-card-layout__headline)([^>]*>)[^<]*", "headline: null"),
         (rb"(?<=show-more-less-text__text--less)([^>]*>)[^<]*", "volunteer_experience[].description: missing"),
         (rb'(class="face-pile__url"[^>]*)title="[^"]*"', "projects[].contributors: missing"),
+        (rb'(class="see-more-text[^>]*>)[^<]*', "activity[].text: missing in 13 of 13"),
     ],
 )
 def test_emptied_elements_are_reported(pattern: bytes, unread: str) -> None:
