@@ -174,6 +174,7 @@ ROWS = "stacks[].rows[]"
         ({"seller": ...}, []),
         ({"price": ...}, []),
         ({"price": [3]}, [Unread(f"{ROWS}.price", "type", 1, 12)]),
+        ({"badges": [{"flag": {}}, {"flag": {"text": None}}]}, []),
         ({"badges": {"flag": 1}}, [Unread(f"{ROWS}.badges[].*.text", "type", 1, 12)]),
         ({"images": []}, []),
         ({"type": "video"}, [Unread(f"{ROWS}.…unknown", "unknown", 1, 12, loses_rows=True, names=("video",))]),
