@@ -33,7 +33,7 @@ from crawler.sandbox.faults import COMMON
 from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.videosite.site import FAULTS, Site
 from crawler.spiders.base import First, PlatformSpider
-from crawler.spiders.videosite import ChannelReader
+from crawler.spiders.videosite import ChannelReader, RecentChannels
 from crawler.targets.parser import check_params
 from crawler.targets.target import Release, Target
 from tests.videosite import ORIGIN, PAGE_ALONE, SCRAPER, Stub, comparable, fake_request, first_of, scrape
@@ -265,6 +265,14 @@ def test_an_empty_page_after_a_token_is_requested_again(name: str, posts: int, *
 
     assert (len(asyncio.run(read())["posts"]), reader.has_end) == (posts, has_end)
     assert stub.kinds() == [*["page"] * (not is_read), "continuation", "continuation"]
+
+
+def test_the_channels_that_were_read_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.spiders.videosite.MAX_CHANNELS", 2)
+    recent = RecentChannels()
+    for channel in ("a", "b", "a", "c"):
+        recent.add(channel, {"channel": channel}, about=False)
+    assert [each for each in "abc" if recent.get(each, about=False)] == ["a", "c"]
 
 
 # Item details and their limits
