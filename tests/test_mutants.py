@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from scripts.mutants.__main__ import sample
+from scripts.mutants.__main__ import OPTIONS, sample
 from scripts.mutants.places import Mutant, instrumented
+from scripts.mutants.trace import ROOT
 
 
 def changes(source: str) -> list[str]:
@@ -121,3 +124,9 @@ def test_a_sample_is_the_same_for_a_seed_and_has_one_mutant_of_a_line() -> None:
     assert {each.file for each in sample(mutants, ["mcp"], 3, "1")} == {"crawler/mcp/b.py"}
     with pytest.raises(SystemExit, match=r"unknown room: web\. Choose from jobs, mcp"):
         sample(mutants, ["web"], 3, "1")
+
+
+def test_tests_run_in_a_process_that_has_imported_the_libraries() -> None:
+    code = f"import pytest, web_poet; raise SystemExit(pytest.main([*{OPTIONS}, '--collect-only', {__file__!r}]))"
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr[-500:]

@@ -42,7 +42,8 @@ from scripts.mutants.trace import ROOT, TESTS_SECONDS, Traced, Work, compiled
 TRUSTED_SECONDS = 0.5
 """A test that takes longer can fail without a mutant, on a busy machine."""
 LIBRARIES = "import sys, tests.forks.server as server; server.import_project(); print(*sys.modules)"
-OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist")
+OPTIONS = ("-xq", "--tb=line", "-pno:cacheprovider", "-pno:xdist", "--assert=plain")
+"""``plain``, because pytest could not rewrite the assertions of libraries that are imported already."""
 SLOT = "slot-"
 """The beginning of the names of switches (``switch.py``) of processes that run mutants."""
 OWN = ("crawler", "tests", "benchmarks", "scripts", "__main__")
