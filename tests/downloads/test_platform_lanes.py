@@ -340,6 +340,28 @@ async def test_a_request_leaves_its_source_for_another_only_when_a_breaker_is_op
     assert await waiting == "a"
 
 
+async def test_a_request_for_an_optional_source_waits_for_half_of_the_time_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = Sending(made("a", delay=1_000), monkeypatch)
+    [lane] = sending.lanes
+    (await lane.budget.acquire())()
+    deadline = asyncio.get_running_loop().time() + 1.5 * lane.budget.start_in()
+    sent = [
+        (target("1", deadline=deadline), {"optional": True}),
+        (target("2", deadline=deadline), {}),
+        (target("3"), {"optional": True}),
+    ]
+    tasks = [asyncio.ensure_future(sending.egress(each, **meta)) for each, meta in sent]
+    for _ in range(20):
+        await asyncio.sleep(0)  # each request goes on as far as it can
+    assert [each.done() for each in tasks] == [True, False, False]
+    for task in tasks:
+        task.cancel()
+    refused, *_ = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(refused, Overloaded)
+
+
 async def test_a_retry_needs_a_slot_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     budget = {"concurrency": 9, "sources": {"search": {"concurrency": 1}}}
     sending = Sending(made("a", PLATFORM_BUDGETS={"retail": budget}), monkeypatch)
