@@ -101,6 +101,7 @@ class JobSource(TargetSource):
     async def open(self) -> None:
         with suppress(StoreUnavailable):
             self.expected = await self.jobs.count_unfinished(self.job.id, self.platform)
+            _, self.own_columns = await self.jobs.described(self.job)
         await self.worker.__aenter__()
 
     async def close(self) -> None:

@@ -212,6 +212,11 @@ def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
         rows = list(csv.DictReader(file))
     assert [(row["target_id"], row["item_id"]) for row in rows] == [(row["target_id"], row["item_id"]) for row in found]
     assert list(rows[0]) == fields.split(",")
+    assert commands.run("jobs", "push", "worked", targets).returncode == 0
+    run = commands.run("crawl", "retail", "-a", "job=worked", "-O", commands.folder / "worked.csv")
+    assert run.returncode == 0, run.stderr
+    with (commands.folder / "worked.csv").open(newline="") as file:
+        assert all(row["columns.note"] == row["target_id"] for row in csv.DictReader(file)), "the feed of a worker"
     sheet = openpyxl.load_workbook(commands.folder / "out.xlsx")["retail-search-v4"]
     assert [cell.value for cell in sheet["D"]] == ["item_id", *(row["item_id"] for row in found)]
 
