@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
@@ -89,10 +89,13 @@ class CrawlArguments(ListingOptions):
 
     model_config = ConfigDict(extra="ignore")
 
+    params: ClassVar[frozenset[str]] = frozenset()
+    """The arguments that are params of a scraper."""
+
     scraper: str | None = None
     """The scraper's name. Without it, the params identify the scraper; if they fit several, the first of these."""
     targets: str | None = Field(default=None, json_schema_extra=CRAWL)
-    """Path, glob or URL of files with targets (JSON, CSV, Excel or a plain list). Replaces the params."""
+    """Path, glob or URL of files with targets (JSON, CSV, Excel or a plain list), instead of the params."""
     encoding: str | None = Field(default=None, json_schema_extra=CRAWL)
     """Encoding of targets files without a byte order mark, such as cp1252. By default, UTF-8."""
     explode: str | None = Field(default=None, json_schema_extra=CRAWL)
@@ -131,6 +134,8 @@ class CrawlArguments(ListingOptions):
         for name, meaning in OF_TARGETS_FILES.items():
             if getattr(self, name) is not None and self.targets is None:
                 raise ValueError(f"{name} {meaning}: add targets=, or remove {name}=")
+        if self.targets is not None and (both := sorted(self.model_fields_set & self.params)):
+            raise ValueError(f"targets files have the params of their targets: remove {both[0]}=, or remove targets=")
         if self.run is not None and self.job is None:
             raise ValueError("run is the number of a run of a job: add job=, or remove run=")
         beside = sorted(self.model_fields_set - {"job", "run"})
@@ -168,6 +173,7 @@ def with_params(model: type[A], scrapers: Iterable[Scraper]) -> type[A]:
                     name, (str | None, Field(default=None, json_schema_extra=partial(_describe, scraper.params, name)))
                 )
     made: type[A] = create_model(model.__name__, __base__=model, **added)
+    made.params = model.params | frozenset(added)
     return made
 
 

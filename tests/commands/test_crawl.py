@@ -73,6 +73,8 @@ def project_settings(**values: object) -> Settings:
         ),
         ("retail", {"scraper": "nothing", "cat_id": "1"}, "Unknown scraper 'nothing': this spider has "),
         ("retail", {"targets": "typo.jsonl"}, "no such targets file: typo.jsonl"),
+        ("retail", {"targets": "/"}, "no such targets file: /"),
+        ("retail", {"targets": "a.jsonl", "page": "2"}, "targets files have the params of their targets: remove page="),
         ("retail", {"cat_id": "1", "shard": "1/2"}, "shard selects a part of targets files"),
         ("retail", {"cat_id": "1", "source": "x"}, "no argument is called source; did you mean "),
         ("retail", {"queue": "monday"}, "the argument queue was replaced by jobs: scrapy jobs push NAME FILE, then "),

@@ -63,7 +63,7 @@ def find_files(location: str) -> list[TargetsFile]:
     try:
         found = sorted(fsspec.open_files(location, "rb"), key=lambda file: str(file.path))
         copies = [_rereadable(file, location) for file in found]
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         found = []
     except READ_ERRORS as error:
         raise TargetsUnavailableError(f"cannot read the targets {location}: {error}") from error
