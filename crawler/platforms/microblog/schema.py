@@ -38,6 +38,12 @@ class ProfileParams(LinkParams):
     a number from 1 on. ``auto``: if the budget lets the requests start within 10 seconds. The answer says how many
     fields were left out."""
 
+    @field_validator("cursor")
+    @classmethod
+    def _is_cursor(cls, cursor: str) -> str:
+        continuation_of(cursor)
+        return cursor
+
     @model_validator(mode="after")
     def _own_cursor(self) -> Self:
         if self.cursor is not None and self.continuation["handle"] != self.handle.casefold():
@@ -58,18 +64,22 @@ class ProfileParams(LinkParams):
 
         An empty ``cursor`` stands for the first page of the timeline. An empty ``user_id`` is unknown, and must be
         queried first.
-
-        Raises:
-            ValueError: the cursor belongs to another scraper, or was truncated or changed.
         """
-        payload = {"posts": None} | decode_cursor(CURSOR, self.cursor or "")
-        kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None}
-        malformed = payload.keys() != kinds.keys() or not all(
-            isinstance(payload[key], kind) for key, kind in kinds.items()
-        )
-        if malformed or len(payload["seen"]) > MAX_SEEN or not all(isinstance(each, str) for each in payload["seen"]):
-            raise ValueError("malformed cursor: expected the nextCursor of an earlier response, unchanged")
-        return payload
+        return continuation_of(self.cursor or "")
+
+
+def continuation_of(cursor: str) -> dict[str, Any]:
+    """Decode a cursor.
+
+    Raises:
+        ValueError: the cursor belongs to another scraper, or was truncated or changed.
+    """
+    payload = {"posts": None} | decode_cursor(CURSOR, cursor)
+    kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None}
+    malformed = payload.keys() != kinds.keys() or not all(isinstance(payload[key], kind) for key, kind in kinds.items())
+    if malformed or len(payload["seen"]) > MAX_SEEN or not all(isinstance(each, str) for each in payload["seen"]):
+        raise ValueError("malformed cursor: expected the nextCursor of an earlier response, unchanged")
+    return payload
 
 
 class Demographics(Model):

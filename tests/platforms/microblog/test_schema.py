@@ -88,8 +88,10 @@ def test_a_cursor_of_the_profile_is_accepted(username: str) -> None:
     ],
 )
 def test_malformed_and_foreign_cursors_are_refused(cursor: str) -> None:
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(InvalidRequest) as refused:
         check_params(SCRAPER, {"username": "quiet_harbor", "cursor": cursor})
+    (detail,) = refused.value.details
+    assert detail["loc"] == ["cursor"] or detail["msg"] == "the cursor belongs to another profile"
 
 
 @pytest.mark.parametrize("seen", [[[1]], [None, 1, 1.5, True], ["2"] * 1_500, {"2": 1}])
