@@ -17,12 +17,12 @@ CURSOR_KIND = "videosite-profile-1"
 
 ContentType = Literal["video", "short", "live"]
 
-_SWITCH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+_SWITCH = dict.fromkeys(("true", "True", "TRUE", "1"), True) | dict.fromkeys(("false", "False", "FALSE", "0"), False)
 SWITCH_SCHEMA = {
     "anyOf": [
         {"type": "boolean"},
         {"type": "integer", "minimum": 0, "maximum": 1},
-        {"type": "string", "pattern": r"^([Tt]rue|[Ff]alse|[01])$"},
+        {"type": "string", "pattern": r"^([Tt]rue|TRUE|[Ff]alse|FALSE|[01])$"},
     ]
 }
 """The JSON schema of the values that ``switch`` converts."""

@@ -90,6 +90,7 @@ def test_malformed_usernames_are_refused(username: str) -> None:
     ("given", "expected"),
     [
         *[(True, True), (False, False), (1, True), (0, False), ("true", True), ("false", False), ("1", True)],
+        *[("TRUE", True), ("FALSE", False)],  # as spreadsheets write them
         *[("0", False), ("True", True), ("False", False)],
     ],
 )
