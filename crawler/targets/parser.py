@@ -138,12 +138,14 @@ class TargetParser:
         names = (*OWN_KEYS, *(name for each in self.scrapers for name in each.params.model_fields))
         return {heading(name): name for name in names}
 
-    def split(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def split(self, row: Mapping[str, Any], own: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a row's params with ``id`` and ``scraper``, and the user's own values, under the user's names.
 
+        ``own``: the names of a table's columns that are the user's own, as its header shows.
+
         A value is a param only if the row's scraper has this param. If the row has no scraper, ``parse`` reports the
-        error: all values whose names are those of params are returned as params, or all values if none identifies a
-        target.
+        error: all values whose names are those of params are returned as params, or all but ``own`` if none identifies
+        a target.
 
         Raises:
             InvalidRequest: two names of the row mean the same. The message continues a sentence that begins with the
@@ -158,12 +160,13 @@ class TargetParser:
             scraper = self.scraper(meant.get("scraper"), {name: meant[name] for name in meant if name not in OWN_KEYS})
         except ScrapeError:
             if self._identifying.isdisjoint(meant):  # what looks like the user's own may be a misspelt param
-                return {known.get(name, name): value for name, value in row.items()}, {}
+                perhaps = {known.get(name, name): value for name, value in row.items() if name not in own}
+                return perhaps, {name: row[name] for name in own if name in row}
             params: Collection[str] = meant
         else:
             params = {*OWN_KEYS, *scraper.params.model_fields}
-        own = {name: value for name, value in row.items() if known.get(name) not in params}
-        return {name: value for name, value in meant.items() if name in params}, own
+        others = {name: value for name, value in row.items() if known.get(name) not in params}
+        return {name: value for name, value in meant.items() if name in params}, others
 
     def own_names(self, names: Collection[str], *, of_all_rows: bool) -> list[str]:
         """Return the names of columns or keys that may be the user's own, because not each scraper has the param.

@@ -137,6 +137,7 @@ ENCODINGS = {
 }
 
 TABLES = {
+    "a row with totals": Case("t.csv", "query,cost\nx,2\n,2\n", [{"query": "x"}, Broken("do not identify a scraper")]),
     "semicolons": Case("t.csv", TABLE.replace(",", ";"), [*TWO]),
     "tabs in .csv": Case("t.csv", TABLE.replace(",", "\t"), [*TWO]),
     "tabs in .tsv": Case("t.tsv", TABLE.replace(",", "\t"), [*TWO]),

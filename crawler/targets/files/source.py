@@ -290,7 +290,7 @@ class FileSource(TargetSource):
         target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
         where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
         try:
-            cells, own = self.parser.split(self._cells(row))
+            cells, own = self.parser.split(self._cells(row), self.own_columns if row.columns else ())
             target_id = _id(cells.get("id"), target_id)
             self._check_own(own)
         except InvalidRequest as error:
