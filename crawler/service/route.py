@@ -219,6 +219,16 @@ def headers_of(request: Request) -> dict[str, str]:
     return {name.lower().decode("latin-1"): b", ".join(values).decode("latin-1") for name, values in raw}
 
 
+def refuse_compressed(call: Call) -> None:
+    """Refuse a compressed body.
+
+    Raises:
+        UnsupportedMediaType: the header ``Content-Encoding`` names a coding.
+    """
+    if call.request_headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise UnsupportedMediaType("Send the body without Content-Encoding: compressed bodies are not accepted.")
+
+
 def read_object(call: Call) -> dict[str, Any]:
     """Decode the body as a JSON object.
 
@@ -229,8 +239,7 @@ def read_object(call: Call) -> dict[str, Any]:
         InvalidJson: the body is not JSON, is not an object, contains repeated keys, NaN or half of a surrogate pair, or
             is nested too deeply.
     """
-    if call.request_headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-        raise UnsupportedMediaType("Send the body without Content-Encoding: compressed bodies are not accepted.")
+    refuse_compressed(call)
     try:
         text = call.content.read().decode()
         value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)

@@ -23,15 +23,15 @@ DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 def _day(text: str) -> str:
     try:
-        date.fromisoformat(text)
+        if str(date.fromisoformat(text)) == text:
+            return text
     except ValueError:
-        raise ValueError("expected a day as YYYY-MM-DD") from None
-    return text
+        pass
+    raise ValueError("expected a day as YYYY-MM-DD")
 
 
 Day = Annotated[
     str,
-    Field(pattern=DAY),
     AfterValidator(_day),
     WithJsonSchema({"type": "string", "format": "date", "pattern": DAY}),
 ]

@@ -458,9 +458,19 @@ async def test_a_slow_upload_whose_name_was_given_away_is_refused(
     assert ("Idempotency-Key" in refused.value.message) == (key is not None)
 
 
-async def test_an_upload_with_a_line_that_cannot_be_stored_leaves_no_job(uploads: Uploads) -> None:
-    upload = Upload(io.BytesIO(json.dumps({"": 10**30}).encode()), "application/json")
-    with pytest.raises(ScrapeError, match="cannot be stored"):
+@pytest.mark.parametrize(
+    ("body", "media_type", "problem"),
+    [
+        (json.dumps({"": 10**30}).encode(), "application/json", "cannot be stored"),
+        (b"query\nM\xfcsli\n", "text/csv", "charset=cp1252"),
+        (gzip.compress(b"query\nx\n"), "text/csv", "Send it without compression"),
+    ],
+)
+async def test_an_upload_that_cannot_be_read_or_stored_leaves_no_job(
+    uploads: Uploads, body: bytes, media_type: str, problem: str
+) -> None:
+    upload = Upload(io.BytesIO(body), media_type)
+    with pytest.raises(ScrapeError, match=problem):
         await uploads.make(Holder("acme", "key"), upload, "name")
     await asyncio.gather(*uploads.removals)
     assert await jobs_of(uploads) == []

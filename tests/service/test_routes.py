@@ -131,7 +131,10 @@ WRONG = [
     ),
     ("GET", "/v1/scrapers?foo=1", b"", "foo: unknown query parameter; this route has none"),
     ("GET", "/v1/usage?form=2026-01-01", b"", "form: unknown query parameter; did you mean from?"),
-    *(("GET", f"/v1/usage?from={day}", b"", "from: expected") for day in ("2026-1-1", "2026-02-30", "20260101", "")),
+    *(
+        ("GET", f"/v1/usage?from={day}", b"", "from: expected a day as")
+        for day in ("2026-1-1", "2026-02-30", "20260101", "")
+    ),
     ("GET", "/v1/usage?from=2026-02-01&to=2026-01-01", b"", "from must not be after to"),
     *(
         ("GET", f"/v1/jobs?limit={text}", b"", "limit: ")
@@ -143,6 +146,8 @@ WRONG = [
     ("POST", "/v1/jobs?dry_run=true", b"[{}", "body: "),
     ("POST", "/v1/jobs?max_pages=2.0", TARGET, "max_pages: "),
     ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
+    ("POST", "/v1/jobs?max_pages=2", b'{"cat_id": "1", "max_pages": 3}', "max_pages: give it in the body or"),
+    ("POST", "/v1/jobs?scraper=retail-category", TARGET, "scraper: unknown; did you mean retail-"),
     ("POST", "/v1/jobs?name=a%00b", TARGET, "name: "),
     *(
         ("GET", f"{{job}}/records?{query}", b"", text)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -35,6 +36,7 @@ from crawler.jobs.lifecycle import MAX_ID
 from crawler.jobs.options import CategoryOptions, Flag, Int, JobOptions, KeepOption
 from crawler.jobs.outcomes import Cursor
 from crawler.outputs.formats import DEFAULT, OF_FAILURES, SERVED
+from crawler.platforms.links import Grammar
 from crawler.platforms.model import validation_details
 from crawler.service import usage
 from crawler.service.envelope import Answer, StreamedAnswer, empty_response, json_response, raw_response
@@ -43,7 +45,17 @@ from crawler.service.jobs.client_jobs import JOB_ID
 from crawler.service.jobs.records import Selected
 from crawler.service.jobs.uploads import SUFFIXES, Upload
 from crawler.service.responses import has_copy
-from crawler.service.route import JSON, KEYED_ERRORS, MAX_BODY_BYTES, In, Reply, Route, Wait, read_object
+from crawler.service.route import (
+    JSON,
+    KEYED_ERRORS,
+    MAX_BODY_BYTES,
+    In,
+    Reply,
+    Route,
+    Wait,
+    read_object,
+    refuse_compressed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -61,7 +73,8 @@ MAX_OUTCOMES = 999_999_999
 """The default and the maximum number of outcomes in a response."""
 PEEKED_BYTES = 64
 
-Key = Annotated[str | None, In("header", "Idempotency-Key"), Field(pattern=r"^[\x21-\x7e]{1,255}$")]
+VISIBLE = Grammar(r"[\x21-\x7e]{1,255}", "expected 1 to 255 visible ASCII characters, without spaces")
+Key = Annotated[Annotated[str, VISIBLE] | None, In("header", "Idempotency-Key")]
 JobId = Annotated[str, WithJsonSchema({"type": "string", "pattern": JOB_ID})]
 
 
@@ -138,8 +151,12 @@ class CreateJob(CategoryOptions, KeepOption, Route):
         Raises:
             InvalidRequest: an option is not valid, or options contradict each other.
         """
+        refuse_compressed(call)
         known = CategoryOptions.model_fields | KeepOption.model_fields
-        given = {**in_body, **{name: getattr(self, name) for name in known if name in self.model_fields_set}}
+        in_query = {name: getattr(self, name) for name in known if name in self.model_fields_set}
+        if both := in_body.keys() & in_query.keys():
+            raise InvalidRequest.of(min(both), "give it in the body or as a query parameter, not both")
+        given = {**in_body, **in_query}
         try:
             options = JobOptions(**given)
         except ValidationError as error:
@@ -472,7 +489,7 @@ def _listing(call: Call) -> tuple[IO[bytes], dict[str, Any]]:
     head, size = content.read(PEEKED_BYTES), content.seek(0, os.SEEK_END)
     content.seek(0)
     is_json = call.request_headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
-    if not is_json or not head.lstrip().startswith(b"{"):
+    if not is_json or not head.removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
         return content, {}
     if size > MAX_BODY_BYTES:
         raise InvalidRequest.of("body", f"an object is one target, of at most {MAX_BODY_BYTES} bytes: send an array")

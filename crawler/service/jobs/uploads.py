@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from crawler.configuration.names import hint
 from crawler.errors import (
     ConcurrencyLimited,
     Detail,
@@ -27,7 +28,7 @@ from crawler.jobs.extension import problem_of
 from crawler.jobs.job import JobError, logged
 from crawler.jobs.lifecycle import LOADING_SECONDS, ROWS_PER_TRANSACTION, Rules, TooManyJobsError, UnfinishedRunError
 from crawler.jobs.options import JobOptions
-from crawler.registry import find_scraper, spiders
+from crawler.registry import find_scraper, scrapers, spiders
 from crawler.service.limits import Turns
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.tables import has_limits
@@ -55,6 +56,12 @@ SUFFIXES = {
 """Media type of an upload -> the suffix that selects the reader of a targets file."""
 NAME = "upload"
 """The name of an upload in messages, and in the ids of lines without an id."""
+OF_UPLOADS = {
+    "encoding=": "charset=",
+    "Give its name the suffix .gz.": "Send it without compression.",
+    "Give an Excel workbook the suffix .xlsx": "Send an Excel workbook with its media type",
+}
+"""What messages advise for files -> what they advise for uploads."""
 MAX_READING = 2
 """Maximum number of clients whose uploads a process reads at once. The others take turns with them."""
 MAX_LISTED = 100
@@ -144,12 +151,14 @@ class Upload:
     """The name of the job. None: it has no other run, and gets the id of the request as its name."""
 
     def check(self) -> None:
-        """Check what the route does not check of the header ``Content-Type``.
+        """Check what the route does not check of the header ``Content-Type`` and of ``scraper``.
 
         Raises:
             UnsupportedMediaType: workbooks are not read on this system.
-            InvalidRequest: the encoding is not valid.
+            InvalidRequest: the encoding is not valid, or the scraper is unknown.
         """
+        if self.scraper is not None and self.scraper not in scrapers():
+            raise InvalidRequest.of("scraper", f"unknown; {hint(self.scraper, scrapers(), 'GET /v1/scrapers has all')}")
         if SUFFIXES[self._type] == ".xlsx" and not has_limits():
             raise UnsupportedMediaType(
                 "This system cannot limit the memory of a process, so workbooks are not read: send the sheet as CSV."
@@ -339,6 +348,8 @@ async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
 
 def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
     text = str(error).replace(source.location, NAME)
+    for of_files, of_uploads in OF_UPLOADS.items():
+        text = text.replace(of_files, of_uploads)
     return InvalidRequest(
         f"body: {text}", details=[{"loc": ["body"], "msg": "it cannot be read", "type": "value_error"}]
     )
