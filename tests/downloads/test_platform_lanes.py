@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import selectors
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from scrapy import Request
 
 from crawler.downloads.egress_setting import platform_capacity
 from crawler.downloads.lane import egress_failed
@@ -314,6 +316,36 @@ async def test_a_request_that_waits_behind_a_refusal_gives_back_the_trial_of_its
         await asyncio.sleep(0)
     assert await lane.enter("search") == 0, "it can be the trial"
     waiting.cancel()
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["the target has ended", "a rate limit was met"])
+async def test_a_request_that_cannot_be_sent_when_it_has_a_slot_gives_back_the_trial(
+    monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    sending = Sending(made("a", BREAKER_COOLDOWN=0), monkeypatch)
+    [lane] = sending.lanes
+    await lane.count("page", FAILED)
+    free, each = await lane.acquire("listing", None, background=False), target("1", deadline=math.inf)
+    waiting = asyncio.ensure_future(sending.egress(each))
+    for _ in range(20):
+        await asyncio.sleep(0)  # the request goes on as far as it can
+    if ends:
+        each.release.end()
+    else:
+        await lane.breakers["listing"].record(UpstreamRateLimited("later", retry_after=100))
+    free()
+    with pytest.raises(ReleaseEnded if ends else CircuitOpen):
+        await waiting
+    assert await lane.enter("search") == 0, "it can be the trial"
+
+
+async def test_a_retry_is_not_held_back_by_a_breaker(sending: Sending) -> None:
+    request = Request("https://shop.example/", meta={"target": target("1", deadline=math.inf), "source": "listing"})
+    await sending.middleware.process_request(request)
+    sending.middleware.release(request)
+    for lane in sending.lanes:
+        await lane.count("listing", UpstreamRateLimited("later", retry_after=100))
+    await sending.middleware.process_request(request)
 
 
 async def test_a_request_that_was_not_sent_ends_no_wait_behind_those_in_flight() -> None:
