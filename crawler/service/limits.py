@@ -131,10 +131,10 @@ class KeyLimits:
     @asynccontextmanager
     async def _slot(self, key_id: str, slots: int) -> AsyncIterator[None]:
         name, token = f"calls:{key_id}", f"{self._facts.owner}:{next(self._tokens)}"
-        take = partial(Starts.take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
+        take = partial(_take, limit=Limit(slots, lease=MAX_CALL_SECONDS), token=token)
         is_refused = False
         try:
-            is_refused = await self._facts.change(Starts, name, take) is None
+            is_refused = not await self._facts.change(Starts, name, take)
             if is_refused:
                 raise ConcurrencyLimited(
                     f"Concurrency limit reached: this key may have {slots} calls in flight"
@@ -145,6 +145,13 @@ class KeyLimits:
         finally:
             if not is_refused:  # after a cancellation, the slot may have been taken
                 self._facts.change_soon(Starts, name, partial(Starts.release, token=token))
+
+
+def _take(calls: Starts, now: float, processes: int, *, limit: Limit, token: str) -> bool:
+    """Take a slot, or return False. A refused call does not wait for a slot, so none is left to it."""
+    is_taken = calls.take(now, processes, limit=limit, token=token) is not None
+    calls.waiting.clear()
+    return is_taken
 
 
 @cache

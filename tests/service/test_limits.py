@@ -118,6 +118,16 @@ async def test_processes_share_the_concurrency_by_the_store(location: str) -> No
     assert [len(each) for each in (first, second, third)] == [3, 1, 3], "the first process has released its slots"
 
 
+async def test_a_refused_call_takes_no_slot_from_another_process(location: str) -> None:
+    given = {"KEY_CONCURRENCY": 4, "PROCESSES": 2, **shared(location)}
+    async with limits(**given) as one, limits(**given) as two:
+        calls = await begin(one, HOLDER, 4)
+        assert await begin(two, HOLDER, 1) == []
+        for each in calls:
+            await each.aclose()
+        assert len(await begin(one, HOLDER, 4)) == 4
+
+
 def test_a_rate_is_sustained_after_a_burst() -> None:
     rate = Rate()
     allowed = [at for at in range(300) if rate.count(float(at), 1, calls=4, period=60).allowed]
