@@ -112,7 +112,7 @@ class Feeds(FeedExporter):
         A feed without items is written only if the run completed a valid target, or finished without any targets. This
         prevents a run that was refused from replacing the file of an earlier run with an empty file.
         """
-        if not self._outcomes[Target] and (reason != "finished" or self._outcomes[InvalidTarget]):
+        if self.failed or (not self._outcomes[Target] and (reason != "finished" or self._outcomes[InvalidTarget])):
             for slot in self.slots:
                 slot.store_empty = False
         await super().close_spider(spider)
@@ -138,6 +138,8 @@ class Feeds(FeedExporter):
             self._export(_items(outcome, spider.row_path, spider.selection), spider)
         except BrokenPipeError:  # not raised: the run ends here, and Scrapy would log a traceback
             logger.error("output_closed", hint="the reader of the output, such as head, has closed it")  # noqa: TRY400
+        except (OSError, UnusableFileError) as error:
+            _log_failure(error)
 
     def _write_last_failure(self, outcome: Outcome, spider: PlatformSpider) -> None:
         """Write the failure of a target that was in flight when a feed could not be written and the run ended.
@@ -187,6 +189,9 @@ class Feeds(FeedExporter):
         """Close a slot, and count an error of its exporter. Scrapy itself counts only errors of the storage."""
         try:
             await super()._close_slot(slot, spider)
+        except (OSError, UnusableFileError) as error:
+            self._count_failure("finish")
+            _log_failure(error)
         except Exception:
             self._count_failure("finish")
             raise
@@ -194,6 +199,11 @@ class Feeds(FeedExporter):
     def _count_failure(self, what: str) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(FAILED.format(what))
+
+
+def _log_failure(error: Exception) -> None:
+    """Log why a feed cannot be written, without a traceback: the cause is the file, not the code."""
+    logger.error("feed_failed", reason=str(error))
 
 
 def _is_single(spider: PlatformSpider) -> bool:

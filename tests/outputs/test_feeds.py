@@ -161,6 +161,7 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
     run = shop.crawl(*FIVE, *named, **settings)
     assert run.returncode == 1, run.stderr
     assert message in run.stderr
+    assert "Traceback" not in run.stderr or "as configured" in message
     assert existing.read_bytes() == b"kept"
 
 
