@@ -199,7 +199,7 @@ class Settings(Described):
     # Feeds
 
     FAILURES_FEED: Optional[setting_types.Text] = "auto"
-    """URI of the feed with one line for each failed target, if there are any. ``auto``:
+    """URI of the feed with one line of JSON for each failed target, if there are any. ``auto``:
     ``failures/%(name)s-%(job)s.jsonl``, but no file for a single target, whose error is printed or logged. ``%(job)s``
     is the job's id on Scrapyd, and the start time elsewhere. None: no feed."""
     CSV_BOM: Switch = False

@@ -20,12 +20,13 @@ from scrapy.exceptions import UsageError
 from crawler.commands.crawl import replace_log, with_values
 from crawler.commands.work import crawl_jobs
 from crawler.components import install
-from crawler.configuration.command import CheckedCommand, Exit, add_values, named_values
+from crawler.configuration.command import CheckedCommand, Exit, add_values, named_values, wrong_use
 from crawler.errors import StoreUnavailable
 from crawler.jobs import open_jobs
 from crawler.jobs.extension import problem_of, problems_of
 from crawler.jobs.options import JobOptions, LimitedOptions
 from crawler.monitoring.progress import counted
+from crawler.outputs.feed_files import failures_feed
 from crawler.outputs.formats import PLACES
 from crawler.registry import spiders
 from crawler.targets.parser import TargetParser
@@ -82,6 +83,9 @@ class Command(CheckedCommand):
                 )
             if not args:
                 raise UsageError("Expected a file with targets: scrapy collect <file>")
+            if feed := self.settings["FAILURES_FEED"]:
+                with wrong_use(ValueError):
+                    failures_feed(str(feed))
             layout, options = layout_of(opts), job_options(self.settings, opts.arguments, opts.keep)
             stdin = _stdin(stack) if STDIN in args else ""
             job = run_async(self._prepare(args, stdin, options, opts, layout))

@@ -19,7 +19,7 @@ from scrapy.extensions.feedexport import ItemFilter
 from scrapy.utils.misc import load_object
 from w3lib.url import file_uri_to_path
 
-from crawler.outputs.formats import FORMATS, NAMES, scheme_format
+from crawler.outputs.formats import FORMATS, NAMES, format_of, scheme_format
 from crawler.targets.target import InvalidTarget, Outcome, Record, failure_keys
 
 if TYPE_CHECKING:
@@ -120,10 +120,12 @@ def failures_feed(uri: str) -> dict[str, dict[str, Any]]:
     """Return the entry to add to ``FEEDS`` for the setting ``FAILURES_FEED``.
 
     Raises:
-        ValueError: the URI is the URL of a database.
+        ValueError: the URI is the URL of a database, or of a file of another format than JSON Lines.
     """
     if scheme_format(uri) is not None:
         raise ValueError("FAILURES_FEED: a database gets only records: name a file")
+    if (named := format_of(uri)) is not None and named.has_rows:
+        raise ValueError(f"FAILURES_FEED: the failures are JSON Lines, not {named.title}: name a file such as f.jsonl")
     uri = AUTO_URI if uri == AUTO else uri
     options = {"format": "jsonlines", "store_empty": False, "batch_item_count": 0}
     return {uri: {**options, "item_classes": [f"{__name__}.{Failure.__name__}"]}}

@@ -111,6 +111,7 @@ def test_crawls_write_to_both_databases_and_change_no_row_of_an_unchanged_page(
         (["-O", "sqlite:///out.db:csv"], 2, "sqlite:///out.db: a database gets records in the format sql, not csv"),
         (["-O", "out.sql"], 2, "out.sql: the format sql needs the URL of a database, such as sqlite:///out.sql"),
         (["-s", "FAILURES_FEED=sqlite:///out.db"], 2, "FAILURES_FEED: a database gets only records: name a file"),
+        (["-s", "FAILURES_FEED=f.csv"], 2, "FAILURES_FEED: the failures are JSON Lines, not CSV: name a file such as"),
     ],
 )
 def test_an_unusable_database_ends_the_run_before_the_first_request(
