@@ -115,8 +115,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(optionalhook=True)  # pytest may run without the plugin
 def pytest_xdist_auto_num_workers() -> int:
-    """With ``-n auto``, use three workers more than there are processors, because tests wait half of the time."""
-    return (os.cpu_count() or 1) + 3
+    """With ``-n auto``, use two workers more than there are processors, because tests wait a third of the time."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
