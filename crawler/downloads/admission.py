@@ -117,7 +117,7 @@ class Admission:
                 await lane.withdraw(source)
         finally:
             if pending.target is not None:
-                pass
+                self.lanes.postponed.pop(pending.target.id, None)
         if source is not None:
             request.meta["admitted"] = True
         if lane.egress is not DIRECT:
