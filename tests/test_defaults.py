@@ -65,7 +65,7 @@ def test_seen_entries_are_stored_in_the_project_folder(project: Path) -> None:
         (["crawl", "retail", *options('PLATFORM_BUDGETS={"retial": {}}')], "no platform is called retial"),
         (["serve", "--sandbox", "--port", "99999"], "expected 0 to 65535"),
         (["serve", "--sandbox", "--workers", "0"], "at least 1"),
-        (["keys", "create", "acme", "--rate", "600/fortnight"], "invalid rate value"),
+        (["keys", "create", "acme", "--rate", "600/fortnight"], "expected a rate limit such as 60/minute, not"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -45,7 +45,7 @@ class Command(CheckedCommand):
         super().add_options(parser)
         limits = parser.add_argument_group("limits of the key to create")
         limits.add_argument(
-            "--rate", type=rate, help="calls per period, such as 60/minute (default is the setting KEY_RATE)"
+            "--rate", type=per_period, help="calls per period, such as 60/minute (default is the setting KEY_RATE)"
         )
         limits.add_argument(
             "--concurrency", type=at_least_one, help="calls in flight (default is the setting KEY_CONCURRENCY)"
@@ -177,6 +177,14 @@ class Command(CheckedCommand):
 def printable(client: str) -> str:
     """Return a client's name with control characters escaped. Earlier versions accepted such names."""
     return client if client.isprintable() else ascii(client)
+
+
+def per_period(text: str) -> str:
+    """Parse the value of ``--rate``."""
+    try:
+        return rate(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, not {text!r}") from None
 
 
 def monthly(text: str) -> int:

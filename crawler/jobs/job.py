@@ -67,10 +67,12 @@ def checked_name(what: str, text: str) -> str:
     """Return the name or the owner of a job.
 
     Raises:
-        JobError: the text has a character that is not printable, such as NUL or a lone surrogate, or is too long.
+        JobError: the text has a character that is not printable, such as NUL or a lone surrogate, is blank or too long.
     """
-    if len(text) > MAX_NAME_LENGTH or not (text.isprintable() or not text):
-        raise JobError(f"The {what} {text!r} must have printable characters only, at most {MAX_NAME_LENGTH}.")
+    if len(text) > MAX_NAME_LENGTH or not text.isprintable() or text.isspace():
+        raise JobError(
+            f"The {what} {text!r} must have printable characters only, at most {MAX_NAME_LENGTH}, not blank."
+        )
     return text
 
 

@@ -148,7 +148,7 @@ WRONG = [
     ("POST", "/v1/jobs?exhaustive=1", TARGET, "exhaustive: expected true or false"),
     ("POST", "/v1/jobs?max_pages=2", b'{"cat_id": "1", "max_pages": 3}', "max_pages: give it in the body or"),
     ("POST", "/v1/jobs?scraper=retail-category", TARGET, "scraper: unknown; did you mean retail-"),
-    ("POST", "/v1/jobs?name=a%00b", TARGET, "name: "),
+    *(("POST", f"/v1/jobs?name={name}", TARGET, "name: ") for name in ("a%00b", "%20")),
     *(
         ("GET", f"{{job}}/records?{query}", b"", text)
         for query, text in [
