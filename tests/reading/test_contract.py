@@ -292,6 +292,20 @@ def test_an_object_with_none_of_the_known_keys_is_unknown() -> None:
     assert read_both(Header, {"title": {"content": "a"}}) == [unknown]
 
 
+class Keyed(Contract):
+    id: str = identity("new.id", "id")
+    ads: list[Placeholder] = sometimes("ads[]")
+
+
+def test_an_identity_may_be_null_at_one_of_its_paths() -> None:
+    assert read_both(Keyed, {"id": "a", "new": None}) == []
+
+
+def test_an_unknown_entry_of_a_list_without_identities_is_no_lost_row() -> None:
+    unknown = Unread("ads[].…unknown", "unknown", 1, 1, names=("new",))
+    assert read_both(Keyed, {"id": "a", "ads": [{"type": "new"}]}) == [unknown]
+
+
 class Renderer(Contract, one_of=True):
     video: Product | None = sometimes("rich.content.video", "video")
     shelf: Renderers | None = sometimes("shelf")

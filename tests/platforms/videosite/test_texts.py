@@ -111,6 +111,8 @@ def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment
     listed, fed = (post("aaaaaaaaaaa", kind="video", caption="One #a", description=text) for text in ("", "@who #b #a"))
     (found,) = record(OWN, [listed], [fed])["posts"]
     assert (found["hashtags"], found["mentions"]) == (["a", "b"], ["who"])
+    (found,) = record(OWN, [post("aaaaaaaaaaa", kind="video")], [fed])["posts"]
+    assert found["caption"] == "One #a", "the list lacks the title"
 
 
 def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
