@@ -84,8 +84,9 @@ class Settings(Described):
     ZYTE_API_KEY: Optional[setting_types.Text] = None
     """API key for downloads through Zyte API (extra ``zyte``). None: pages are downloaded directly."""
     BREAKER_THRESHOLD: Count = 5
-    """Number of consecutive blocks or rate limits after which the circuit breaker of a source opens; with
-    ``Retry-After``, one is enough. 0 disables the circuit breakers, but failures of an egress still suspend it."""
+    """Number of consecutive blocks or rate limits after which the circuit breaker of a source opens. With
+    ``Retry-After``, one is enough, or one server error. 0 disables the circuit breakers, but failures of an egress
+    still suspend it."""
     BREAKER_COOLDOWN: Seconds = 60.0
     """Seconds until an open circuit breaker lets a trial request through. The time doubles with each further block, up
     to 15 minutes, and is at least the platform's ``Retry-After``."""

@@ -1,8 +1,8 @@
 """Circuit breakers, which stop the requests to a source that blocks or limits them.
 
-A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``. After the
-cooldown, one request is sent as a trial. An answer to the trial closes the breaker, and a block starts a longer
-cooldown. After any other result, such as a failed download, another request is the trial.
+A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``, as also a
+server error may have it. After the cooldown, one request is sent as a trial. An answer to the trial closes the breaker,
+and a block starts a longer cooldown. After any other result, such as a failed download, another request is the trial.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from crawler.errors import (
     ScrapeError,
     TargetError,
     UpstreamBlocked,
+    UpstreamError,
     UpstreamRateLimited,
 )
 from crawler.platforms.page import THROTTLING_STATUSES
@@ -110,8 +111,12 @@ class BreakerPolicy:
 
 
 def is_block(error: ScrapeError | None) -> bool:
-    """Whether an error is a block, a rate limit or a failure of the egress, which count towards the threshold."""
-    return isinstance(error, (UpstreamBlocked, UpstreamRateLimited, EgressFailed))
+    """Whether an error is a block, a rate limit or a failure of the egress, which count towards the threshold.
+
+    A server error with ``Retry-After`` counts, too: the platform asks for a pause, for example during maintenance.
+    """
+    asks_for_pause = isinstance(error, UpstreamError) and bool(error.retry_after)
+    return asks_for_pause or isinstance(error, (UpstreamBlocked, UpstreamRateLimited, EgressFailed))
 
 
 def is_response(error: ScrapeError | None) -> bool:

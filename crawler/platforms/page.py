@@ -190,12 +190,12 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
     def raise_for_failures(self) -> None:
         """Raise an error if the HTTP status means failure on all platforms, or if a successful response is empty.
 
-        A saved response without a status counts as successful.
+        A saved response without a status counts as successful. The ``retry_after`` of an error is the response's
+        ``Retry-After`` header in seconds.
 
         Raises:
             TargetNotFound: status 404 or 410.
-            UpstreamRateLimited: status 429. The ``retry_after`` of ``UpstreamRateLimited`` is the response's
-                ``Retry-After`` header in seconds.
+            UpstreamRateLimited: status 429.
             UpstreamBlocked: a status in ``BLOCK_STATUSES``, or a successful status with an empty body.
             UpstreamError: a status of 500 or more, or any other status that is not a success.
         """
@@ -207,16 +207,15 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
             return
         if status in {404, 410}:
             raise TargetNotFound("The platform has no such page.", reason="not_found")
+        wait = retry_after_seconds(self.response.headers.get("Retry-After"))
         if status == 429:
-            raise UpstreamRateLimited(
-                "The platform's rate limit is reached.",
-                reason="rate_limited",
-                retry_after=retry_after_seconds(self.response.headers.get("Retry-After")),
-            )
+            message = "The platform's rate limit is reached."
+            raise UpstreamRateLimited(message, reason="rate_limited", retry_after=wait)
         if status in BLOCK_STATUSES:
-            raise UpstreamBlocked("The platform refused the request.", reason="refused")
+            raise UpstreamBlocked("The platform refused the request.", reason="refused", retry_after=wait)
         if status >= 500:
-            raise UpstreamError(f"The platform returned HTTP {status}.", reason="server_error")
+            message = f"The platform returned HTTP {status}."
+            raise UpstreamError(message, reason="server_error", retry_after=wait)
         raise UpstreamError(f"The platform returned an unexpected HTTP {status}.", reason="status")
 
 

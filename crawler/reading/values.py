@@ -192,7 +192,7 @@ def _is_plain(value: str) -> bool:
 
 def retry_after_seconds(value: str | None) -> int | None:
     """Return the seconds to wait that a ``Retry-After`` header states, as a number or a date. For any other value,
-    return None. A number is limited to one day; for a date in the past, return 0.
+    return None. The time is limited to one day; for a date in the past, return 0.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -205,7 +205,7 @@ def retry_after_seconds(value: str | None) -> int | None:
             return min(int(text), 86_400)
         date = parsedate_to_datetime(text)
         date = date if date.tzinfo else date.replace(tzinfo=UTC)  # a date without a zone is in UTC, as all in HTTP
-        return max(0, round(date.timestamp() - time.time()))
+        return min(max(0, round(date.timestamp() - time.time())), 86_400)
     except ValueError:
         return None
 

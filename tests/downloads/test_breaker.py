@@ -118,6 +118,7 @@ async def test_consecutive_blocks_and_rate_limits_open_the_breaker(
         pytest.param(UpstreamBlocked("later", retry_after=900), 900, id="block"),
         pytest.param(UpstreamRateLimited("later", retry_after=900), 900, id="rate limit"),
         pytest.param(UpstreamRateLimited("later", retry_after=2**31), 3_600, id="up to the maximum"),
+        pytest.param(UpstreamError("maintenance", retry_after=900), 900, id="server error"),
     ],
 )
 async def test_a_retry_after_opens_the_breaker_at_once_for_that_time(

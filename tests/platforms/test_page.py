@@ -16,7 +16,7 @@ import pytest
 from web_poet import HttpResponse, PageParams, field
 
 import crawler.platforms
-from crawler.errors import ExtractionFailed, UpstreamBlocked
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked
 from crawler.platforms.page import MAX_BYTES, PlatformPage
 from crawler.platforms.videosite import details as feed
 from crawler.platforms.videosite.details import FeedPage
@@ -112,6 +112,14 @@ def test_a_page_is_read_alike_with_a_byte_order_mark(kind: str, encoding: str) -
 def test_a_body_without_a_byte_order_mark_is_not_copied() -> None:
     response = HttpResponse("https://platform.example/", "é".encode("latin-1"))
     assert WordPage(response=response, page_params=PageParams()).response is response
+
+
+@pytest.mark.parametrize("status", [403, 429, 503])
+def test_an_error_by_status_has_the_seconds_of_retry_after(status: int) -> None:
+    response = HttpResponse("https://platform.example/", b"later", status=status, headers={"Retry-After": "120"})
+    with pytest.raises(ScrapeError) as failed:
+        asyncio.run(WordPage(response=response, page_params=PageParams()).to_item())
+    assert failed.value.retry_after == 120
 
 
 def test_a_page_is_freed_without_the_garbage_collector() -> None:

@@ -173,6 +173,7 @@ def test_a_url_that_is_returned_at_once_is_the_same_after_it_was_resolved(value:
         ("Thu, 01 Jan 2015 00:00:00 GMT", 0),
         ("Sat, 28 Nov 2026 12:01:30 GMT", 90),
         ("Sat, 28 Nov 2026 13:01:30 +0100", 90),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
         pytest.param("Sat, 28 Nov 2026 12:01:30", 90, id="a date without a zone is in UTC"),
         pytest.param("Sat, 28 Nov 2026 12:01:30 -0000", 90, id="a date of an unknown zone is in UTC"),
     ],
