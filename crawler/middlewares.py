@@ -111,7 +111,11 @@ class Decompression(HttpCompressionMiddleware):
 
 
 class Redirect(RedirectMiddleware):
-    """Scrapy's redirect middleware, without the ``Referer`` header, and with a typed error for an invalid location."""
+    """Scrapy's redirect middleware, without the ``Referer`` header, and with a typed error for an invalid location.
+
+    After ``REDIRECT_MAX_TIMES`` redirects, the response is not followed but returned, so that the page object sees
+    where they lead: platforms redirect blocked visitors in circles, too, to the login page without end.
+    """
 
     def process_response(  # type: ignore[override]  # Scrapy calls it without a spider
         self, request: Request, response: Response
@@ -120,10 +124,11 @@ class Redirect(RedirectMiddleware):
 
         Raises:
             UpstreamError: the location is not a valid URL.
-            IgnoreRequest: there were more than ``REDIRECT_MAX_TIMES`` redirects.
         """
         try:
             return super().process_response(request, response)
+        except IgnoreRequest:  # there were too many redirects
+            return response
         except ValueError as error:  # raised by urllib, such as for "//[::1"
             raise UpstreamError(
                 f"The platform redirected to an invalid URL: {error}.",

@@ -162,6 +162,9 @@ class Settings(Described):
     SCRAPER_SLOT_MAX_ACTIVE_SIZE: Positive = 64 * 1024 * 1024
     """Bytes of responses in processing from which Scrapy pauses downloads. Scrapy's default of 5 MB is seven pages of
     0.7 MB."""
+    REDIRECT_MAX_TIMES: Count = 5
+    """Maximum number of redirects of a download. Scrapy's default of 20 sends 21 requests for each target that a
+    platform redirects in circles."""
     RETRY_TIMES: Count = 2
     """Maximum number of retries of a download, also after a crash of the browser. Blocks are not retried, except
     once in the browser (``BROWSER_FALLBACK``)."""

@@ -16,7 +16,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import MemoryStatsCollector
 
 from crawler.errors import UpstreamError, UpstreamTimeout
-from crawler.middlewares import Decompression, Retry
+from crawler.middlewares import Decompression, Redirect, Retry
 from crawler.registry import scrapers
 from crawler.targets.target import Target
 
@@ -98,6 +98,17 @@ def test_retries_are_counted_as_scrapy_counts_them(waits: list[float]) -> None:
         "retry/max_reached": 1,
     }
     assert len(waits) == 2
+
+
+def test_a_response_after_too_many_redirects_shows_where_they_lead() -> None:
+    crawler = Crawler(Spider, Settings({"REDIRECT_MAX_TIMES": 2}))
+    crawler.spider = Spider.from_crawler(crawler, "shop")
+    middleware = Redirect.from_crawler(crawler)
+    found: Any = request()
+    login = Response(f"{URL}login", status=302, headers={"Location": f"{URL}login"})
+    for _ in range(2):
+        found = middleware.process_response(found, login)
+    assert middleware.process_response(found, login) is login
 
 
 def test_retries_may_be_switched_off() -> None:

@@ -520,4 +520,4 @@ def _download_error(error: Exception) -> ScrapeError:
         return UpstreamError(f"{happened}.", reason=reason)
     if "robots.txt" in str(error):  # Scrapy provides no other detail of the failure
         return BlockedByPolicy("The request is forbidden by this service's policy (robots.txt).")
-    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # redirect loop, decompression bomb
+    return UpstreamError(f"The download was given up: {error}.", reason="given_up")  # decompression bomb
