@@ -356,7 +356,7 @@ def split_link(text: str) -> Url:
         raise LinkError(f"this begins with {scheme[0]!r} and not with https://")
     try:
         parts = urlsplit(text if SCHEME.match(text) else f"https://{text.removeprefix('//')}")
-        host = (parts.hostname or "").removesuffix(".")  # the dot of a complete name in DNS
+        host = parts.hostname or ""
         port = parts.port
     except ValueError:  # an unclosed bracket, or a host with characters that Unicode normalises to URL delimiters
         raise LinkError("this is not a URL") from None
