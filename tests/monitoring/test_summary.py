@@ -53,7 +53,7 @@ def summary(stats: dict[str, Any], *, batch: bool = True) -> Summary:
 
 
 def closed(made: Summary, uri: str, count: int, *, failures: bool = False) -> None:
-    (options,) = failures_feed(uri).values()
+    (options,) = failures_feed("failures.jsonl").values()
     slot = SimpleNamespace(uri=uri, uri_template=uri.rstrip("0123456789"), itemcount=count)
     slot.feed_options = options if failures else {}
     made.feed_slot_closed(cast("Any", slot))
