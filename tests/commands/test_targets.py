@@ -43,6 +43,7 @@ def test_a_check_counts_targets_and_prints_the_first_invalid_rows(tmp_path: Path
     assert lines[3].startswith("  Line 5 of t.csv: retail-search-v4: page: Input should be a valid integer")
     assert len(lines) == 3 + MAX_SHOWN_ROWS + 2
     assert lines[-2:] == ["  ... and 3 more", "retail: about 0:06, at the 1,800 targets per hour of its budget"]
+    assert not any("more" in line for line in check(tmp_path / "t.csv", "id,cat_id\na,\n")[1])
 
 
 @pytest.mark.parametrize(
