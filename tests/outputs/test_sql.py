@@ -15,7 +15,7 @@ from pydantic import Field
 
 from crawler.outputs.columns import column_type_of_models, record_paths
 from crawler.outputs.feed_files import split_password, without_passwords
-from crawler.outputs.sql import BEGIN, Database, DatabaseError, ScraperTables
+from crawler.outputs.sql import BEGIN, Database, DatabaseError, ScraperTables, identifier
 from crawler.platforms.model import Mark, Model, Rows
 from crawler.platforms.retail.schema import CategoryParams
 from crawler.registry import scrapers
@@ -170,6 +170,13 @@ def test_tables_have_the_natural_keys_of_the_data_models() -> None:
         assert key == [natural] if natural else (len(key) == 2 and key[1] in {"position", "list_position"})
         assert all(len(name.encode()) <= 63 for name in [each.table.name, *each.table.columns.keys()])
     assert set(KEYS) <= set(names)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_list_with_a_table_of_its_own_is_no_column_of_the_records(name: str) -> None:
+    paths = record_paths(column_type_of_models([OWN[name].data]))
+    lists = {identifier(*each.path) for each in paths if each.is_list}
+    assert lists.isdisjoint(ScraperTables(OWN[name]).records.table.columns.keys())
 
 
 @pytest.mark.parametrize("name", OWN)
