@@ -1,8 +1,9 @@
 """Circuit breakers, which stop the requests to a source that blocks or limits them.
 
-A breaker opens after ``threshold`` consecutive blocks or rate limits, or after one with ``Retry-After``, as also a
-server error may have it. After the cooldown, one request is sent as a trial. An answer to the trial closes the breaker,
-and a block starts a longer cooldown. After any other result, such as a failed download, another request is the trial.
+A breaker opens after ``threshold`` consecutive blocks or rate limits, and at once after a block, a rate limit or a
+server error with ``Retry-After``. After the cooldown, one request is sent as a trial. An answer to the trial closes the
+breaker, and a block starts a longer cooldown. After any other result, such as a failed download, another request is the
+trial.
 """
 
 from __future__ import annotations
