@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -72,13 +73,19 @@ class Case:
 
     @asynccontextmanager
     async def listening(self, context: ssl.SSLContext) -> AsyncIterator[None]:
-        """Listen on a free port, or only reserve it."""
+        """Listen on a free port, or only reserve it: a port that is bound without a listener refuses connections, and no
+        other server gets it.
+        """
+        if not self.listens:
+            with socket.socket() as reserved:
+                reserved.bind(("127.0.0.1", 0))
+                self.port = reserved.getsockname()[1]
+                yield
+            return
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # TLS handshakes that the client ends
         tls = context if self.tls else None
         server = await asyncio.start_server(self.accept, "127.0.0.1", 0, ssl=tls, limit=2**20)
         self.port = server.sockets[0].getsockname()[1]
-        if not self.listens:
-            server.close()
         yield
         server.close()
 
