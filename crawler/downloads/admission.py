@@ -114,16 +114,17 @@ class Admission:
                 if not release.ended and release.lane in {None, lane} and not (source and lane.suspension(source)):
                     break
                 slots()  # the lane or the target has changed while the request waited
-                await lane.withdraw(source)
+                lane.withdraw(source)
         finally:
             if pending.target is not None:
                 self.lanes.postponed.pop(pending.target.id, None)
-        if source is not None:
-            request.meta["admitted"] = True
         if lane.egress is not DIRECT:
             request.meta["egress"] = lane.egress.name
         if release.lane is None:
             self.lanes.give(lane, release)
+        if source is not None:
+            request.meta["admitted"] = True
+            lane.breakers[source].sent(release)
         return slots if self.lanes.only else partial(self._free, slots)
 
     def _seconds_to_wait(self, pending: _Pending) -> float:
@@ -177,13 +178,12 @@ class Admission:
             first = pending.release.limit is not None
             slots = await lane.acquire(source, pending.deadline, background=pending.background, first=first)
         except BaseException:
-            await lane.withdraw(source)
+            lane.withdraw(source)
             raise
         if can_wait and breaker.must_wait and not lane.is_paced(source):  # others were refused in the meantime
             slots()
-            await lane.withdraw(source)
+            lane.withdraw(source)
             return BACKGROUND_SECONDS
-        breaker.sent()
         return slots
 
     async def _next_free(self, pending: _Pending) -> tuple[Lane, ReleaseSlot]:

@@ -8,13 +8,13 @@ trial.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import structlog
 
@@ -30,6 +30,9 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import THROTTLING_STATUSES
+
+if TYPE_CHECKING:
+    from crawler.targets.target import Release
 
 logger = structlog.get_logger(__name__)
 
@@ -221,9 +224,9 @@ class CircuitBreaker:
         self.name = str(key)
         self.facts = facts
         self._blocks = facts.known(Blocks, self.name)
-        self._sent: deque[float] = deque()
-        """The times (``time.monotonic()``) of this process's requests whose results are not counted yet. A request that
-        ends without a result, because its target has ended, is forgotten after ``TRIAL_SECONDS``."""
+        self.awaited: dict[Release, list[float]] = {}
+        """Attempt at a target -> the times (``time.monotonic()``) at which this process has sent those of its requests
+        whose results are not counted yet. Attempts without such requests are left out."""
         self._is_limited = False
         """Whether a rate limit was received that is not counted yet."""
         self._blocked_at = -math.inf
@@ -265,16 +268,11 @@ class CircuitBreaker:
 
         So few requests are refused before the breaker opens. Breakers that are disabled make none wait.
         """
-        if not self.policy.threshold or not self.is_refusing:
-            return False
-        return bool(self._sent) and self._sent[-1] > time.monotonic() - TRIAL_SECONDS
+        return bool(self.awaited and self.policy.threshold) and self.is_refusing
 
-    def sent(self) -> None:
-        """Note that a request is sent."""
-        now = time.monotonic()
-        while self._sent and self._sent[0] <= now - TRIAL_SECONDS:
-            self._sent.popleft()
-        self._sent.append(now)
+    def sent(self, release: Release) -> None:
+        """Note that a request is sent. Its result is awaited until it is counted, or until ``Lane.leave``."""
+        self.awaited.setdefault(release, []).append(time.monotonic())
 
     def limited(self) -> None:
         """Note that a rate limit was received. It is counted when its page is read."""
@@ -287,15 +285,34 @@ class CircuitBreaker:
         if not self._blocks.number and self._blocks.opened is None:
             return 0.0
         # After a block, the breaker may be open in the store although it is closed in this process.
-        return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
+        try:
+            return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
+        except asyncio.CancelledError:
+            self.facts.change_soon(
+                Blocks, self.name, Blocks.failure
+            )  # it may be the trial: the decision is made anyway
+            raise
 
-    async def release_trial(self) -> None:
+    def release_trial(self) -> None:
         """Let another request be the trial: the one that passed ``enter`` was not sent, or shows nothing about this."""
         if self._blocks.opened is not None:
-            await self.facts.change(Blocks, self.name, Blocks.failure)
+            self.facts.change_soon(Blocks, self.name, Blocks.failure)
 
-    async def record(self, error: ScrapeError | None, status: int | None = None) -> bool:
+    def _received(self, release: Release | None) -> float:
+        """Return when the request whose result is counted was sent, the first of the attempt. ``inf``: unknown."""
+        if release is None or release not in self.awaited:
+            return math.inf
+        first, *others = self.awaited.pop(release)
+        if others:
+            self.awaited[release] = others
+        return first
+
+    async def record(
+        self, error: ScrapeError | None, status: int | None = None, release: Release | None = None
+    ) -> bool:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
+
+        ``release``: the attempt with which ``sent`` was called, if it was.
 
         Return whether the result is a block or rate limit, or the breaker was open.
 
@@ -307,7 +324,7 @@ class CircuitBreaker:
         """
         if isinstance(error, CircuitOpen):
             return False  # no request was sent
-        sent_at = self._sent.popleft() if self._sent else math.inf
+        sent_at = self._received(release)
         if sent_at < self._blocked_at and self._blocks.opened is None and is_answer(error):
             return False
         self._is_limited = False

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, suspension_seconds
 from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError
+
+if TYPE_CHECKING:
+    from crawler.targets.target import Release
 
 LOST_TARGETS = 2
 """An egress is suspended after this many targets have lost their connections in every try. A response of the platform
@@ -56,13 +59,12 @@ class Lane:
 
     async def enter(self, source: str) -> float:
         """Pass the breakers for a request to a source. Return 0 if it may be sent, else the seconds to wait."""
-        passed: list[CircuitBreaker] = []
-        for breaker in (*self.lane_breakers.values(), self.breakers[source]):
-            if wait := await breaker.enter():
-                for each in passed:  # so that another request can be their trial
-                    await each.release_trial()
-                return wait
-            passed.append(breaker)
+        with ExitStack() as passed:
+            for breaker in (*self.lane_breakers.values(), self.breakers[source]):
+                if wait := await breaker.enter():
+                    return wait
+                passed.callback(breaker.release_trial)  # if the request does not pass all of them
+            passed.pop_all()
         return 0.0
 
     async def acquire(
@@ -121,18 +123,21 @@ class Lane:
             return "The platform has blocked or limited the last requests through most egresses"
         return f"The platform has blocked or limited the last requests to its source {source!r}"
 
-    async def count(self, source: str, error: ScrapeError | None, status: int | None = None) -> None:
+    async def count(
+        self, source: str, error: ScrapeError | None, status: int | None = None, release: Release | None = None
+    ) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
 
         After a block or rate limit, and after a trial, no burst is left, so that the source is not refused again.
 
-        ``error``: None if the request succeeded. ``status``: the response's HTTP status.
+        ``error``: None if the request succeeded. ``status``: the response's HTTP status. ``release``: the attempt at a
+        target whose request it was.
         """
         if isinstance(error, EgressFailed):
             self.failures += not self.connection.cooldown_left  # during the cooldown, its cause is already counted
             await self.connection.record(error)
             return
-        if await self.breakers[source].record(error, status):
+        if await self.breakers[source].record(error, status, release):
             for throttle in self._throttles.get(source, self._usual):
                 await throttle.drain()
         if not self.egress.proxy:
@@ -141,7 +146,7 @@ class Lane:
             self._lost.clear()
             await self.connection.record(None)
         elif self.connection.open_seconds is not None:
-            await self.connection.release_trial()
+            self.connection.release_trial()
 
     async def count_lost(self, target_id: str) -> None:
         """Count a target whose connections were lost in every try. ``LOST_TARGETS`` of them suspend the egress."""
@@ -151,15 +156,25 @@ class Lane:
             self.failures += 1
             await self.connection.record(egress_failed(self.egress.name, "connections were lost"))
 
-    async def withdraw(self, source: str | None) -> None:
-        """Record that a request was not sent after ``enter``, so that another request can be the trial.
+    def withdraw(self, source: str | None) -> None:
+        """Record that a request was not sent after ``enter``, or has no result, so that another can be the trial.
 
         ``source``: None if the request did not have to pass the breakers.
         """
         if source is None:
             return
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
-            await breaker.release_trial()
+            breaker.release_trial()
+
+    def leave(self, release: Release) -> None:
+        """Note that an attempt at a target has ended. Other requests no longer wait for the results of its requests.
+
+        One of these requests may be a trial.
+        """
+        self.targets -= 1
+        for source, breaker in self.breakers.items():
+            if breaker.awaited.pop(release, None):
+                self.withdraw(source)
 
     def take_failures(self) -> int:
         """Return the number of failures of the egress since the last call of this method."""

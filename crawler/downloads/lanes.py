@@ -292,12 +292,14 @@ class Lanes:
         if lane is None or release.successor is not None or isinstance(error, CircuitOpen):
             return
         release.is_refused |= isinstance(error, REFUSED)
-        await lane.count(source, error, status)
+        await lane.count(source, error, status, release)
         platform = lane.platform
         if platform is None:
             return
-        if platform.open_seconds is not None:  # the request may have been the trial
-            await (platform.release_trial() if isinstance(error, EgressFailed) else platform.record(error))
+        if platform.open_seconds is not None and isinstance(error, EgressFailed):
+            platform.release_trial()
+        elif platform.open_seconds is not None:  # the request may have been the trial
+            await platform.record(error)
         elif isinstance(error, REFUSED) and lane.breakers[source].cooldown_left:
             await self._meet_wall(platform, lane, source, error)
 

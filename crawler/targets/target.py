@@ -140,7 +140,7 @@ class ReleaseEnded(Exception):  # not a ScrapeError, because scrape() may catch 
     """Raised to end ``scrape()``, because the target already has its outcome, or was started again on another lane."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Release:
     """The state of one attempt at a target on one lane, from its release by the tracker to its outcome.
 
@@ -185,7 +185,7 @@ class Release:
     def end(self) -> None:
         """End the release: no further request is sent."""
         if not self.ended and self.lane:
-            self.lane.targets -= 1
+            self.lane.leave(self)
         self.ended = True
 
 

@@ -28,6 +28,7 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.jobs.shared_facts import OWN_SHARE_SECONDS
+from crawler.targets.target import Release
 from tests.downloads.processes import UNREACHABLE, processes
 
 BLOCK = UpstreamBlocked("blocked")
@@ -223,22 +224,35 @@ async def test_only_an_answer_to_a_request_that_was_sent_after_the_last_block_en
     clock: list[float],
 ) -> None:
     """A source may answer a request slowly, and refuse later ones in the meantime."""
-    breaker = local(BreakerPolicy(threshold=2, cooldown=60))
-    breaker.sent()
-    breaker.sent()
+    breaker, slow, quick = local(BreakerPolicy(threshold=2, cooldown=60)), Release(), Release()
+    breaker.sent(slow)
+    breaker.sent(quick)
     clock[0] += 1
-    await breaker.record(BLOCK)
-    await breaker.record(None)
+    await breaker.record(BLOCK, release=quick)
+    breaker.sent(quick)
+    await breaker.record(None, release=slow)
     assert breaker.is_refusing
-    clock[0] += 1
-    breaker.sent()
-    await breaker.record(None)
+    await breaker.record(None, release=quick)
     assert not breaker.is_refusing
     for _ in range(2):
         clock[0] += 1
-        breaker.sent()
-        await breaker.record(BLOCK)
+        breaker.sent(quick)
+        await breaker.record(BLOCK, release=quick)
     assert breaker.cooldown_left == 60
+
+
+async def test_a_request_that_is_cancelled_at_the_breaker_is_no_trial(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.jobs.shared_facts.VIEW_SECONDS", 0.0)
+    async with breakers(location, BreakerPolicy(threshold=1, cooldown=0)) as (one, other):
+        await one.record(BLOCK)
+        entering = asyncio.ensure_future(one.enter())
+        await asyncio.sleep(0)  # it enters
+        entering.cancel()
+        await asyncio.wait([entering])
+        await one.facts.close()  # after its decisions
+        assert await other.enter() == 0
 
 
 async def test_a_killed_trial_is_replaced(clock: list[float]) -> None:

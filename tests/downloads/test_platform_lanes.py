@@ -309,7 +309,7 @@ async def test_a_request_that_waits_behind_a_refusal_gives_back_the_trial_of_its
     waiting = asyncio.ensure_future(sending.egress(target("1")))
     for _ in range(20):
         await asyncio.sleep(0)  # the request goes on as far as it can
-    lane.breakers["listing"].sent()
+    lane.breakers["listing"].sent(Release())
     lane.breakers["listing"].limited()
     free()
     for _ in range(20):
@@ -337,6 +337,8 @@ async def test_a_request_that_cannot_be_sent_when_it_has_a_slot_gives_back_the_t
     with pytest.raises(ReleaseEnded if ends else CircuitOpen):
         await waiting
     assert await lane.enter("search") == 0, "it can be the trial"
+    await lane.count("listing", BLOCK)
+    assert not lane.breakers["listing"].must_wait, "no request was sent"
 
 
 async def test_a_retry_is_not_held_back_by_a_breaker(sending: Sending) -> None:
@@ -350,12 +352,32 @@ async def test_a_retry_is_not_held_back_by_a_breaker(sending: Sending) -> None:
 
 async def test_a_request_that_was_not_sent_ends_no_wait_behind_those_in_flight() -> None:
     [lane] = made("a")
-    breaker = lane.breakers["listing"]
-    breaker.sent()
-    breaker.sent()
-    await lane.count("listing", BLOCK)
-    await lane.withdraw("listing")
+    breaker, refused = lane.breakers["listing"], Release()
+    breaker.sent(refused)
+    breaker.sent(refused)
+    await lane.count("listing", BLOCK, release=refused)
+    lane.withdraw("listing")
     assert breaker.must_wait, "one that was sent may be refused, too"
+
+
+async def test_the_end_of_a_target_ends_the_wait_for_its_request_and_gives_back_its_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The result may never be counted: the crawl has ended, the target has started again, or its egress has failed."""
+    sending = Sending(made("a", BREAKER_COOLDOWN=0), monkeypatch)
+    [lane] = sending.lanes
+    refused, slow, trial = targets = [target(name) for name in "123"]
+    for each in targets[:2]:
+        await sending.egress(each)
+    await sending.lanes.count(refused, "listing", BLOCK)
+    assert lane.breakers["listing"].must_wait
+    slow.release.end()
+    assert not lane.breakers["listing"].must_wait
+    await lane.count("listing", FAILED)
+    await sending.egress(trial)
+    assert await lane.enter("search") > 0, "only one"
+    trial.release.end()
+    assert await lane.enter("search") == 0
 
 
 async def test_a_request_leaves_its_source_for_another_only_when_a_breaker_is_open(
@@ -363,12 +385,13 @@ async def test_a_request_leaves_its_source_for_another_only_when_a_breaker_is_op
 ) -> None:
     sending = Sending(made("a"), monkeypatch)
     [lane] = sending.lanes
-    lane.breakers["listing"].sent()
-    lane.breakers["listing"].sent()
-    await lane.count("listing", BLOCK)
+    release = Release()
+    lane.breakers["listing"].sent(release)
+    lane.breakers["listing"].sent(release)
+    await lane.count("listing", BLOCK, release=release)
     waiting = asyncio.ensure_future(sending.egress(target("1"), fallbacks=[["page"]]))
     await asyncio.sleep(0)
-    await lane.count("listing", None)
+    await lane.count("listing", None, release=release)
     assert await waiting == "a"
 
 
