@@ -73,9 +73,7 @@ class Case:
 
     @asynccontextmanager
     async def listening(self, context: ssl.SSLContext) -> AsyncIterator[None]:
-        """Listen on a free port, or only reserve it: a port that is bound without a listener refuses connections, and no
-        other server gets it.
-        """
+        """Listen on a free port, or only reserve it: a port without a listener refuses connections."""
         if not self.listens:
             with socket.socket() as reserved:
                 reserved.bind(("127.0.0.1", 0))
