@@ -102,13 +102,18 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """Return the item with the page object's fields. The item is cached, so that the response is read only once.
 
         Raises:
-            ScrapeError: the response does not contain the data. The error has the HTTP status of the response.
+            ScrapeError: the response does not contain the data. The error has the HTTP status of the response. If the
+                platform refused the request or failed, the error's ``retry_after`` is at least the seconds that the
+                header ``Retry-After`` states.
         """
         if self._item is None:
             try:
                 self._item = await super().to_item()
             except ScrapeError as error:
                 error.upstream_status = self.response.status
+                wait = retry_after_seconds(self.response.headers.get("Retry-After"))
+                if wait is not None and isinstance(error, (UpstreamBlocked, UpstreamError, UpstreamRateLimited)):
+                    error.retry_after = max(error.retry_after or 0, wait)
                 raise
         return self._item
 
@@ -187,17 +192,23 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         """
         raise NotImplementedError
 
+    def raise_for_walls(self) -> None:
+        """Raise an error if the response is a page for refused visitors, such as a CAPTCHA or the login page.
+
+        ``raise_for_failures`` calls this method for statuses that do not mean a refusal, such as 404 and redirects.
+        """
+
     def raise_for_failures(self) -> None:
         """Raise an error if the HTTP status means failure on all platforms, or if a successful response is empty.
 
-        A saved response without a status counts as successful. The ``retry_after`` of an error is the response's
-        ``Retry-After`` header in seconds.
+        A saved response without a status counts as successful.
 
         Raises:
-            TargetNotFound: status 404 or 410.
             UpstreamRateLimited: status 429.
             UpstreamBlocked: a status in ``BLOCK_STATUSES``, or a successful status with an empty body.
+            TargetNotFound: status 404 or 410, and the page is none for refused visitors.
             UpstreamError: a status of 500 or more, or any other status that is not a success.
+            ScrapeError: see ``raise_for_walls``.
         """
         status = self.response.status
         if status is None or 200 <= status < 300:
@@ -205,17 +216,15 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
             if not body or body.isspace():
                 raise UpstreamBlocked("The platform sent an empty page.", reason="empty_body")
             return
+        if status == 429:
+            raise UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited")
+        if status in BLOCK_STATUSES:
+            raise UpstreamBlocked("The platform refused the request.", reason="refused")
+        if status >= 500:
+            raise UpstreamError(f"The platform returned HTTP {status}.", reason="server_error")
+        self.raise_for_walls()
         if status in {404, 410}:
             raise TargetNotFound("The platform has no such page.", reason="not_found")
-        wait = retry_after_seconds(self.response.headers.get("Retry-After"))
-        if status == 429:
-            message = "The platform's rate limit is reached."
-            raise UpstreamRateLimited(message, reason="rate_limited", retry_after=wait)
-        if status in BLOCK_STATUSES:
-            raise UpstreamBlocked("The platform refused the request.", reason="refused", retry_after=wait)
-        if status >= 500:
-            message = f"The platform returned HTTP {status}."
-            raise UpstreamError(message, reason="server_error", retry_after=wait)
         raise UpstreamError(f"The platform returned an unexpected HTTP {status}.", reason="status")
 
 

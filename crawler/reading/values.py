@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import unicodedata
@@ -190,9 +191,14 @@ def _is_plain(value: str) -> bool:
     return not odd and value[-1] != "?" and value.isascii() and _ABSOLUTE.match(value) is not None
 
 
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:\s*,\s*[0-9]+(?:\.[0-9]+)?)*")
+"""The header ``Retry-After`` in seconds. It must be an integer, but some servers send a fraction or repeat it."""
+
+
 def retry_after_seconds(value: str | None) -> int | None:
     """Return the seconds to wait that a ``Retry-After`` header states, as a number or a date. For any other value,
-    return None. The time is limited to one day; for a date in the past, return 0.
+    return None. The time is limited to one day; for a date in the past, return 0. Of a repeated header, the longest
+    time is returned.
 
     >>> retry_after_seconds("120"), retry_after_seconds("soon"), retry_after_seconds(None)
     (120, None, None)
@@ -200,9 +206,9 @@ def retry_after_seconds(value: str | None) -> int | None:
     if value is None:
         return None
     text = value.strip()
+    if _SECONDS.fullmatch(text):
+        return math.ceil(min(max(map(float, text.split(","))), 86_400))
     try:
-        if text.isascii() and text.isdecimal():
-            return min(int(text), 86_400)
         date = parsedate_to_datetime(text)
         date = date if date.tzinfo else date.replace(tzinfo=UTC)  # a date without a zone is in UTC, as all in HTTP
         return min(max(0, round(date.timestamp() - time.time())), 86_400)

@@ -48,3 +48,28 @@ def test_each_status_has_its_error(fixture: PageFixture, status: int) -> None:
         assert error is not None
         assert (error.code, error.reason) == OTHERS.get(kind, {}).get(status, ERRORS[status]), body
         assert error.upstream_status == status
+
+
+CHALLENGE, CAPTCHA = ("UPSTREAM_BLOCKED", "challenge"), ("UPSTREAM_BLOCKED", "captcha")
+LOGIN_WALL: Error = ("UPSTREAM_BLOCKED", "login_wall")
+WALLS: dict[str, tuple[str | None, bytes, Error]] = {
+    # By platform: the URL, the body and the error of a page for refused visitors. None: the URL of the request
+    "microblog": (None, b"<title>Just a moment...</title>", CHALLENGE),
+    "photoapp": ("https://www.instagram.com/accounts/login/", b"<html></html>", LOGIN_WALL),
+    "professional": (None, b"<title>Sign Up | </title>", LOGIN_WALL),
+    "retail": (None, b'<div id="px-captcha"></div>', CHALLENGE),
+    "shortvideo": (None, b'<div class="captcha_verify_container"></div>', CAPTCHA),
+    "videosite": (None, b'<form id="captcha-form"></form>', ("UPSTREAM_RATE_LIMITED", "captcha")),
+}
+OF_VISITORS = [each for each in FIXTURES if each.case.page.__name__ not in {*WITH_TOKEN, "GuestTokenPage"}]
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 405, 410])
+@pytest.mark.parametrize("fixture", OF_VISITORS, ids=attrgetter("name"))
+def test_a_page_for_refused_visitors_is_one_with_any_status(fixture: PageFixture, status: int) -> None:
+    """So it neither shows that the target does not exist, nor closes the circuit breaker."""
+    url, body, expected = WALLS[fixture.platform]
+    case = replace(fixture.case, status=status, headers={"Retry-After": "60"}, url=url or fixture.case.url)
+    error = PageFixture(case).read(body).error
+    assert error is not None
+    assert (error.code, error.reason, error.retry_after) == (*expected, 60)

@@ -120,7 +120,7 @@ class MicroblogPage(PlatformPage):
 
     # Validation methods that the page objects of all sources use
 
-    def raise_for_blocks(self) -> None:
+    def raise_for_walls(self) -> None:
         """Raise an error for a login page, a challenge or a rate limit. Call this only for a page without data."""
         body = self.response.text
         if is_rate_limit_text(body):
@@ -233,7 +233,7 @@ class ApiPage(MicroblogPage):
                 the response has data, its error codes are ignored.
         """
         status = self.response.status
-        if status == 429:
+        if status == 429 or is_rate_limit_text(self.response.body[:100].decode(errors="replace")):
             raise rate_limited(self)
         if status == 404 and self._message.casefold().startswith(STALE_MESSAGE):
             raise self._stale_error()

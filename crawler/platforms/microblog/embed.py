@@ -157,7 +157,7 @@ class EmbedPage(MicroblogPage):
         """
         self.raise_for_failures()
         if self._block is None:
-            self.raise_for_blocks()
+            self.raise_for_walls()
             raise missing_error("The page contains no data block.", [f"script#{DATA_SCRIPT}"], reason="no_data_block")
         if not self._embed.rows and self.unread:
             raise missing_error("The embed contains no list of entries.", [self.unread[0].path], reason="no_rows")

@@ -421,10 +421,9 @@ class ProfilePage(MicroblogPage):
 
     # Validation
 
-    def raise_for_failures(self) -> None:
-        if self.response.status == 404:
-            self._raise_for_messages(self.response.text)
-        super().raise_for_failures()
+    def raise_for_walls(self) -> None:
+        """Raise an error for a login page, a challenge, a rate limit, or a message in place of the profile."""
+        self._raise_for_messages(self.response.text)
 
     def _raise_for_messages(self, markup: str) -> None:
         """Raise an error if the page shows a message instead of a profile. The class of the error depends on the
@@ -437,7 +436,7 @@ class ProfilePage(MicroblogPage):
             raise TargetNotFound("The profile does not exist.", details=quoted(mark), reason="not_found")
         if SUSPENDED_MARK in words:
             raise TargetRestricted("The account is suspended.", details=quoted(SUSPENDED_MARK), reason="suspended")
-        self.raise_for_blocks()
+        super().raise_for_walls()
 
     def _raise_for_unavailable_users(self) -> None:
         if self.users or self._linked:

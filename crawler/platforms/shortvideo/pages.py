@@ -189,11 +189,14 @@ class ResultsPage(PlatformPage):
 
     def _raise_for_markup(self) -> None:
         """Raise an error for HTML instead of JSON. Capture 558c97048b47 is a page with a CAPTCHA's element."""
-        if is_json(self.response.body):
-            return
+        if not is_json(self.response.body):
+            self.raise_for_walls()
+            raise UpstreamError("The search response is not JSON.", reason="not_json")
+
+    def raise_for_walls(self) -> None:
+        """Raise an error for a page with a CAPTCHA."""
         if wall_in(self.response) == "captcha":
             raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
-        raise UpstreamError("The search response is not JSON.", reason="not_json")
 
     def _raise_for_blocks(self) -> None:
         """Raise an error if a response without rows means that the search was blocked or requires an account.
@@ -323,15 +326,22 @@ class SearchPage(PlatformPage):
             UpstreamTimeout: the page is the search page, but no results arrived.
         """
         self.raise_for_failures()
-        body = self.response.text
-        if self.wall == "captcha":
-            raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
-        path = urlsplit(str(self.response.url)).path
-        if self.wall == "login" or path.startswith("/login"):
-            raise UpstreamBlocked("The platform asks for a login.", reason=LOGIN_WALL)
-        if STATE_MARK not in body and any(mark in body for mark in WAIT_MARKS):
-            raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")
+        self.raise_for_walls()
+        body, path = self.response.text, self._path
         is_other_page = (path and "/search" not in path) or any(mark in body for mark in OTHER_PAGE_MARKS)
         if STATE_MARK not in body or is_other_page:
             raise missing_error("The page is not the platform's search page.", [STATE_MARK], reason="no_search_page")
         raise self.elsewhere or UpstreamTimeout("The page received no results in time.", reason="no_answer")
+
+    @property
+    def _path(self) -> str:
+        return urlsplit(str(self.response.url)).path
+
+    def raise_for_walls(self) -> None:
+        """Raise an error for a page with a CAPTCHA or a login dialog, for the login page, and for the waiting room."""
+        if self.wall == "captcha":
+            raise UpstreamBlocked("The platform returned a CAPTCHA challenge.", reason="captcha")
+        if self.wall == "login" or self._path.startswith("/login"):
+            raise UpstreamBlocked("The platform asks for a login.", reason=LOGIN_WALL)
+        if STATE_MARK not in self.response.text and any(mark in self.response.text for mark in WAIT_MARKS):
+            raise UpstreamBlocked("The platform returned its waiting room.", reason="waiting_room")

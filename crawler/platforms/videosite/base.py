@@ -87,9 +87,11 @@ class VideositePage(PlatformPage):
         ExtractionFailed: status 400; or the body begins like a JSON error, but is not valid JSON.
         """
         if self.response.status == 400 or (self.response.status is None and self._error_code == 400):
+            self.raise_for_walls()
             raise self._bad_request_error()
         self.raise_for_failures()
-        self._raise_for_blocks()
+        self.raise_for_walls()
+        self.raise_for_missing_page()
         self._raise_for_reported_errors()
 
     def _bad_request_error(self) -> ScrapeError:
@@ -125,7 +127,7 @@ class VideositePage(PlatformPage):
         failure = read(Failure, self._body, what=DATA).value
         return failure and failure.code
 
-    def _raise_for_blocks(self) -> None:
+    def raise_for_walls(self) -> None:
         if self._block is not None:
             return
         body = self._body
@@ -134,7 +136,10 @@ class VideositePage(PlatformPage):
         if any(mark in body for mark in TRAFFIC_MARKS):
             message = "The platform returned a CAPTCHA page for unusual traffic."
             raise UpstreamRateLimited(message, reason="captcha")
-        if NOT_FOUND_MARK in body:
+
+    def raise_for_missing_page(self) -> None:
+        """Raise ``TargetNotFound`` if the response is the platform's 404 page, such as one saved without its status."""
+        if self._block is None and NOT_FOUND_MARK in self._body:
             details = quoted(NOT_FOUND_MARK.decode(), "title")
             raise TargetNotFound("The platform has no such page.", details=details, reason="not_found")
 

@@ -199,10 +199,12 @@ class FeedPage(VideositePage):
                 read.
         """
         if self.response.status in {404, 410}:
+            self.raise_for_walls()
             raise UpstreamError("The channel has no feed.", reason="no_feed")
         self.raise_for_failures()
         if self._root is None:
-            self._raise_for_blocks()
+            self.raise_for_walls()
+            self.raise_for_missing_page()
             raise missing_error("The response is not an Atom feed.", ("feed",), reason="no_data_block")
         requested = text(self.page_params.get("channel"))
         if requested and self.channel and self.channel != requested:

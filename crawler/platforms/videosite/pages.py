@@ -265,6 +265,7 @@ class ContinuationPage(ListPage):
         another channel, or none of its items could be read.
         """
         if self.response.status in {404, 410}:
+            self.raise_for_walls()
             message = "The platform did not find this page of the list."
             raise UpstreamError(message, reason="lost")
         super().validate_input()
@@ -293,6 +294,8 @@ class ContinuationPage(ListPage):
         return [each for each in self.unread if each.loses_rows]
 
     def _bad_request_error(self) -> ScrapeError:
+        if self._error_code != 400:  # nothing in the answer concerns the cursor
+            return super()._bad_request_error()
         return InvalidRequest(
             "The platform no longer accepts this cursor. Start again without a cursor.",
             details=[{"loc": ["cursor"], "msg": "The cursor has expired", "type": "value_error"}],
