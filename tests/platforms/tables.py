@@ -22,8 +22,8 @@ What is expected is compared with all that differs from the unchanged page:
 - ``item``: ``{path: value}``; a row or key that the item lacks is ``lost``.
 - ``warns``: the warnings; of a warning that begins with ``…``, only the end.
 - ``unproven``: the params that the page does not prove.
-- ``error``: code and reason, in place of an item. ``loc`` and ``msg``: those of its first detail; if ``loc`` is a list,
-  those of all details.
+- ``error``: code and reason, in place of an item. ``loc``, ``msg`` and ``type``: those of its first detail; if ``loc``
+  is a list, those of all details.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PLATFORMS = tuple(sorted(file.parent.name for file in HERE.glob("*/table.yaml"))
 LOST = "lost"
 RENAMED = object()
 CHANGE = ("from", "times", "set", "cut", "rename")
-EXPECTED = ("item", "warns", "unproven", "error", "loc", "msg")
+EXPECTED = ("item", "warns", "unproven", "error", "loc", "msg", "type")
 _STEP = re.compile(r"\[(?:(\d+)|(\*)|(\d*):(\d*))\]|(\.?)\.?([^.\[\]]+)")
 Step = str | int | slice | tuple[str]
 
@@ -198,6 +198,7 @@ class Behaviour:
                 "error": f"{reading.error.code} {reading.error.reason}",
                 "loc": places if isinstance(row.get("loc"), list) else "".join(places[:1]),
                 "msg": details[0]["msg"] if details else "",
+                "type": details[0]["type"] if details else "",
             }
             return {key: value for key, value in error.items() if key == "error" or key in row}
         before = self.page.read({"times": row.get("times", {})})
