@@ -341,6 +341,23 @@ async def test_a_request_that_cannot_be_sent_when_it_has_a_slot_gives_back_the_t
     assert not lane.breakers["listing"].must_wait, "no request was sent"
 
 
+@pytest.mark.parametrize("ends", [True, False], ids=["has ended", "was sent again"])
+async def test_a_target_that_met_a_rate_limit_holds_back_no_other_when_it(
+    monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    sending, limited = Sending(made("a"), monkeypatch), target("1")
+    sending.lanes.postpone(limited, next(iter(sending.lanes)), "listing")
+    other = asyncio.ensure_future(sending.egress(target("2")))
+    await asyncio.sleep(0)
+    assert sending.lanes.has_due
+    if ends:
+        limited.release.end()
+    with pytest.raises(ReleaseEnded) if ends else contextlib.nullcontext():
+        await sending.egress(limited)
+    assert not sending.lanes.has_due
+    assert await other == "a"
+
+
 async def test_a_retry_is_not_held_back_by_a_breaker(sending: Sending) -> None:
     request = Request("https://shop.example/", meta={"target": target("1", deadline=math.inf), "source": "listing"})
     await sending.middleware.process_request(request)

@@ -35,7 +35,7 @@ from crawler.reading.contract import Unread
 from crawler.registry import scrapers
 from crawler.targets.reporter import REPEATS_PER_TURN, outcomes_by_code
 from crawler.targets.sources import QueueSource, TargetSource, TargetsUnavailableError
-from crawler.targets.target import InvalidTarget, Outcome, Record, Target
+from crawler.targets.target import InvalidTarget, Outcome, Record, ReleaseEnded, Target
 from crawler.targets.tracker import CAUSES, TargetTracker, as_scrape_error
 from crawler.targets.warning import OutcomeWarning
 
@@ -222,6 +222,8 @@ async def test_a_target_that_is_released_again_drops_what_it_had() -> None:
         tracker.note(target, {"seen": 1})
         tracker.push(target.followup(query="more"))
         restarted.append(tracker.hand_back(target))
+        with pytest.raises(ReleaseEnded):  # its requests that still wait are not sent
+            target.release.check()
         tracker.warn(target, OutcomeWarning.of_error("embed", UpstreamTimeout("of the first release")))
         tracker.complete(target, error=TargetNotFound("of the first release"))
         again = target.release.successor

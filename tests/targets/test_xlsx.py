@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "an archive": (lambda: with_parts(book=None), DAMAGED),
     "truncated": (lambda: GOOD[:-30], DAMAGED),
     "truncated in the middle": (lambda: GOOD[: len(GOOD) // 2], DAMAGED),
-    "an encrypted part": (lambda: with_info(GOOD, encrypted), "the workbook is protected by a password"),
+    "an encrypted part": (lambda: with_info(GOOD, encrypted), "line 1: the workbook is protected by a password"),
     "an unknown compression": (lambda: with_info(GOOD, compressed_otherwise), DAMAGED),
     "XML that ends": (lambda: raw_sheet(b"<worksheet><sheetData><row>"), DAMAGED),
     "not XML": (lambda: raw_sheet(b"\x00\x01"), DAMAGED),
