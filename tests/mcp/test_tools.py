@@ -270,6 +270,8 @@ def test_a_large_result_keeps_whole_entries_and_says_what_was_cut() -> None:
     assert content["data"]["text"].endswith("…")
     assert (content["cut"]["bytes"], content["cut"]["lists"]) == (size(LARGE), {"data.rows": 4_000})
     assert "Call the tool again with `fields`" in content["cut"]["message"]
+    row = dict.fromkeys(map(str, range(100)), "x" * 20)
+    assert bounded({"one": [1], "rows": [row] * 9}, 5_000)["cut"]["lists"] == {"rows": 9}, "not the list that is whole"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,9 @@ UPLOADS = {
     "text/plain": f"{LINK}\nhttps://www.walmart.com/browse/food/976759\n".encode(),
     "application/json": json.dumps([{"url": LINK}, {"scraper": "retail-search-v4", "query": "tea"}]).encode(),
     "application/x-ndjson": f'{{"url": "{LINK}"}}\n{{"scraper": "retail-search-v4", "query": "tea"}}\n'.encode(),
+    "application/jsonl": f'{{"url": "{LINK}"}}\n{{"scraper": "retail-search-v4", "query": "tea"}}\n'.encode(),
     "text/csv": f"url\n{LINK}\nhttps://www.walmart.com/browse/food/976759\n".encode(),
+    "text/tab-separated-values": f"url\tnote\n{LINK}\ta, b\nhttps://www.walmart.com/browse/food/976759\t\n".encode(),
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": workbook(
         ["url"], [LINK], ["https://www.walmart.com/browse/food/976759"]
     ),

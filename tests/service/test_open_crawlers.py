@@ -19,9 +19,16 @@ from crawler.downloads.lane import egress_failed
 from crawler.downloads.shared_state import SharedState
 from crawler.errors import CircuitOpen, Overloaded, UpstreamRateLimited
 from crawler.registry import find_scraper, spiders
-from crawler.service.open_crawlers import MIN_IN_FLIGHT, UNREAD_STATS, OpenCrawler, settings_of_crawlers
+from crawler.service import open_crawlers
+from crawler.service.open_crawlers import (
+    MIN_IN_FLIGHT,
+    UNREAD_STATS,
+    OpenCrawler,
+    OpenCrawlers,
+    settings_of_crawlers,
+)
 from crawler.targets.parser import check_params
-from crawler.targets.target import Target
+from crawler.targets.target import Outcome, Target
 from tests.service.client import HEADERS, call
 from tests.service.conftest import running
 
@@ -29,7 +36,7 @@ EGRESSES = [{"name": name, "proxy": "http://127.0.0.1:9"} for name in ("a", "b",
 WAITING = 7
 
 
-def open_crawler() -> OpenCrawler:
+def open_crawler(**more: int) -> OpenCrawler:
     values = {
         "EGRESSES": EGRESSES,
         "PLATFORM_BUDGETS": {"retail": {"concurrency": 5, "delay": 0}},
@@ -39,7 +46,24 @@ def open_crawler() -> OpenCrawler:
         "RETRY_AFTER_MAX": 3_600,
         "SERVICE_MAX_WAITING": WAITING,
     }
-    return OpenCrawler(spiders()["retail"], settings_of_crawlers(Settings(values)), SharedState())
+    return OpenCrawler(spiders()["retail"], settings_of_crawlers(Settings(values | more)), SharedState())
+
+
+async def test_a_crawler_ends_after_a_number_of_targets_and_another_one_takes_its_place() -> None:
+    crawler, scraper = open_crawler(SERVICE_RECYCLE_TARGETS=2), find_scraper("retail-search-v4")
+    outcome = Outcome(Target("1", scraper, check_params(scraper, {"query": "tea"})), None, None, 0)
+    renewing = []
+    for _ in range(3):
+        crawler.source.completed(outcome)
+        renewing.append(crawler.source.renewing)
+    assert renewing == [False, True, True]
+
+
+async def test_a_crawler_that_cannot_be_closed_does_not_end_the_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further steps follow, such as storing the usage."""
+    monkeypatch.setattr(open_crawlers, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(OpenCrawler, "close", lambda _: asyncio.sleep(math.inf))
+    await OpenCrawlers(Settings({"PROCESSES": 1}), SharedState()).drain()
 
 
 async def test_an_open_crawler_counts_no_stats_that_nothing_reads() -> None:

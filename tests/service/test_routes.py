@@ -382,10 +382,15 @@ async def test_an_upload_counts_once_toward_the_rate_of_its_key_also_if_it_is_re
             assert reply.headers["ratelimit-policy"] == '"key";q=3;w=3600'
 
 
-async def test_an_upload_that_arrives_at_once_is_refused_while_the_endpoint_shuts_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_an_upload_is_refused_while_the_endpoint_shuts_down(tmp_path: Path, *, at_once: bool) -> None:
+    """It is refused before its body arrives if possible: the body is no chunk, and would be an error of its own."""
+    headers = {"Content-Type": "text/plain"} | (
+        {} if at_once else {"Content-Length": "", "Transfer-Encoding": "chunked"}
+    )
     async with endpoint(tmp_path) as at:
         at.endpoint.parts.crawlers.draining = True
-        reply = await at.send("POST", "/v1/jobs", b"https://x.com/a", {"Content-Type": "text/plain"}, at_once=True)
+        reply = await at.send("POST", "/v1/jobs", b"https://x.com/a\r\n", headers, at_once=at_once)
         assert (reply.status, reply.code, reply.headers["retry-after"]) == (503, "SHUTTING_DOWN", "5")
 
 
