@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+
+def free_port() -> int:
+    """Return a port of loopback that refuses connections until a server listens on it.
+
+    On Linux, a socket stays bound to it while this process runs, so that no other program is given the port by chance.
+    Servers can listen on it nevertheless, because they set SO_REUSEADDR, too.
+    """
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        if sys.platform == "linux":
+            free.detach()
+    return port
 
 
 class Handler(BaseHTTPRequestHandler):

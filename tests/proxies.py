@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.http_server import in_thread
+from tests.http_server import free_port, in_thread
 
 ROOT = Path(__file__).parents[1]
 USER, PASSWORD = "operator", "hunter2-of-the-proxies"
@@ -136,13 +136,6 @@ class Proxies:
     processes: dict[str, Proxy]
     direct: list[dict[str, Any]]
     """Like ``egresses``, but with the URLs of the proxies themselves instead of the relays."""
-
-
-def free_port() -> int:
-    """Return a port of loopback on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 def certificate_for_localhost(path: Path) -> Path:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.proxies import free_port
+from tests.http_server import free_port
 from tests.service.client import CATEGORY, Reply, call
 from tests.service.conftest import Service, running
 

@@ -26,7 +26,7 @@ from crawler.registry import scrapers, spider_for, spiders
 from crawler.sandbox.retail.site import Site
 from tests.copies import CACHES, FILES
 from tests.crawls import ROOT, comparable, expected_record, lines, sandbox
-from tests.proxies import free_port
+from tests.http_server import free_port
 
 http = build_opener(ProxyHandler({}))
 OTHER_SPIDERS = """

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.crawls import ROOT
-from tests.proxies import certificate_for_localhost, free_port
+from tests.http_server import free_port
+from tests.proxies import certificate_for_localhost
 from tests.service.client import CATEGORY, HEADERS
 from tests.service.conftest import running
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import ssl
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from crawler.components import COMPONENTS
 from crawler.downloads.shared_state import SharedState
 from crawler.sandbox.tls import loopback_pem
 from crawler.targets.tracker import as_scrape_error
-from tests.http_server import in_thread
+from tests.http_server import free_port, in_thread
 
 ROOT = Path(__file__).parents[2]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -75,10 +74,8 @@ class Case:
     async def listening(self, context: ssl.SSLContext) -> AsyncIterator[None]:
         """Listen on a free port, or only reserve it: a port without a listener refuses connections."""
         if not self.listens:
-            with socket.socket() as reserved:
-                reserved.bind(("127.0.0.1", 0))
-                self.port = reserved.getsockname()[1]
-                yield
+            self.port = free_port()
+            yield
             return
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # TLS handshakes that the client ends
         tls = context if self.tls else None

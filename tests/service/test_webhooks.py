@@ -27,8 +27,9 @@ from crawler.service.keys import Keys, KeyStore, Webhook, new_secret
 from crawler.service.webhooks import Event, Webhooks, claim_events, due_events
 from tests.conftest import empty_database
 from tests.crawls import ROOT
+from tests.http_server import free_port
 from tests.jobs.test_changes import SEARCH, page, run
-from tests.proxies import certificate_for_localhost, free_port
+from tests.proxies import certificate_for_localhost
 from tests.service import metrics_of
 from tests.service.client import HEADERS, call
 from tests.service.conftest import Service, running

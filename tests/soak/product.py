@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crawls import ROOT
+from tests.http_server import free_port
 
 MARK = "ATTACKED_FOLDER"
 """The environment variable that marks all processes of the product, and their children."""
@@ -53,8 +53,7 @@ class Product:
     """Whether nothing may be started any more, after the attack was interrupted."""
 
     def __post_init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         for name in ("tmp", "logs"):
             (self.folder / name).mkdir()
 
