@@ -27,7 +27,7 @@ from crawler.logs import one_line
 from crawler.platforms.page import PlatformPage
 from crawler.probe.recorder import read
 from crawler.reading.careful import find, objects
-from crawler.reading.contract import ANY, EACH, OFTEN_ROWS, Contract, Step, Value, is_flat, joined, steps, values
+from crawler.reading.contract import EACH, OFTEN_ROWS, Contract, Step, Value, is_flat, joined, steps, values
 
 Keys = tuple[str, ...]
 Rows = dict[tuple[type[Contract], str], list[dict[str, Any]]]
@@ -158,7 +158,7 @@ def gaps(kind: type[Contract], rows: list[dict[str, Any]]) -> Iterator[Gap]:
             path, inside, part = at
             found.setdefault((path, inside), []).append(part)
     for (path, inside), parts in found.items():
-        last = max((n for n, step in enumerate(path, 1) if not isinstance(step, str) or step in {EACH, ANY}), default=0)
+        last = max((n for n, step in enumerate(path, 1) if not isinstance(step, str) or step == EACH), default=0)
         if last < len(path):
             yield Gap(kind, path[:last], tuple(map(str, path[last:])), tuple(parts), inside)
 
@@ -194,7 +194,7 @@ def _depth(rows: list[Any], path: tuple[Step, ...], *, is_plain: bool) -> int | 
 
 def _inside(value: Any, step: Step) -> list[Any]:
     if isinstance(value, dict):
-        return list(value.values()) if step == ANY else [value[step]] if step in value else []
+        return [value[step]] if step in value else []
     if isinstance(value, list):
         return value if step == EACH else value[step : step + 1 or None] if isinstance(step, int) else []
     return []

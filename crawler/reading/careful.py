@@ -16,7 +16,6 @@ import msgspec
 
 from crawler.reading import strict
 from crawler.reading.contract import (
-    ANY,
     EACH,
     EMPTY,
     MAX_NAME_LENGTH,
@@ -101,9 +100,6 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
     if not path or data is None:
         return Found(data, is_null=data is None)
     step, rest = path[0], path[1:]
-    if step == ANY:
-        members = [each for each in data.values() if type(each) is dict] if type(data) is dict else None
-        return _WRONG if members is None else Found(_collected(members, rest).value)
     if step == EACH:
         return _collected(data, rest) if type(data) is list else _WRONG
     if isinstance(step, int):
@@ -129,7 +125,7 @@ def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     cause = next((each.cause for each in found if each.cause), None)
     is_null = is_null or any(each.is_null for each in found)
     inside = [each.value for each in found if each.value is not None]
-    is_list = EACH in path or ANY in path
+    is_list = EACH in path
     return Found([one for many in inside for one in many] if is_list else inside, cause, is_null)
 
 

@@ -44,12 +44,10 @@ import msgspec
 from crawler.errors import ExtractionFailed
 
 Step = str | int
-"""One step of a path: a key, an index, ``EACH`` or ``ANY``."""
+"""One step of a path: a key, an index or ``EACH``."""
 
 EACH = "[]"
 """The step from a list to each of its entries."""
-ANY = "*"
-"""The step from an object to the value under each of its keys, whatever these are called."""
 
 _PATH = re.compile(r"(?P<index>\[(?P<number>-?\d+)?\])|(?P<key>[^.\[\]]+)|\.")
 
@@ -58,8 +56,8 @@ _PATH = re.compile(r"(?P<index>\[(?P<number>-?\d+)?\])|(?P<key>[^.\[\]]+)|\.")
 def steps(path: str) -> tuple[Step, ...]:
     """Split a path into its steps.
 
-    >>> steps("metadata.rows[].text"), steps("sources[-1].url"), steps("overlays[].*.badge")
-    (('metadata', 'rows', '[]', 'text'), ('sources', -1, 'url'), ('overlays', '[]', '*', 'badge'))
+    >>> steps("metadata.rows[].text"), steps("sources[-1].url")
+    (('metadata', 'rows', '[]', 'text'), ('sources', -1, 'url'))
 
     Raises:
         ValueError: the path is empty or malformed.
@@ -81,12 +79,12 @@ def steps(path: str) -> tuple[Step, ...]:
 
 
 def is_flat(path: str) -> bool:
-    """Whether a path leads to at most one value. A path with ``[]`` or ``*`` leads to a list of values.
+    """Whether a path leads to at most one value. A path with ``[]`` leads to a list of values.
 
     >>> is_flat("sources[-1].url"), is_flat("rows[].text")
     (True, False)
     """
-    return EACH not in steps(path) and ANY not in steps(path)
+    return EACH not in steps(path)
 
 
 def join(parent: str, path: str) -> str:
@@ -101,8 +99,8 @@ def join(parent: str, path: str) -> str:
 def joined(path: Iterable[Step]) -> str:
     """Return the text of a path: the inverse of ``steps``.
 
-    >>> joined(("sources", -1, "url")), joined(("rows", "[]", "*", "text"))
-    ('sources[-1].url', 'rows[].*.text')
+    >>> joined(("sources", -1, "url")), joined(("rows", "[]", "text"))
+    ('sources[-1].url', 'rows[].text')
     """
     text = ""
     for step in path:
@@ -346,7 +344,7 @@ def values(kind: type[Contract]) -> tuple[Value, ...]:
 
 def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> Value:
     where = f"{owner.__name__}.{name}"
-    if any(not isinstance(steps(path)[0], str) or steps(path)[0] in {EACH, ANY} for path in declared.paths):
+    if any(not isinstance(steps(path)[0], str) or steps(path)[0] == EACH for path in declared.paths):
         raise TypeError(f"{where}: a path begins with a key of the object")
     flat = {is_flat(path) for path in declared.paths}
     if len(flat) != 1:

@@ -25,7 +25,6 @@ from typing import Any, Union
 import msgspec
 
 from crawler.reading.contract import (
-    ANY,
     EACH,
     EMPTY,
     OFTEN_ROWS,
@@ -189,8 +188,6 @@ class _Node:
     """If the place is an object: the places under its keys."""
     entry: _Node | None = None
     """If the place is a list: the place of each of its entries."""
-    member: _Node | None = None
-    """If the place is an object with any keys (``ANY``): the place under each of them."""
     leaf: Any = None
     """The type of the value whose path ends here."""
 
@@ -200,9 +197,6 @@ class _Node:
         self.never_null |= never_null
         if not path:
             self.leaf = leaf
-        elif path[0] == ANY:
-            self.member = self.member or _Node()
-            self.member.add(path[1:], leaf, required=False, never_null=False)
         elif isinstance(path[0], int) or path[0] == EACH:
             self.entry = self.entry or _Node()
             self.entry.add(path[1:], leaf, required=required, never_null=never_null)
@@ -275,7 +269,7 @@ class _Compiler:
         return name, kind, msgspec.field(name=key, default=default)
 
     def _type(self, node: _Node) -> Any:
-        if sum(map(bool, (node.leaf is not None, node.keys, node.entry, node.member))) > 1:
+        if sum(map(bool, (node.leaf is not None, node.keys, node.entry))) > 1:
             raise TypeError("a path ends where another one continues: declare a contract for the object")
         null = () if node.never_null else (None,)
         if node.leaf is not None:
@@ -283,10 +277,6 @@ class _Compiler:
         if node.entry is not None:
             entry: Any = self._type(node.entry)
             return Union[(list[entry], *null)]
-        if node.member is not None:
-            other = (str, int, float, bool, list, None)
-            inside: Any = Union[(self._type(node.member), *other)]
-            return Union[(dict[str, inside], *null)]
         fields = [self._field(key, each, field_name(key)) for key, each in node.keys.items()]
         part = msgspec.defstruct("Part", fields, frozen=True, gc=False, kw_only=True)
         self._made.append(part)
@@ -335,27 +325,26 @@ def _compiled(expression: str) -> Getter:
     return getter
 
 
-def _expression(path: tuple[Step, ...], row: str, depth: int = 0, *, is_any: bool = False) -> str:
+def _expression(path: tuple[Step, ...], row: str, depth: int = 0) -> str:
     """Return the expression for the value at a path below a variable. The variable is not null.
 
-    ``depth``: the number of lists around the variable, for the names of further variables. ``is_any``: whether the
-    variable may be a text, a number or a list, because it is a value below ``*``.
+    ``depth``: the number of lists around the variable, for the names of further variables.
     """
-    count = next((index for index, step in enumerate(path) if isinstance(step, int) or step in {EACH, ANY}), len(path))
-    found = _chain([field_name(str(key)) for key in path[:count]], row, is_any=is_any) if count else row
+    count = next((index for index, step in enumerate(path) if isinstance(step, int) or step == EACH), len(path))
+    found = _chain([field_name(str(key)) for key in path[:count]], row) if count else row
     if count == len(path):
         return found
     step, below = path[count], path[count + 1 :]
     rows, entry, one, inside = (f"{name}{depth}" for name in ("rows", "entry", "one", "inside"))
-    is_list = EACH in below or ANY in below
-    value = _expression(below, entry, depth + 1, is_any=step == ANY) if below else entry
+    is_list = EACH in below
+    value = _expression(below, entry, depth + 1) if below else entry
     if isinstance(step, int):
         is_short = f"len({rows}) <= {step}" if step >= 0 else f"len({rows}) < {-step}"
         missing = f"not ({rows} := {found}) or {is_short} or ({entry} := {rows}[{step}]) is None"
         return f"({'[]' if is_list else 'None'} if {missing} else {value})"
-    each = f"for {entry} in {rows}{'.values()' if step == ANY else ''} if {entry} is not None"
+    each = f"for {entry} in {rows} if {entry} is not None"
     if not below:
-        values = f"[{entry} {each}]" if step == ANY else f"{rows} if None not in {rows} else [{entry} {each}]"
+        values = f"{rows} if None not in {rows} else [{entry} {each}]"
     elif is_list:
         values = f"[{one} {each} and ({inside} := {value}) for {one} in {inside}]"
     else:
@@ -363,9 +352,9 @@ def _expression(path: tuple[Step, ...], row: str, depth: int = 0, *, is_any: boo
     return f"([] if not ({rows} := {found}) else {values})"
 
 
-def _chain(names: list[str], row: str, *, is_any: bool) -> str:
+def _chain(names: list[str], row: str) -> str:
     """Return the expression for an attribute of an attribute, and so on. Each object but the first may be null."""
-    first = f"getattr({row}, {names[0]!r}, None)" if is_any else f"{row}.{names[0]}"
+    first = f"{row}.{names[0]}"
     inner = "".join(f"None if (part := part.{name}) is None else " for name in names[1:-1])
     return f"(None if (part := {first}) is None else {inner}part.{names[-1]})" if names[1:] else first
 
