@@ -242,8 +242,10 @@ class MicroblogSpider(PlatformSpider):
         part, profile = parts.get("timeline"), profile_of(parts)
         if part is None or part["next_cursor"] != "" or part["is_terminated"] or profile["protected"] is True:
             return
-        coverage = Coverage(profile["statuses_count"], (earlier or 0) + len(part["posts"]), (NO_END,))
-        if earlier is not None and (coverage.expected is None or coverage.collected < coverage.expected):
+        if earlier is None:
+            return
+        coverage = Coverage(profile["statuses_count"], earlier + len(part["posts"]), (NO_END,))
+        if coverage.expected is None or coverage.collected < coverage.expected:
             self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
 
     # Pages of posts after the first page: only the timeline has them
