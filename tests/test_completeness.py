@@ -7,18 +7,25 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crawler.platforms.coverage import Coverage
+from crawler.platforms.microblog.schema import CURSOR
+from crawler.platforms.requests import encode_cursor
+from crawler.sandbox.microblog.account import Plan
 from crawler.sandbox.microblog.site import PLANS
 from crawler.sandbox.microblog.site import Site as Microblog
+from crawler.sandbox.protocol import FakeRequest, FakeResponse
 from crawler.sandbox.retail.site import Site as Retail
 from crawler.sandbox.retail.trees import world_id
 from crawler.sandbox.videosite.site import Site as VideoSite
 from crawler.service.envelope import partial_header, partial_message
+from crawler.spiders.microblog import MicroblogSpider
 from crawler.targets.warning import OutcomeWarning, add_warning
 from tests.crawls import crawl
+from tests.spiders.test_details import NOW, scrape
 from tests.structured_fields import parse_list
 
 PAGES = 30
@@ -77,6 +84,35 @@ def test_the_last_page_says_what_is_missing(platform: str, status: int, tmp_path
     reasons = Counter(reason for case in cases if case.coverage for reason in case.coverage.failures)
     for reason, count in reasons.items():
         assert re.search(rf"'coverage/missing/\w+/{reason}': {count}", log), log
+
+
+@pytest.mark.parametrize(
+    ("stated", "earlier", "missing"),
+    [
+        (2, 0, ["incomplete timeline: 0 of 2 collected (no_end)"]),
+        (0, 0, []),
+        (20, 19, ["incomplete timeline: 19 of 20 collected (no_end)"]),
+        (20, 20, []),
+        (20, None, []),
+        (None, 0, ["incomplete timeline: 0 collected (no_end)"]),
+    ],
+)
+def test_an_empty_page_is_the_end_only_if_all_posts_that_the_profile_states_were_read(
+    monkeypatch: pytest.MonkeyPatch, stated: int | None, earlier: int | None, missing: list[str]
+) -> None:
+    monkeypatch.setitem(PLANS, "cut_short", Plan(0, terminated=False, unlisted=stated or 0))
+    site, page = Microblog(light=True), Microblog.page
+
+    def without_count(request: FakeRequest) -> FakeResponse:
+        status, headers, body = page(site, request)
+        return status, headers, re.sub(rb"statuses_count|WriteAction|tweet_counts", b"x", body)
+
+    if stated is None:
+        monkeypatch.setattr(site, "page", without_count)
+    cursor = {"handle": "cut_short", "user_id": site.account("cut_short").user.id, "cursor": "", "seen": []}
+    params: dict[str, Any] = {} if earlier == 0 else {"cursor": encode_cursor(CURSOR, cursor | {"posts": earlier})}
+    warnings = scrape(MicroblogSpider, site, NOW, username="cut_short", **params)[2]
+    assert [each for each in warnings if "incomplete" in each] == missing
 
 
 def test_a_run_that_stops_early_reports_nothing(tmp_path: Path) -> None:
