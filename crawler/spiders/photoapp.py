@@ -174,10 +174,8 @@ def _with_duration(post: dict[str, Any], embed: dict[str, Any]) -> dict[str, Any
 
 
 def _with_plays(post: dict[str, Any], reels: dict[str, Any]) -> dict[str, Any]:
-    plays = reels.get("plays", {}).get(post["id"])
-    if plays is None or not post["is_video"] or post["video_play_count"] or post["like_and_view_counts_disabled"]:
-        return post
-    return {**post, "video_play_count": plays}
+    plays = reels.get("plays", {}).get(post["id"])  # without reels that hide their counts
+    return post if plays is None else {**post, "video_play_count": plays}
 
 
 def _shell(post: dict[str, Any]) -> dict[str, Any]:
