@@ -140,7 +140,6 @@ class WithoutFailures(ItemFilter):
     """The item filter for feeds of records. It rejects failures, and applies the feed's own filter to other items."""
 
     def __init__(self, own: ItemFilter) -> None:
-        super().__init__(None)
         self.own = own
 
     def accepts(self, item: Any) -> bool:
