@@ -430,7 +430,7 @@ class Tab(Answer):
     @property
     def name(self) -> str:
         """The end of the tab's URL, such as ``videos``."""
-        return (self.url or "").partition("?")[0].rstrip("/").rpartition("/")[2]
+        return (self.url or "").partition("?")[0].rpartition("/")[2]
 
 
 class TabEntry(Answer, one_of=True):
