@@ -17,6 +17,7 @@ from crawler.errors import (
     UpstreamBlocked,
     UpstreamError,
     UpstreamRateLimited,
+    quoted,
 )
 from crawler.reading import careful
 from crawler.reading.careful import Reading, read
@@ -224,7 +225,8 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
             raise UpstreamError(f"The platform returned HTTP {status}.", reason="server_error")
         self.raise_for_walls()
         if status in {404, 410}:
-            raise TargetNotFound("The platform has no such page.", reason="not_found")
+            mark = quoted(str(status), "status")
+            raise TargetNotFound("The platform has no such page.", reason="not_found", details=mark)
         raise UpstreamError(f"The platform returned an unexpected HTTP {status}.", reason="status")
 
 

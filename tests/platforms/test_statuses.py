@@ -48,6 +48,8 @@ def test_each_status_has_its_error(fixture: PageFixture, status: int) -> None:
         assert error is not None
         assert (error.code, error.reason) == OTHERS.get(kind, {}).get(status, ERRORS[status]), body
         assert error.upstream_status == status
+        marks = {(*each["loc"], each["msg"]) for each in error.details if each["type"] == "mark"}
+        assert (("status", str(status)) in marks) == (error.code == "TARGET_NOT_FOUND"), "it is what shows this"
 
 
 CHALLENGE, CAPTCHA = ("UPSTREAM_BLOCKED", "challenge"), ("UPSTREAM_BLOCKED", "captcha")
