@@ -207,9 +207,7 @@ class Runs:
                 queue.due.set()
             if self._tasks.get(claim.target) is task:
                 del self._tasks[claim.target]
-            if task.cancelled():
-                worker.drop(claim)
-            elif (error := task.exception()) is not None:
+            if not task.cancelled() and (error := task.exception()) is not None:  # a cancelled target is not held
                 logger.error("target_failed", exc_info=error)
                 worker.drop(claim)  # after its lease, the target is tried again
 
