@@ -222,6 +222,23 @@ async def test_hanging_targets_of_one_client_leave_a_slot_for_the_others(tmp_pat
         await has(jobs, busy, done=9)
 
 
+async def test_a_target_of_a_removed_job_is_stopped(tmp_path: Path) -> None:
+    stopped = asyncio.Event()
+
+    async def fetch(_: Target) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with running(tmp_path, fetch) as jobs:
+        job = await made(jobs, "acme", "mustard")
+        await has(jobs, job, running=1)
+        await jobs.remove(job)
+        async with asyncio.timeout(60):
+            await stopped.wait()
+
+
 async def test_the_targets_that_met_a_rate_limit_are_remembered_up_to_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
