@@ -184,6 +184,14 @@ def test_each_source_has_a_fallback(name: str, kinds: list[str]) -> None:
     assert [kind for index, kind in enumerate(found) if kind != "player" or found[index - 1] != "player"] == kinds
 
 
+@pytest.mark.parametrize("kinds", [["page", "resolve"], ["page", "resolve", "browse"]], ids=" ".join)
+def test_a_call_whose_response_cannot_be_read_is_not_repeated(kinds: list[str]) -> None:
+    stub = Stub(site(), lambda request, answer: (200, {}, b"{}") if site().kind(request) == kinds[-1] else answer)
+    with pytest.raises(ScrapeError):
+        scrape(stub, username="@no-page")
+    assert stub.kinds() == kinds
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "reason"),
     [
@@ -443,6 +451,25 @@ def test_as_many_details_are_in_flight_as_the_budget_allows(concurrency: int) ->
     stub.seconds = 0.001
     assert dated(scrape(stub, username="harborlights")) == 30
     assert stub.most == concurrency
+
+
+def test_after_a_bug_no_further_details_are_requested() -> None:
+    def change(request: FakeRequest, answer: FakeResponse) -> FakeResponse:
+        if site().kind(request) == "player" and players(stub) == 1:
+            raise ZeroDivisionError
+        return answer
+
+    async def run() -> None:
+        target = Target(id="1", scraper=SCRAPER, params=check_params(SCRAPER, {"username": "harborlights"}))
+        reader = ChannelReader(stub, target, stub.recent)
+        with pytest.raises(ZeroDivisionError):
+            await reader.record(await first_of(stub, target))
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    stub = Slow(site(), change)
+    stub.seconds = 0.001
+    asyncio.run(run())
+    assert players(stub) <= 3, "those that were in flight"
 
 
 class Together(Stub):
