@@ -174,8 +174,12 @@ def _with_duration(post: dict[str, Any], embed: dict[str, Any]) -> dict[str, Any
 
 
 def _with_plays(post: dict[str, Any], reels: dict[str, Any]) -> dict[str, Any]:
-    plays = reels.get("plays", {}).get(post["id"])  # without reels that hide their counts
-    return post if plays is None else {**post, "video_play_count": plays}
+    """Return a post with the play count of the reels page, if the post states none. That page lists no hidden counts.
+
+    >>> _with_plays({"id": "1", "video_play_count": 7}, {"plays": {"1": 9}})["video_play_count"]
+    7
+    """
+    return {**post, "video_play_count": post["video_play_count"] or reels.get("plays", {}).get(post["id"])}
 
 
 def _shell(post: dict[str, Any]) -> dict[str, Any]:
