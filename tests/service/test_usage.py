@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import signal
+import sqlite3
 import threading
-import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,31 +35,24 @@ from tests.service.client import CATEGORY, HEADERS, call
 from tests.service.conftest import Service, running
 from tests.service.key_commands import Keys
 
-TODAY = datetime.now(UTC).date()
 TARGETS = ("976759", "3944", "424242", "none")
 """Category ids: two that exist, one that does not, and one that is malformed."""
 CLIENTS = 20
-UNWRITTEN_SECONDS = 1.0
-"""Calls that ended less than this long before a kill may be missing from the usage."""
 
 
 @dataclass
 class Responses:
-    """Collects the time and the code of each response."""
+    """Collects the codes of the responses."""
 
-    received: list[tuple[float, str]] = field(default_factory=list)
+    codes: Counter[str] = field(default_factory=Counter)
     sent: int = 0
-    enough: int = 0
-    reached: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once ``enough`` responses were received."""
-
-    def until(self, moment: float) -> Counter[str]:
-        return Counter(code for when, code in self.received if when <= moment)
 
 
-async def make_calls(url: str, size: int, responses: Responses) -> None:
-    """Make ``size`` calls. A call to which a killed service did not respond counts only in ``responses.sent``."""
-    numbers = iter(range(size))
+async def make_calls(url: str, numbers: Iterator[int], responses: Responses) -> None:
+    """Make a call for each number. A call to which a killed service did not respond counts only in ``responses.sent``.
+
+    Each client ends when the service is killed.
+    """
 
     async def client(session: aiohttp.ClientSession) -> None:
         for number in numbers:
@@ -66,12 +62,16 @@ async def make_calls(url: str, size: int, responses: Responses) -> None:
                     body = await response.json()
             except aiohttp.ClientError:
                 return
-            responses.received.append((time.monotonic(), body["status"]["code"]))
-            if len(responses.received) == responses.enough:
-                responses.reached.set()
+            responses.codes[body["status"]["code"]] += 1
 
     async with aiohttp.ClientSession(headers=HEADERS) as session:
         await asyncio.gather(*(client(session) for _ in range(CLIENTS)))
+
+
+def stored(location: Path) -> Counter[str]:
+    """Return the stored number of calls by code. (``GET /v1/usage`` would store the counts that are in memory.)"""
+    with closing(sqlite3.connect(location)) as database:
+        return Counter(dict(database.execute("SELECT code, sum(calls) FROM usage GROUP BY code")))
 
 
 def counted(service: Service) -> Counter[str]:
@@ -85,28 +85,30 @@ def counted(service: Service) -> Counter[str]:
 
 
 def test_usage_equals_the_calls_after_a_kill(tmp_path: Path) -> None:
-    size = 300
-    responses = Responses(enough=size // 3)
+    """The service is killed while it responds to calls, as soon as the first ones are stored."""
+    responses, rest = Responses(), Responses()
 
-    async def killed_in_the_middle(service: Service) -> float:
-        calls = asyncio.ensure_future(make_calls(service.url, size // 2, responses))
-        await responses.reached.wait()
+    async def killed_in_the_middle(service: Service) -> Counter[str]:
+        calls = asyncio.ensure_future(make_calls(service.url, itertools.count(), responses))
+        async with asyncio.timeout(300):
+            while responses.codes.total() < 100:  # noqa: ASYNC110  # counted by the clients
+                await asyncio.sleep(0.01)
+            answered = responses.codes.copy()
+            while not answered <= stored(tmp_path / "service.sqlite3"):  # noqa: ASYNC110  # stored by the service
+                await asyncio.sleep(0.01)
         service.process.send_signal(signal.SIGKILL)
-        moment = time.monotonic()
         await calls
-        return moment
+        return answered
 
     with running(tmp_path / "log") as service:
-        moment = asyncio.run(killed_in_the_middle(service))
+        answered = asyncio.run(killed_in_the_middle(service))
     with running(tmp_path / "log") as service:
         counts = counted(service)
-        expected, sent = responses.until(moment - UNWRITTEN_SECONDS), responses.sent
-        assert expected <= counts, f"{expected - counts} were answered a second before the kill, but not counted"
-        assert counts.total() <= sent
-        rest = Responses()
-        asyncio.run(make_calls(service.url, size - sent, rest))
-        assert counted(service) - counts == rest.until(time.monotonic())
-        assert len(rest.received) == size - sent
+        assert answered <= counts
+        assert counts.total() <= responses.sent
+        asyncio.run(make_calls(service.url, iter(range(100)), rest))
+        assert counted(service) - counts == rest.codes
+        assert rest.codes.total() == 100
 
 
 def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_usage_is_reported_by_client_and_day(tmp_path: Path) -> None:
 
 
 def _ago(days: int) -> str:
-    return (TODAY - timedelta(days=days)).isoformat()
+    return (datetime.now(UTC).date() - timedelta(days=days)).isoformat()
 
 
 def test_the_command_prints_the_usage_of_all_clients(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
