@@ -130,11 +130,12 @@ def queries(number: int) -> list[dict[str, Any]]:
 def check_budget(at: Stage, delay: float, *names: str) -> None:
     """Assert that the downloads through each egress started, on average, at least half of ``delay`` seconds apart.
 
-    The throttle varies each delay by up to half. Each egress must have been used.
+    The throttle varies each delay by up to half. Each egress must have been used. The first download does not count: it
+    opens the connection, so it may reach the platform late.
     """
     for name in names:
-        times = [each["time"] for each in at.seen() if each["client"] == at.proxies.sources[name]]
-        assert times, f"{name} was not used"
+        first, *times = [each["time"] for each in at.seen() if each["client"] == at.proxies.sources[name]]
+        assert times, f"{name} was used only at {first}"
         assert (len(times) - 1) * delay / 2 <= times[-1] - times[0] + 0.1, name
 
 
