@@ -33,7 +33,7 @@ def test_hostile_proxies_cost_a_few_calls_and_never_suspend_the_good_one(at: Sta
     headers = {
         "X-API-Key": KeyStore(tmp_path / "keys.sqlite").create("tests"),
         "Content-Type": "application/json",
-        "Prefer": "wait=8",
+        "Prefer": "wait=30",
     }
     given = [f"{name}={each}" for name, each in settings.items()]
     with running(tmp_path / "log", *given, sandbox=False) as service:

@@ -19,7 +19,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 TEN = b"Content-Length: 10\r\n\r\n"
 TEXT = b"0123456789"
 
-SHORT = {"DOWNLOAD_TIMEOUT": 2}
+SHORT = {"DOWNLOAD_TIMEOUT": 6}
 GOOD = "200 b'Content-Length: 10' b'0123456789'"
 FAILED = "connection: The download failed before the response was complete. Retried."
 LOST = "connection: The connection was lost before the response was complete. Retried."
@@ -210,8 +210,8 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
         1,
     ),
     "proxy hangs": (
-        Case(hangs(), as_proxy=True, settings={"CONNECT_TIMEOUT": 1}),
-        [EGRESS + "the proxy did not open a tunnel within 1 s."],
+        Case(hangs(), as_proxy=True, settings={"CONNECT_TIMEOUT": 4}),
+        [EGRESS + "the proxy did not open a tunnel within 4 s."],
         1,
     ),
     "proxy closes": (Case(sends(), as_proxy=True), [EGRESS + "the proxy closed the connection."], 1),
@@ -234,8 +234,8 @@ CASES: dict[str, tuple[Case, list[str], int]] = {
     "platform closes in the tunnel": (Case(sends(OK + b"\r\n"), as_proxy=True), [FAILED], 2),
     "platform resets in the tunnel": (Case(resets(OK + b"\r\n"), as_proxy=True), [FAILED], 2),
     "tunnel to nowhere": (
-        Case(hangs(OK + b"\r\n"), as_proxy=True, settings={**SHORT, "CONNECT_TIMEOUT": 1}),
-        [EGRESS + "no connection within 1 s."],
+        Case(hangs(OK + b"\r\n"), as_proxy=True, settings={**SHORT, "CONNECT_TIMEOUT": 4}),
+        [EGRESS + "no connection within 4 s."],
         2,
     ),
 }

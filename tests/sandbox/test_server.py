@@ -142,7 +142,7 @@ def test_all_responses_set_a_cookie(origin: str, path: str) -> None:
 def test_sigterm_ends_the_process_without_errors(sandbox: subprocess.Popen[str]) -> None:
     # This test must be the last one: it checks the process after it has served every fault and lost clients.
     sandbox.send_signal(signal.SIGTERM)
-    out, err = sandbox.communicate(timeout=10)
+    out, err = sandbox.communicate(timeout=300)
     assert (sandbox.returncode, out) == (0, "")
     assert "Traceback" not in err
     assert "Unhandled" not in err

@@ -53,7 +53,7 @@ def successes(url: str) -> Examples:
 def _of_targets(url: str) -> Iterator[Any]:
     """Yield the errors of targets and platforms."""
     for query in ("gone", "server-error", "forbidden", "rate-limited", "not-html", "hang"):
-        yield call(url, SEARCH, {"query": query}, headers=HEADERS | {"Prefer": "wait=1"} if query == "hang" else None)
+        yield call(url, SEARCH, {"query": query}, headers=HEADERS | {"Prefer": "wait=3"} if query == "hang" else None)
     yield call(url, "/v1/scrapers/videosite-profile", {"username": "@region"})
 
 

@@ -218,7 +218,7 @@ def test_browser_downloads_end_within_the_grace(tmp_path: Path) -> None:
 def test_a_robots_txt_received_after_the_first_deadline_is_obeyed(tmp_path: Path) -> None:
     with hanging_platform(lambda path, args: None if path == "/robots.txt" else platform.page(path, args)) as platform:
         platform.robots = b"User-agent: *\nDisallow: /search"
-        settings = {"ROBOTSTXT_OBEY": 1, "TARGET_TIMEOUT": 3, "TARGETS_IN_FLIGHT": 1}
+        settings = {"ROBOTSTXT_OBEY": 1, "TARGET_TIMEOUT": 8, "TARGETS_IN_FLIGHT": 1}
         crawl = Crawl(tmp_path, platform.origin, ["first", "second"], settings)
         with (tmp_path / "targets.jsonl").open("a") as targets:
             targets.write('{"id": "allowed", "cat_id": "976759"}\n')
