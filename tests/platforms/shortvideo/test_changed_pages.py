@@ -11,9 +11,8 @@ from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse
-from crawler.errors import ExtractionFailed, ScrapeError
-from crawler.platforms.page import PlatformPage
-from crawler.platforms.shortvideo.pages import STATE_MARK, ResultsPage, SearchPage
+from crawler.errors import ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamTimeout
+from crawler.platforms.shortvideo.pages import LOGIN_WALL, STATE_MARK, ResultsPage, SearchPage
 from crawler.platforms.shortvideo.schema import PhotoSearchParams
 from crawler.sandbox.shortvideo.site import Site
 from crawler.spiders.base import PlatformSpider
@@ -101,13 +100,24 @@ def test_what_a_response_on_another_path_explains(body: object, status: int, rea
         assert GENERAL in session.elsewhere[1].message
 
 
-@pytest.mark.parametrize("wall", [None, "login"])
-def test_a_response_on_another_path_is_the_outcome_if_there_are_no_results_and_no_wall(
-    monkeypatch: pytest.MonkeyPatch, wall: str | None
+@pytest.mark.parametrize(
+    ("path", "wall", "kept_for", "outcome"),
+    [
+        (GENERAL, None, "unknown_path", "unknown_path"),
+        (GENERAL, "login", "unknown_path", "login_wall"),
+        (PHOTO, None, "no_list", "no_list"),
+    ],
+)
+def test_an_unreadable_response_is_kept_and_is_the_outcome_if_there_are_no_results_and_no_wall(
+    monkeypatch: pytest.MonkeyPatch, path: str, wall: str | None, kept_for: str, outcome: str
 ) -> None:
-    kept: list[PlatformPage] = []
-    monkeypatch.setattr(PlatformSpider, "keep", lambda _self, page, _request, _error=None: kept.append(page))
-    session, _ = session_of(GENERAL, {"item_list": RENAMED, "cursor": 12, "has_more": 1})
+    kept: list[tuple[bytes, str | None]] = []
+    monkeypatch.setattr(
+        PlatformSpider,
+        "keep",
+        lambda _self, page, _request, error=None: kept.append((page.response.body, error and error.reason)),
+    )
+    session, _ = session_of(path, body := {"photos": RENAMED, "cursor": 12, "has_more": 1})
     session.end_marker = wall
     state = f'<html><script id="{STATE_MARK}">{{}}</script></html>'.encode()
     page = SearchPage(
@@ -116,8 +126,28 @@ def test_a_response_on_another_path_is_the_outcome_if_there_are_no_results_and_n
     request = Request("https://www.tiktok.com/", meta={"page_session": session})
     with pytest.raises(ScrapeError) as raised:
         asyncio.run(ShortvideoSpider().read_item(page, request))
-    assert raised.value.reason == ("login_wall" if wall else "unknown_path")
-    assert [each.response.body for each in kept] == [orjson.dumps({"item_list": RENAMED, "cursor": 12, "has_more": 1})]
+    assert raised.value.reason == outcome
+    assert kept == [(orjson.dumps(body), kept_for)]
+
+
+@pytest.mark.parametrize(
+    ("marker", "error", "reason"),
+    [
+        (None, None, None),
+        ("login", None, None),
+        ("captcha", None, "challenge"),
+        ("captcha", UpstreamTimeout("Late.", reason="timeout"), "challenge"),
+        (None, UpstreamBlocked("A CAPTCHA.", reason="captcha"), "challenge"),
+        (None, UpstreamBlocked("A login.", reason=LOGIN_WALL), LOGIN_WALL),
+        (None, UpstreamTimeout("Late.", reason="timeout"), "timeout"),
+    ],
+)
+def test_what_interrupts_a_search_with_results(
+    marker: str | None, error: ScrapeError | None, reason: str | None
+) -> None:
+    session, _ = session_of(PHOTO, results())
+    session.end_marker, session.error = marker, error
+    assert (session.interruption and session.interruption.reason) == reason
 
 
 # Missing values that users would notice in the record
