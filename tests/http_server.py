@@ -78,9 +78,9 @@ def in_thread(*servers: AbstractAsyncContextManager[Any]) -> Iterator[list[Any]]
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(300)
     try:
         yield values
     finally:
         loops[0].call_soon_threadsafe(end.set)
-        thread.join(10)
+        thread.join(300)

@@ -219,7 +219,7 @@ async def test_another_proxy_gets_the_checked_address(
             assert found == code
             if found == proxy.SUCCEEDED:
                 assert await echoed(connection) == b"text" * 100_000
-        await asyncio.wait_for(has_ended.wait(), 30)
+        await asyncio.wait_for(has_ended.wait(), 300)
     (head,) = heads
     assert head.decode().splitlines()[:3] == [
         f"CONNECT {PUBLIC}:443 HTTP/1.1",

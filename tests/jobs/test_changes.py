@@ -377,7 +377,7 @@ async def test_a_caller_that_leaves_ends_the_thread_that_compares(jobs: Jobs, mo
 
     def slow(rows: Rows, found: Iterable[Row]) -> None:
         began.set()
-        goes_on.wait(20)
+        goes_on.wait(300)
         add(rows, found)
         stored.append(True)
 
@@ -390,11 +390,11 @@ async def test_a_caller_that_leaves_ends_the_thread_that_compares(jobs: Jobs, mo
     monkeypatch.setattr(Rows, "add", slow)
     monkeypatch.setattr(Comparison, "_target", watched)
     reading = asyncio.ensure_future(changes(jobs, job))
-    assert await asyncio.to_thread(began.wait, 20)
+    assert await asyncio.to_thread(began.wait, 300)
     reading.cancel()
     await asyncio.wait({reading})
     goes_on.set()
-    assert await asyncio.to_thread(ended.wait, 20)
+    assert await asyncio.to_thread(ended.wait, 300)
     assert stored == [True], "the rows of the first record, and no others"
 
 

@@ -155,7 +155,7 @@ def test_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -
         for path in ("/v1/usage?from=2026-01-01", "/readyz"):
             call(service.url, path, method="GET")
         service.process.terminate()
-        service.process.wait(15)
+        service.process.wait(300)
         logged = [line for line in service.logged().splitlines() if "event=call" in line]
     fields = [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in logged]
     shown = [(each["method"], each["path"], each["client"], each["target"], each["code"]) for each in fields]
