@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import structlog
 
@@ -30,9 +30,6 @@ from crawler.errors import (
     UpstreamRateLimited,
 )
 from crawler.platforms.page import THROTTLING_STATUSES
-
-if TYPE_CHECKING:
-    from crawler.targets.target import Release
 
 logger = structlog.get_logger(__name__)
 
@@ -224,7 +221,7 @@ class CircuitBreaker:
         self.name = str(key)
         self.facts = facts
         self._blocks = facts.known(Blocks, self.name)
-        self.awaited: dict[Release, list[float]] = {}
+        self.awaited: dict[Hashable, list[float]] = {}
         """Attempt at a target -> the times (``time.monotonic()``) at which this process has sent those of its requests
         whose results are not counted yet. Attempts without such requests are left out."""
         self._is_limited = False
@@ -270,7 +267,7 @@ class CircuitBreaker:
         """
         return bool(self.awaited and self.policy.threshold) and self.is_refusing
 
-    def sent(self, release: Release) -> None:
+    def sent(self, release: Hashable) -> None:
         """Note that a request is sent. Its result is awaited until it is counted, or until ``Lane.leave``."""
         self.awaited.setdefault(release, []).append(time.monotonic())
 
@@ -298,7 +295,7 @@ class CircuitBreaker:
         if self._blocks.opened is not None:
             self.facts.change_soon(Blocks, self.name, Blocks.failure)
 
-    def _received(self, release: Release | None) -> float:
+    def _received(self, release: Hashable | None) -> float:
         """Return when the request whose result is counted was sent, the first of the attempt. ``inf``: unknown."""
         if release is None or release not in self.awaited:
             return math.inf
@@ -308,7 +305,7 @@ class CircuitBreaker:
         return first
 
     async def record(
-        self, error: ScrapeError | None, status: int | None = None, release: Release | None = None
+        self, error: ScrapeError | None, status: int | None = None, release: Hashable | None = None
     ) -> bool:
         """Count the result of a request. ``error``: None if it succeeded. ``status``: the response's HTTP status.
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, suspension_seconds
 from crawler.downloads.egress_setting import Egress
 from crawler.downloads.throttle import ReleaseSlot, Throttle
 from crawler.errors import EgressFailed, ScrapeError
-
-if TYPE_CHECKING:
-    from crawler.targets.target import Release
 
 LOST_TARGETS = 2
 """An egress is suspended after this many targets have lost their connections in every try. A response of the platform
@@ -124,7 +121,7 @@ class Lane:
         return f"The platform has blocked or limited the last requests to its source {source!r}"
 
     async def count(
-        self, source: str, error: ScrapeError | None, status: int | None = None, release: Release | None = None
+        self, source: str, error: ScrapeError | None, status: int | None = None, release: Hashable | None = None
     ) -> None:
         """Count the result of a request: a failure of the egress, or else a result of the platform's source.
 
@@ -166,7 +163,7 @@ class Lane:
         for breaker in (*self.lane_breakers.values(), self.breakers[source]):
             breaker.release_trial()
 
-    def leave(self, release: Release) -> None:
+    def leave(self, release: Hashable) -> None:
         """Note that an attempt at a target has ended. Other requests no longer wait for the results of its requests.
 
         One of these requests may be a trial.
