@@ -407,9 +407,9 @@ class ProfilePage(PlatformPage):
         self.unread += [each for each in parts if not self._is_filled(each.path)]
         if self._document.is_whole and not self._meta("profile:first_name"):
             self.unread.append(Unread("firstName", "missing"))  # each recorded page has it; the name is split instead
-        if self._document.is_whole and b"</html" not in self.response.body:
-            # All 24 recorded HTML documents have this tag. A parser closes the open elements of a page that was cut, and
-            # the sections after them look absent.
+        if self._document.is_whole and b"</html" not in bytes(self.response.body):
+            # All 24 recorded HTML documents have this tag. Without it, the page was cut, and its further sections look
+            # absent.
             self.unread.append(Unread("html", "missing", loses_rows=True))
         if self._head.exists and not self._head.links and (self._lists["experience"] or self._lists["education"]):
             # The top section of each recorded page with positions or schools shows one of them.
