@@ -54,7 +54,7 @@ CASES = (
     Case(
         "retail",
         {"cat_id": world_id("976759", "leads-back", 1)},
-        Coverage(2_160, 179, ("repeated_page", "fewer_than_stated")),
+        Coverage(2_160, 179, ("repeated_page", "no_end")),
         4,
     ),
     Case("retail", {"query": "classic mustard"}, None, 0),

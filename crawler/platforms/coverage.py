@@ -21,6 +21,10 @@ MORE = "more_than_stated"
 UNPROVEN = "unproven"
 """The pages do not confirm a requested param, such as a price filter, so the rows may be those of another listing."""
 
+MAX_IDLE_PAGES = 3
+"""A run requests no further page of a listing after this number of pages in a row without a new row, because a platform
+that repeats itself would otherwise be read up to ``max_pages``."""
+
 NOTES = frozenset({CEILING, FEWER})
 """Reasons that need not be a failure: platforms are known to serve less than they state (docs/completeness.md)."""
 
@@ -73,6 +77,13 @@ class Tally:
     _repeated: bool = False
     _unproven: bool = False
     _page: str = ""
+    _idle: int = 0
+    """Number of the last pages in a row that had no new row."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether further pages are not worth a request: see ``MAX_IDLE_PAGES``."""
+        return self._idle >= MAX_IDLE_PAGES
 
     def add(
         self, page: str, ids: Sequence[str], stated: int | None, *, advertised: int = 0, is_proven: bool = True
@@ -88,7 +99,9 @@ class Tally:
         if page != self._page:
             self._page = page
             self._rows += len(ids) + advertised
-            self._repeated = self._repeated or (len(ids) > 0 and len(self._ids) == before)
+            has_new = len(self._ids) > before
+            self._idle = 0 if has_new else self._idle + 1
+            self._repeated = self._repeated or (len(ids) > 0 and not has_new)
         self._unproven = self._unproven or not is_proven
         if stated is not None:
             self._expected = max(stated, self._expected or 0)
@@ -97,13 +110,13 @@ class Tally:
         """Return the coverage after the last page.
 
         ``ended``: whether the platform has stated that this is the last page; None if the run does not request further
-        pages, so that missing rows are expected. ``ceiling``: the number of rows after which the platform is known to
-        end any listing.
+        pages, so that missing rows are expected, unless the listing is stuck. ``ceiling``: the number of rows after
+        which the platform is known to end any listing.
         """
         collected, expected = len(self._ids), self._expected
         reasons = [REPEATED] if self._repeated else []
         at_ceiling = ceiling is not None and self._rows >= ceiling
-        if ended is False:
+        if ended is False or (ended is None and self.is_stuck):
             reasons.append(CEILING if at_ceiling else NO_END)
         elif ended and expected is not None and collected < expected:
             reasons.append(FEWER)

@@ -27,6 +27,8 @@ from crawler.platforms import platforms, value_for
 from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scrapy.settings import BaseSettings
 
 
@@ -115,6 +117,24 @@ def _read(kind: type[Ids], name: str, path: str) -> Ids:
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         problem = first_problem(error, "the file")
         raise ValueError(f"{SETTING}: {path} is not valid for {name}: {problem}{more}.") from None
+
+
+MAX_USED = 24
+"""Maximum number of used tokens in a cursor. A few suffice to detect that tokens repeat, because such loops are short.
+"""
+
+
+def is_used(token: str, used: Sequence[int]) -> bool:
+    """Whether a token for the next page of a listing was used before, so that following it would never end.
+
+    ``used``: the result of ``with_used``.
+    """
+    return zlib.crc32(token.encode()) in used
+
+
+def with_used(used: Sequence[int], token: str) -> list[int]:
+    """Return the checksums of the tokens that a cursor has used: those of earlier pages, and that of ``token``."""
+    return [*used, zlib.crc32(token.encode())][-MAX_USED:]
 
 
 MAX_CURSOR = 16_384

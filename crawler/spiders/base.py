@@ -46,7 +46,7 @@ from crawler.outputs.columns import RecordPath, column_type_of_models, find_row_
 from crawler.outputs.feed_files import failures_feed, without_passwords
 from crawler.outputs.selection import Selection
 from crawler.platforms import platforms
-from crawler.platforms.coverage import Tally
+from crawler.platforms.coverage import Coverage, Tally
 from crawler.platforms.links import read_link
 from crawler.platforms.model import AUTO_SECONDS, Details, max_details
 from crawler.platforms.page import P, PlatformPage
@@ -609,7 +609,8 @@ class PlatformSpider(Spider, Args[CrawlArguments]):
         return await pages[0].to_item()
 
     def follow(self, target: Target, data: dict[str, Any], **changes: Any) -> bool:
-        """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since`` prevents it.
+        """Push the next page of a listing as a follow-up target, unless ``max_pages`` or ``since`` prevents it, or the
+        last pages had no new row (``Tally.is_stuck``).
 
         ``data``: the data of this page. ``changes``: the params of the next page that differ from this page's params.
         Return whether the follow-up was pushed.
@@ -618,9 +619,12 @@ class PlatformSpider(Spider, Args[CrawlArguments]):
             self.since is None or self.since.has_new_below(target, data)
         ):
             return False
+        tally = self._tallies.get(target.id)
+        if tally is not None and tally.is_stuck:
+            return False
         followup = target.followup(**changes)
-        if tally := self._tallies.pop(target.id, None):
-            self._tallies[followup.id] = tally
+        if tally is not None:
+            self._tallies[followup.id] = self._tallies.pop(target.id)
         self.tracker.push(followup)
         return True
 
@@ -638,14 +642,24 @@ class PlatformSpider(Spider, Args[CrawlArguments]):
             tally.add(target.id, ids, stated, **page)
             self._tallies[target.id] = tally
 
-    def close_listing(self, target: Target, source: str, *, ended: bool | None, ceiling: int | None = None) -> None:
+    def close_listing(
+        self,
+        target: Target,
+        source: str,
+        *,
+        ended: bool | None,
+        ceiling: int | None = None,
+        otherwise: Coverage | None = None,
+    ) -> None:
         """Check after the last page of a listing whether its counted pages were complete.
 
         If rows are missing, or a page contained only rows of earlier pages, add a warning about ``source`` to the
-        target's outcome. ``ended`` and ``ceiling``: see ``Tally.coverage``.
+        target's outcome. ``ended`` and ``ceiling``: see ``Tally.coverage``. ``otherwise``: the coverage of a listing
+        whose pages were not counted.
         """
         tally = self._tallies.pop(target.id, None)
-        if tally is not None and (coverage := tally.coverage(ended=ended, ceiling=ceiling)).reasons:
+        coverage = tally.coverage(ended=ended, ceiling=ceiling) if tally else otherwise
+        if coverage is not None and coverage.reasons:
             self.tracker.warn(target, OutcomeWarning.of_coverage(source, coverage))
 
     def target_completed(self, outcome: Outcome) -> None:

@@ -34,9 +34,9 @@ from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.urls import embed_request, profile_request
 from crawler.platforms.model import Details, max_details
 from crawler.platforms.page import PlatformPage, missing_error
+from crawler.platforms.requests import is_used
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
-from crawler.targets.warning import OutcomeWarning
 
 logger = structlog.get_logger(__name__)
 
@@ -50,6 +50,8 @@ NOT_IN_NEWER_SHAPES = frozenset({"listed_count"})
 """Fields that newer responses to the user query lack. If a profile lacks only these, the user query is not sent."""
 PROFILE_PATH = "data.additional.profile_demographics"
 """The path in the record of the fields that the param ``details`` is about."""
+START: dict[str, Any] = {"seen": [], "posts": 0, "used": []}
+"""The position of a target without a cursor: see ``ProfileParams.continuation``."""
 MAX_SKIPPED_PAGES = 3
 """Maximum number of pages that a target skips because earlier targets returned all posts on them."""
 
@@ -159,18 +161,28 @@ class MicroblogSpider(PlatformSpider):
 
     async def scrape(self, target: Target, first: First) -> Data:
         """Scrape a profile with one page of its posts. The next page of posts becomes a follow-up (see ``follow``)."""
-        if cast("ProfileParams", target.params).cursor is None:
-            data = await self._first_page(target, first)
+        params = cast("ProfileParams", target.params)
+        if params.cursor is None:
+            parts, position = await self._first_page(target, first), START
         else:
-            data = await self._further_page(target, first)
-        if data["hasMore"]:
-            self.follow(target, data, cursor=data["nextCursor"])
+            parts, position = await self._further_page(target, first), params.continuation
+        earlier = position["posts"]
+        data = record(parts, params.handle, position["seen"], earlier, position["used"])
+        ids = [post["post_id"] for post in data["data"]["main"]]
+        stated = data["data"]["additional"]["profile_demographics"]["statuses_count"]
+        if ids:  # a page may be empty because earlier pages had all of its posts
+            self.count_rows(target, ids, stated, is_first=params.cursor is None)
+        if not (data["hasMore"] and self.follow(target, data, cursor=data["nextCursor"])):
+            found = None if earlier is None else Coverage(stated, earlier + len(ids), (NO_END,))
+            lacks_posts = _stops(parts) and found is not None and (stated is None or found.collected < stated)
+            ended, otherwise = (False, found) if lacks_posts else (None, None)
+            self.close_listing(target, TimelinePage.source, ended=ended, otherwise=otherwise)
         return data
 
     # The first page of posts, merged from all sources: each source has fields that the other sources lack
 
-    async def _first_page(self, target: Target, first: First) -> Data:
-        """Fetch the sources, the cheapest first, and merge their items into one record.
+    async def _first_page(self, target: Target, first: First) -> dict[str, Part]:
+        """Fetch the sources, the cheapest first. Return source -> its item.
 
         Raises:
             ScrapeError: sources failed, and the remaining sources lack the profile or its posts; or
@@ -184,9 +196,8 @@ class MicroblogSpider(PlatformSpider):
             self._warn_of_failures(found)
         if found.errors and (_lacks_posts(parts) or not profile_of(parts)["screen_name"]):
             raise representative_error(list(found.errors.values()))
-        self._warn_of_missing_posts(target, parts)
         self._warn_of_left_out(found)
-        return record(parts, cast("ProfileParams", target.params).handle)
+        return parts
 
     async def _first_sources(self, target: Target, first: First, found: Sources) -> None:
         parts = found.parts
@@ -231,27 +242,11 @@ class MicroblogSpider(PlatformSpider):
         lane = target.release.lane
         return lane is None or lane.targets < int(lane.limits["concurrency"])
 
-    def _warn_of_missing_posts(self, target: Target, parts: dict[str, Part], earlier: int | None = 0) -> None:
-        """Warn if the timeline stops although the platform did not mark its end, unless it has all posts that the
-        profile states.
-
-        ``earlier``: number of posts on earlier pages, None if this number is unknown. The platform marks the end of a
-        timeline with the instruction ``TimelineTerminateTimeline`` and the direction "TopAndBottom" (capture
-        15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not mark the end.
-        """
-        part, profile = parts.get("timeline"), profile_of(parts)
-        if part is None or part["next_cursor"] != "" or part["is_terminated"] or profile["protected"] is True:
-            return
-        if earlier is None:
-            return
-        coverage = Coverage(profile["statuses_count"], earlier + len(part["posts"]), (NO_END,))
-        if coverage.expected is None or coverage.collected < coverage.expected:
-            self.tracker.warn(target, OutcomeWarning.of_coverage(TimelinePage.source, coverage))
-
     # Pages of posts after the first page: only the timeline has them
 
-    async def _further_page(self, target: Target, first: First) -> Data:
-        """Scrape the page of posts to which the target's cursor leads. The profile is read from the posts' authors.
+    async def _further_page(self, target: Target, first: First) -> dict[str, Part]:
+        """Fetch the page of posts to which the target's cursor leads. The profile is read from the posts' authors.
+        Return source -> its item.
 
         If fields of the profile are missing, the user is queried; if the profile is missing, page and embed are read.
 
@@ -280,9 +275,8 @@ class MicroblogSpider(PlatformSpider):
         self._warn_of_failures(found)
         if found.errors and not profile_of(parts)["screen_name"]:
             raise representative_error(list(found.errors.values()))
-        self._warn_of_missing_posts(target, parts, continuation["posts"])
         self._warn_of_left_out(found)
-        return record(parts, params.handle, continuation["seen"], continuation["posts"])
+        return parts
 
     async def _further_timeline(self, target: Target, user_id: str, first: First | None = None) -> Part:
         """Fetch the page of the timeline to which the target's cursor leads.
@@ -307,6 +301,8 @@ class MicroblogSpider(PlatformSpider):
             if cursor and error.reason == BAD_REQUEST:
                 raise InvalidRequest("The platform rejected this cursor. Start again without one.") from error
             raise
+        if part["next_cursor"] and is_used(part["next_cursor"], continuation["used"]):
+            part = {**part, "next_cursor": ""}
         if part["next_cursor"] is None and all(post["post_id"] in returned for post in part["posts"]):
             raise missing_error("The timeline's cursor for the next page is missing.", ["cursor"], reason="no_cursor")
         return part
@@ -359,6 +355,18 @@ async def _together(*steps: Awaitable[None]) -> None:
     for result in await asyncio.gather(*steps, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
+
+
+def _stops(parts: dict[str, Part]) -> bool:
+    """Whether the timeline stops although the platform did not mark its end.
+
+    The platform marks the end of a timeline with the instruction ``TimelineTerminateTimeline`` and the direction
+    "TopAndBottom" (capture 15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not
+    mark the end.
+    """
+    part = parts.get("timeline")
+    has_end = part is None or part["next_cursor"] != "" or part["is_terminated"]
+    return not has_end and profile_of(parts)["protected"] is not True
 
 
 def _lacks_posts(parts: dict[str, Part]) -> bool:

@@ -34,12 +34,12 @@ from crawler.items import VideositeProfileItem, VideositeProfileV3Item
 from crawler.platforms import budget
 from crawler.platforms.model import AUTO_SECONDS, max_details
 from crawler.platforms.page import PlatformPage, mismatch_error
-from crawler.platforms.requests import platform_ids
+from crawler.platforms.requests import is_used, platform_ids
 from crawler.platforms.videosite import urls as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
 from crawler.platforms.videosite.pages import ChannelPage, ContinuationPage, PlaylistPage
-from crawler.platforms.videosite.record import cursor_after, is_used, joined_record, record, unenriched, without_about
+from crawler.platforms.videosite.record import cursor_after, joined_record, record, unenriched, without_about
 from crawler.platforms.videosite.schema import TABS, ChannelParams, ChannelRecord, ProfileParams, switch
 from crawler.platforms.videosite.urls import Ids
 from crawler.reading.contract import OFTEN_ROWS, Unread

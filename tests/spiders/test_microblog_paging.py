@@ -80,6 +80,24 @@ def empty(self, account, request):
 Site._timeline = empty
 """
 """Code that makes the platform respond to the first request for each further timeline page with an empty page."""
+LEADS_BACK = """
+from crawler.sandbox.microblog import calls
+from crawler.sandbox.microblog.site import Site
+timeline = Site._timeline
+def lead_back(self, account, request):
+    status, headers, body = timeline(self, account, request)
+    return status, headers, body.replace(calls.cursor_to(4).encode(), calls.cursor_to(2).encode())
+Site._timeline = lead_back
+"""
+"""Code that makes the cursor on each timeline's third page lead back to its second page."""
+REPEATS = """
+from itertools import count
+from crawler.sandbox.microblog import site
+cursor_to, numbers = site.cursor_to, count(3)
+site.page_of = lambda sent: 2 if sent else 1
+site.cursor_to = lambda number: cursor_to(2 if number == 2 else next(numbers))
+"""
+"""Code that makes each timeline repeat its second page, each time with another cursor."""
 REJECTED = """
 from crawler.sandbox.microblog import calls
 from crawler.sandbox.microblog.site import Site
@@ -312,6 +330,27 @@ Site.page = hidden
         rest, log = crawl_one(tmp_path, HANDLES["user-off"], *on(origins), cursor=data["nextCursor"])
     assert rest.errors == [], log
     check_posts(Chain([data, *rest.pages]), HANDLES["user-off"], embedded=1)
+
+
+# A timeline that repeats itself
+
+
+def test_a_cursor_that_leads_back_ends_the_loop(tmp_path: Path) -> None:
+    with platforms(before=UNLISTED + LEADS_BACK) as origins:
+        chain, log = crawl_one(tmp_path, "quiet_harbor", *on(origins))
+        with client_on(tmp_path, origins) as client:
+            found = client.loop("quiet_harbor")
+    assert [page["hasMore"] for page in chain.pages] == [True, True, False], log
+    assert (found.ids, found.errors) == (chain.ids, chain.errors)
+    assert "'coverage/missing/timeline/no_end': 1," in log
+
+
+def test_a_crawl_stops_after_three_pages_that_were_repeated(tmp_path: Path) -> None:
+    with platforms(before=REPEATS) as origins:
+        chain, log = crawl_one(tmp_path, "quiet_harbor", *on(origins))
+    assert (len(chain.pages), len(set(chain.ids))) == (5, 41), log
+    assert "'coverage/missing/timeline/repeated_page': 1," in log
+    assert "'coverage/missing/timeline/no_end': 1," in log
 
 
 # A token's rate limit

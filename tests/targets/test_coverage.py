@@ -22,6 +22,18 @@ def test_a_later_page_with_the_same_rows_is_reported() -> None:
     assert tally.coverage(ended=True) == Coverage(4, 2, ("repeated_page", "fewer_than_stated"))
 
 
+@pytest.mark.parametrize("rows", [["a"], []])
+def test_a_listing_is_stuck_after_three_pages_without_a_new_row(rows: list[str]) -> None:
+    tally = Tally()
+    found = []
+    for number, ids in enumerate([["a"], rows, rows, ["a", "b"], rows, rows, rows]):
+        tally.add(str(number), ids, 9)
+        found.append(tally.is_stuck)
+    assert found == [False] * 6 + [True]
+    repeated = ("repeated_page",) if rows else ()
+    assert tally.coverage(ended=None) == Coverage(9, 2, (*repeated, "no_end"))
+
+
 @pytest.mark.parametrize(
     ("stated", "ids", "advertised", "ceiling", "reasons"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crawler.errors import CircuitOpen, ScrapeError, TargetError
@@ -10,7 +10,7 @@ from crawler.platforms.microblog.convert import merged
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, Demographics
 from crawler.platforms.model import empty
 from crawler.platforms.page import missing_error
-from crawler.platforms.requests import encode_cursor
+from crawler.platforms.requests import encode_cursor, with_used
 
 Part = dict[str, Any]
 """The item of one source's page object: ``profile``, ``user_id``, ``posts``, ``pinned`` and ``next_cursor``."""
@@ -41,11 +41,18 @@ def user_id_of(parts: dict[str, Part]) -> str:
     )
 
 
-def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlier: int | None = 0) -> dict[str, Any]:
+def record(
+    parts: dict[str, Part],
+    handle: str,
+    seen: Iterable[str] = (),
+    earlier: int | None = 0,
+    used: Sequence[int] = (),
+) -> dict[str, Any]:
     """Build the contract's data from the sources. ``handle`` is the requested handle.
 
     ``seen`` are the ids of posts that earlier pages already returned. These posts are left out of this page.
-    ``earlier`` is the number of posts on earlier pages, None if it is unknown.
+    ``earlier`` is the number of posts on earlier pages, None if it is unknown. ``used`` are the checksums of the
+    platform's cursors that led to this page and to earlier ones.
 
     If the timeline could not be fetched, or its cursor could not be read, and posts seem to be missing, the record's
     cursor requests the timeline from its start. The later pages then omit the posts in this record.
@@ -70,6 +77,7 @@ def record(parts: dict[str, Part], handle: str, seen: Iterable[str] = (), earlie
         "cursor": following or "",
         "seen": list(dict.fromkeys([*seen_ids, *ahead]))[:MAX_SEEN],
         "posts": None if earlier is None else earlier + len(posts),
+        "used": with_used(used, following) if following else list(used),
     }
     return {
         "data": {"additional": {"profile_demographics": demographics}, "main": posts},

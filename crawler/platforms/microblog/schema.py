@@ -57,10 +57,11 @@ class ProfileParams(LinkParams):
 
     @property
     def continuation(self) -> dict[str, Any]:
-        """The cursor's payload: ``handle``, the platform's ``user_id`` and ``cursor``, ``seen`` and ``posts``.
+        """The cursor's payload: ``handle``, ``user_id``, the platform's ``cursor``, ``seen``, ``posts`` and ``used``.
 
         ``seen`` are the ids of posts that earlier pages already returned. ``posts`` is the number of all posts on
-        earlier pages, None in cursors of earlier versions.
+        earlier pages, None in cursors of earlier versions. ``used`` are the checksums of the platform's cursors up to
+        this one.
 
         An empty ``cursor`` stands for the first page of the timeline. An empty ``user_id`` is unknown, and must be
         queried first.
@@ -74,10 +75,15 @@ def continuation_of(cursor: str) -> dict[str, Any]:
     Raises:
         ValueError: the cursor belongs to another scraper, or was truncated or changed.
     """
-    payload = {"posts": None} | decode_cursor(CURSOR, cursor)
-    kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None}
+    payload = {"posts": None, "used": []} | decode_cursor(CURSOR, cursor)
+    kinds = {"handle": str, "user_id": str, "cursor": str, "seen": list, "posts": int | None, "used": list}
     malformed = payload.keys() != kinds.keys() or not all(isinstance(payload[key], kind) for key, kind in kinds.items())
-    if malformed or len(payload["seen"]) > MAX_SEEN or not all(isinstance(each, str) for each in payload["seen"]):
+    members = {"seen": str, "used": int}
+    if (
+        malformed
+        or len(payload["seen"]) > MAX_SEEN
+        or not all(isinstance(each, kind) for name, kind in members.items() for each in payload[name])
+    ):
         raise ValueError("malformed cursor: expected the nextCursor of an earlier response, unchanged")
     return payload
 

@@ -5,7 +5,6 @@ different pages and from the about panel, and merges them into a record.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,7 +13,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from crawler.platforms.model import empty
 from crawler.platforms.page import mismatch_error
-from crawler.platforms.requests import encode_cursor
+from crawler.platforms.requests import encode_cursor, is_used, with_used
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.payload import (
     AgeGate,
@@ -442,10 +441,6 @@ ABOUT_FIELDS: Item = {
 }
 """The channel's fields that belong to the about panel, with their empty values."""
 
-MAX_SEEN_TOKENS = 24
-"""Maximum number of used tokens in a cursor. A few suffice to detect that tokens repeat, because such loops are short.
-"""
-
 
 def record(profile: Item, posts: list[Item], enrichments: list[Item], *, cursor: str = "", more: bool = False) -> Item:
     """Build the record of a channel (``profile``) and the items in its list (``posts``).
@@ -507,11 +502,6 @@ def _is_plausible(exact: int | None, stated: int | None) -> bool:
     return stated * (1 - MAX_GROWTH) - 1 <= exact <= stated * MAX_ROUNDING * (1 + MAX_GROWTH) + SMALL_GROWTH
 
 
-def is_used(token: str, seen: list[int]) -> bool:
-    """Whether a token was used before. ``seen``: the checksums of used tokens."""
-    return zlib.crc32(token.encode()) in seen
-
-
 def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     profile: Item, *, username: str, kind: str, tabs: list[str], token: str, seen: list[int]
 ) -> str:
@@ -523,7 +513,6 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     ``tabs`` are the tabs that are still to be read, the current tab first. ``username`` and ``kind`` are the params
     ``username`` and ``type``. ``seen`` are the checksums of used tokens.
     """
-    checksum = zlib.crc32(token.encode())
     if is_used(token, seen):
         token = ""  # the platform repeated a token: following it would never end
     if not token:
@@ -537,7 +526,7 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
         "type": kind,
         "tabs": tabs,
         "token": token,
-        "seen": [*seen, checksum][-MAX_SEEN_TOKENS:] if token else [],
+        "seen": with_used(seen, token) if token else [],
     }
     return encode_cursor(CURSOR_KIND, payload)
 

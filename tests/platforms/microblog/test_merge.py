@@ -48,7 +48,8 @@ def test_a_record_without_a_timeline_has_more_unless_it_is_complete(
     assert (data["hasMore"], bool(data["nextCursor"])) == (has_more, has_more)
     if has_more:
         found = decode_cursor(CURSOR, data["nextCursor"])
-        assert found == {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts, "posts": len(posts)}
+        expected = {"handle": "quiet_harbor", "user_id": "7", "cursor": "", "seen": posts, "posts": len(posts)}
+        assert found == expected | {"used": []}
 
 
 def test_posts_of_two_sources_count_once() -> None:
@@ -89,7 +90,7 @@ def test_a_text_that_another_source_continues_is_completed() -> None:
 def test_a_cursor_of_an_earlier_version_is_accepted() -> None:
     payload = {"handle": "x", "user_id": "7", "cursor": "D", "seen": []}
     cursor = encode_cursor(CURSOR, payload)
-    assert ProfileParams(username="x", cursor=cursor).continuation == payload | {"posts": None}
+    assert ProfileParams(username="x", cursor=cursor).continuation == payload | {"posts": None, "used": []}
 
 
 def test_sources_without_the_profile_are_an_error() -> None:

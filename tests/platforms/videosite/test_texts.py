@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from crawler.platforms.requests import MAX_USED, is_used
 from crawler.platforms.videosite.payload import Short
 from crawler.platforms.videosite.record import (
-    MAX_SEEN_TOKENS,
     cursor_after,
-    is_used,
     item_of,
     joined_record,
     post,
@@ -116,7 +115,7 @@ def test_hashtags_and_mentions_are_also_from_the_description_that_the_enrichment
 
 
 def test_a_cursor_keeps_the_tokens_that_were_used_last() -> None:
-    seen = list(range(MAX_SEEN_TOKENS))
+    seen = list(range(MAX_USED))
     cursor = cursor_after(OWN, username="@HarborTV", kind="video", tabs=["videos"], token="new", seen=seen)
     kept = continuation_of(cursor).seen
     assert continuation_of(cursor).names == ["harborlights", "harbortv", ID.lower()], "also without capitals"
