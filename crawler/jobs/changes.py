@@ -188,6 +188,13 @@ class Rows:
         self._database.close()
 
 
+def _loses_rows(scraper: Scraper, warning: OutcomeWarning) -> bool:
+    """Whether a record may lack rows because they are unread, or because the source of a timeline's rows failed."""
+    if warning.unread is not None:
+        return warning.unread.loses_rows
+    return warning.coverage is None and scraper.entries is not None and warning.source == scraper.entries.source
+
+
 @dataclass
 class Listing:
     """A requested target in one run, with the pages to which it led."""
@@ -203,7 +210,8 @@ class Listing:
     is_complete: bool = True
     """Whether, moreover, no sign of further pages was found."""
     ended: bool = False
-    """Whether the last page of a timeline states that no further page follows."""
+    """Whether the last page of a timeline states that no further page follows, and nothing shows that posts are
+    missing."""
     failed: list[Any] = field(default_factory=list)
     """The targets of the pages that have failed."""
     new: set[str] = field(default_factory=set)
@@ -356,7 +364,7 @@ class Comparison:
             warnings = [OutcomeWarning.from_dict(each) for each in outcome.get("warnings", ())]
             is_done, is_whole = page.state == "done", all(each.coverage for each in warnings)
             listing.is_whole &= is_done and is_whole
-            listing.has_all_rows &= is_done and not any(each.unread and each.unread.loses_rows for each in warnings)
+            listing.has_all_rows &= is_done and not any(_loses_rows(scraper, each) for each in warnings)
             listing.is_complete &= is_done and not any(each.coverage for each in warnings)
             listing.new.update(outcome.get("new_entries", ()))
             listing.failed += [] if is_done else [page]
@@ -366,7 +374,8 @@ class Comparison:
                 continue
             record = unpack(page.data)
             if scraper.entries is not None and depth > last:
-                last, listing.ended = depth, not value_at(record, tuple(scraper.entries.more.split(".")))
+                has_more = value_at(record, tuple(scraper.entries.more.split(".")))
+                last, listing.ended = depth, not (has_more or any(each.coverage for each in warnings))
             rows = _rows(scraper, record, Row("", "", side, False, depth * PAGE_ROWS, None, is_whole, b""))  # noqa: FBT003
             found = list(rows if page is first else islice(rows, 1, None))
             listing.times += [(each.position, each.time) for each in found if each.time is not None]

@@ -105,7 +105,7 @@ class MicroblogSpider(PlatformSpider):
             example={"username": "quiet_harbor"},
             pages=(EmbedPage, ProfilePage, TimelinePage, UserPage),
             requests=6 + MAX_SKIPPED_PAGES,  # each source once, a guest token, and an empty page once more
-            entries=Entries("data.main", "post_id", "upload_timestamp", "hasMore"),
+            entries=Entries("data.main", "post_id", "upload_timestamp", "hasMore", source=TimelinePage.source),
         ),
     )
 

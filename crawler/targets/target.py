@@ -92,6 +92,8 @@ class Entries:
     in_order: bool = False
     """Whether the entries are always in the order of their times. Otherwise, a pinned entry may come first, and the
     platform may sort by popularity."""
+    source: str = ""
+    """The source whose failure leaves the record with the entries of other sources, which may lack any of them."""
 
     def of(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the entries of a page in the order of the page.

@@ -165,16 +165,30 @@ async def found_in(jobs: Jobs, job: Job) -> tuple[list[tuple[str, str]], dict[st
         pytest.param("A9", "B7", [], {"appeared_unknown": 1, "gone_unknown": 1}, id="one post"),
         pytest.param("A9 B7.", "A9.", [("gone", "B")], {}, id="both reached the end"),
         pytest.param("A9 B7.", "A9 C5", [("gone", "B")], {"appeared_unknown": 1}, id="only one reached the end"),
+        pytest.param("A9 B7.", "A9~", [], {"gone_unknown": 1}, id="it stops early now"),
+        pytest.param("A9~", "A9 B7.", [], {"appeared_unknown": 1}, id="it stopped early before"),
+        pytest.param("A9 B7 C5", "A9 C5!", [], {"gone_unknown": 1}, id="other sources now"),
+        pytest.param("A9 C5!", "A9 B7 C5", [], {"appeared_unknown": 1}, id="other sources before"),
         pytest.param(".", "A9.", [("appeared", "A")], {}, id="the first post"),
     ],
 )
 async def test_a_timeline_covers_a_time(
     jobs: Jobs, before: str, now: str, reported: list[tuple[str, str]], unknown: dict[str, int]
 ) -> None:
-    """A text is a timeline: the key and the time of each post. The dot at its end states that nothing follows."""
+    """A text is a timeline: the key and the time of each post. The dot at its end states that nothing follows.
+
+    A tilde: nothing follows, but the platform did not mark the end. An exclamation mark: the timeline failed, and the
+    posts are those of other sources.
+    """
+    warnings = {
+        "~": [CEILING | {"source": "timeline", "reasons": ["no_end"]}],
+        "!": [{"source": "timeline", "code": "UPSTREAM_ERROR", "reason": "server_error"}],
+    }
     for each in (before, now):
-        rows = [(row[0], int(row[1:])) for row in each.removesuffix(".").split()]
-        job = await run(jobs, TIMELINE, page(TIMELINE, *rows, more=not each.endswith(".")))
+        rows = [(row[0], int(row[1:])) for row in each.rstrip(".~!").split()]
+        has_more = not each.endswith((".", "~"))
+        found = warnings.get(each[-1], [])
+        job = await run(jobs, TIMELINE, page(TIMELINE, *rows, more=has_more), warnings=found)
     assert await found_in(jobs, job) == (reported, unknown)
 
 
