@@ -465,8 +465,13 @@ async def test_a_slow_upload_whose_name_was_given_away_is_refused(
     [
         (json.dumps({"": 10**30}).encode(), "application/json", "cannot be stored"),
         (b"query\nM\xfcsli\n", "text/csv", "charset=cp1252"),
+        (b"query\n" + b"\n" * 70_000 + b"M\xfcsli\n", "text/csv", "Line 70002 of upload .* charset=cp1252"),
+        (b'{"query": "M\xfcsli"}\n', "application/x-ndjson", "charset=cp1252"),
+        ("Müsli".encode(), "text/plain; charset=cp1252", "leave out charset="),
         (gzip.compress(b"query\nx\n", mtime=0), "text/csv", "Send it without compression"),
+        (b"BZh9", "text/csv", "Send it without compression"),
     ],
+    ids=range(7),  # a body is long
 )
 async def test_an_upload_that_cannot_be_read_or_stored_leaves_no_job(
     uploads: Uploads, body: bytes, media_type: str, problem: str

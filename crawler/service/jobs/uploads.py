@@ -30,6 +30,7 @@ from crawler.jobs.lifecycle import LOADING_SECONDS, ROWS_PER_TRANSACTION, Rules,
 from crawler.jobs.options import JobOptions
 from crawler.registry import find_scraper, scrapers, spiders
 from crawler.service.limits import Turns
+from crawler.targets.files.rows import Words
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.tables import has_limits
 from crawler.targets.files.text import check_encoding
@@ -56,12 +57,8 @@ SUFFIXES = {
 """Media type of an upload -> the suffix that selects the reader of a targets file."""
 NAME = "upload"
 """The name of an upload in messages, and in the ids of lines without an id."""
-OF_UPLOADS = {
-    "encoding=": "charset=",
-    "Give its name the suffix .gz.": "Send it without compression.",
-    "Give an Excel workbook the suffix .xlsx": "Send an Excel workbook with its media type",
-}
-"""What messages advise for files -> what they advise for uploads."""
+WORDS = Words("charset=", "Send it without compression.", "Send an Excel workbook with its media type", NAME)
+"""The words of clients in messages about their uploads."""
 MAX_READING = 2
 """Maximum number of clients whose uploads a process reads at once. The others take turns with them."""
 MAX_LISTED = 100
@@ -334,7 +331,7 @@ class Uploads:
 
 def _source(upload: Upload, path: Path) -> FileSource:
     parser = all_targets(upload.scraper, sliced=upload.options.exhaustive)
-    return FileSource(parser, str(path), encoding=upload.encoding, name=NAME)
+    return FileSource(parser, str(path), encoding=upload.encoding, words=WORDS)
 
 
 async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
@@ -347,9 +344,7 @@ async def _lines(source: FileSource) -> AsyncIterator[Target | InvalidTarget]:
 
 
 def _unreadable(error: TargetsUnavailableError, source: FileSource) -> InvalidRequest:
-    text = str(error).replace(source.location, NAME)
-    for of_files, of_uploads in OF_UPLOADS.items():
-        text = text.replace(of_files, of_uploads)
+    text = str(error).replace(source.location, NAME)  # clients get no path of the server
     return InvalidRequest(
         f"body: {text}", details=[{"loc": ["body"], "msg": "it cannot be read", "type": "value_error"}]
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from crawler.reading.documents import refuse_constant, unique_keys
-from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, damage
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, Words, damage
 from crawler.targets.files.text import TextFile
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
@@ -22,7 +22,7 @@ def read_json_lines(text: TextFile) -> Iterator[Row]:
         if line.is_cut:
             yield Row(line.number, None, line.text, f"is longer than {MAX_LINE_CHARACTERS} characters")
         elif not line.text.isspace():
-            yield _row(line.number, line.text)
+            yield _row(line.number, line.text, text.words)
 
 
 def read_json_array(text: TextFile) -> Iterator[Row]:
@@ -33,7 +33,7 @@ def read_json_array(text: TextFile) -> Iterator[Row]:
     """
     elements = _Elements(text)
     for number, (line, element) in enumerate(elements, 1):
-        yield _row(line, element, number)
+        yield _row(line, element, text.words, number)
 
 
 class _Elements:
@@ -120,14 +120,14 @@ def _element_end(text: str, start: int) -> int | None:
     return None
 
 
-def _row(line: int, text: str, element: int | None = None) -> Row:
+def _row(line: int, text: str, words: Words, element: int | None = None) -> Row:
     try:
         value = _DECODER.decode(text)
     except RecursionError:
         return Row(line, None, text, "is nested too deeply", element=element)
     except ValueError as error:
         undecodable = UNDECODABLE.search(text)
-        problem = damage([undecodable[0]]) if undecodable else None
+        problem = damage([undecodable[0]], words) if undecodable else None
         return Row(line, None, text, problem or f"is not valid JSON: {_cause(error)}", element=element)
     if isinstance(value, dict):
         return Row(line, value, text, is_text=False, element=element)

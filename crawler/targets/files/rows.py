@@ -28,6 +28,24 @@ _DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
 """Matches characters that no param contains: they show that a text was damaged, or decoded with a wrong encoding."""
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What messages about targets files advise the caller that has given them."""
+
+    encoding: str
+    """The start of the option that names the encoding of a file."""
+    compressed: str
+    """A sentence: how files may be compressed."""
+    workbook: str
+    """The start of a sentence: how to mark an Excel workbook as one."""
+    file: str | None = None
+    """The name of the file in messages and ids. None: its own name."""
+
+
+COMMAND = Words("encoding=", "Only gzip is read, with the suffix .gz.", "Give an Excel workbook the suffix .xlsx")
+"""The words for callers that name files by their paths."""
+
+
 class UnreadableFileError(ValueError):
     """Raised when a file, or the rest of it, cannot be read as targets. The message names the line."""
 
@@ -74,21 +92,21 @@ def replaced_value(texts: Iterable[str]) -> str | None:
     return f"contains {found}, which a spreadsheet or database writes instead of the value: export it as text"
 
 
-def damage(values: Iterable[Any]) -> str | None:
+def damage(values: Iterable[Any], words: Words) -> str | None:
     """Return an error message if one of the values is a text with a character that no param contains, or None."""
     for value in values:
         found = _DAMAGED.search(value) if isinstance(value, str) else None
         if found:
-            return _description(found[0])
+            return _description(found[0], words)
     return None
 
 
-def _description(character: str) -> str:
+def _description(character: str, words: Words) -> str:
     if UNDECODABLE.match(character):
         byte = ord(character) - 0xDC00
         return (
             f"contains the byte 0x{byte:02x}, which is not valid in the file's encoding: save the file as UTF-8, or "
-            "name its encoding, such as encoding=cp1252"
+            f"name its encoding, such as {words.encoding}cp1252"
         )
     if character == "\ufffd":
         return "contains U+FFFD: the program that wrote the file has replaced a character that it could not convert"

@@ -24,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from crawler.errors import InvalidRequest, ScraperNotFound
 from crawler.targets.files.json import read_json_array, read_json_lines
-from crawler.targets.files.rows import Row, UnreadableFileError, damage, shown
+from crawler.targets.files.rows import COMMAND, Row, UnreadableFileError, Words, damage, shown
 from crawler.targets.files.tables import is_header, read_table, read_xlsx
 from crawler.targets.files.text import TextFile, params_of, read_list
 from crawler.targets.parser import TargetParser
@@ -132,20 +132,23 @@ JSON_LINES = {".jsonl", ".ndjson", ".jl", ".json"}
 WORKBOOKS = {".xlsx", ".xlsm"}
 
 _OTHER_FORMATS = {
-    b"PK\x03\x04": "a spreadsheet or an archive. Give an Excel workbook the suffix .xlsx, or save it as CSV (UTF-8).",
+    b"PK\x03\x04": "a spreadsheet or an archive. {0.workbook}, or save it as CSV (UTF-8).",
     b"\xd0\xcf\x11\xe0": "a spreadsheet of an old format. Save it as .xlsx or as CSV (UTF-8).",
-    b"\x1f\x8b": "compressed with gzip. Give its name the suffix .gz.",
+    b"\x1f\x8b": "compressed with gzip. {0.compressed}",
     b"PAR1": "a Parquet file. Save it as CSV or JSON Lines, such as with DuckDB.",
-    b"BZh": "compressed with bzip2. Compress it with gzip instead.",
-    b"\xfd7zXZ": "compressed with xz. Compress it with gzip instead.",
+    b"BZh": "compressed with bzip2. {0.compressed}",
+    b"\xfd7zXZ": "compressed with xz. {0.compressed}",
 }
+"""The first bytes of a file -> what it is, and what to do, with the caller's ``Words``."""
 
 
-def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None) -> Iterator[Row]:
+def read_rows(
+    file: IO[bytes], path: str, parser: TargetParser, encoding: str | None = None, words: Words = COMMAND
+) -> Iterator[Row]:
     """Return the rows of a file. JSON objects have values of any type, all other rows have texts.
 
     ``path``: the name of the file, whose suffix selects Excel, tables and JSON. ``encoding``: the encoding of
-    text files without a byte order mark, UTF-8 by default.
+    text files without a byte order mark, UTF-8 by default. ``words``: those of the caller, for messages.
 
     Raises:
         UnreadableFileError: the file has none of the formats, or cannot be read in its format.
@@ -153,10 +156,10 @@ def read_rows(file: IO[bytes], path: str, parser: TargetParser, encoding: str | 
     suffix = suffix_of(path)
     if suffix in WORKBOOKS:
         return read_xlsx(file, parser)
-    text = TextFile.of(file, encoding)
+    text = TextFile.of(file, encoding, words)
     for magic, what in _OTHER_FORMATS.items():
         if text.head.startswith(magic):
-            raise UnreadableFileError(1, f"the file is {what}")
+            raise UnreadableFileError(1, f"the file is {what.format(words)}")
     if suffix in TABLES:
         return read_table(text, parser, TABLES[suffix])
     start = text.start
@@ -196,8 +199,8 @@ class FileSource(TargetSource):
     """The numbers of the rows to read, starting with 0. All files are counted together."""
     encoding: str | None = None
     """The encoding of files of text without a byte order mark. None: UTF-8."""
-    name: str | None = None
-    """The name of the file in ids and messages. None: the file's own name."""
+    words: Words = COMMAND
+    """The words of the caller, for messages."""
     expected: int | None = None
     """The number of rows in this shard that can be read. None until all files have been read once."""
     own_columns: tuple[str, ...] = ()
@@ -223,7 +226,8 @@ class FileSource(TargetSource):
 
     def _open(self) -> None:
         found = find_files(self.location)
-        self._files = found if self.name is None else [replace(each, name=self.name) for each in found]
+        name = self.words.file
+        self._files = found if name is None else [replace(each, name=name) for each in found]
         self._check_files()
 
     def _check_files(self) -> None:
@@ -236,13 +240,16 @@ class FileSource(TargetSource):
         for each in self._files[:CHECKED_FILES]:
             try:
                 with each.file as opened:
-                    row = next(read_rows(opened, each.path, self.parser, self.encoding), None)
+                    row = next(self._rows(each, opened), None)
                 own.update(dict.fromkeys(self._own_names(row) if row else ()))
             except UnreadableFileError as error:
                 raise WrongTargetsError(f"{each.name}, {error}") from error
             except READ_ERRORS as error:
                 raise each.unreadable(error) from error
         self.own_columns = tuple(own)
+
+    def _rows(self, file: TargetsFile, opened: IO[bytes]) -> Iterator[Row]:
+        return read_rows(opened, file.path, self.parser, self.encoding, self.words)
 
     def _own_names(self, row: Row) -> list[str]:
         """Return the names of the columns or keys of a row that are the user's own."""
@@ -277,7 +284,7 @@ class FileSource(TargetSource):
         for file in self._files:
             try:
                 with file.file as opened:
-                    for row in read_rows(opened, file.path, self.parser, self.encoding):
+                    for row in self._rows(file, opened):
                         if rows in self.shard:
                             yield self._parse(row, rows, file.name), row.characters
                         rows += 1
@@ -315,7 +322,7 @@ class FileSource(TargetSource):
         if row.cells is None:
             raise InvalidRequest(row.problem)
         values = [row.cells] if isinstance(row.cells, str) else row.cells.values()
-        if problem := damage(values):
+        if problem := damage(values, self.words):
             raise InvalidRequest(problem)
         return params_of(row.cells, self.parser) if isinstance(row.cells, str) else row.cells
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from crawler.errors import InvalidRequest
 from crawler.platforms.links import LinkError, cleaned, is_host, is_link, read_link
 from crawler.platforms.model import Params
-from crawler.targets.files.rows import MAX_LINE_CHARACTERS, Row, UnreadableFileError, replaced_value
+from crawler.targets.files.rows import COMMAND, MAX_LINE_CHARACTERS, Row, UnreadableFileError, Words, replaced_value
 from crawler.targets.parser import TargetParser, required_params
 from crawler.targets.target import Scraper
 
@@ -80,9 +80,10 @@ class TextFile:
     encoding: str
     bom: bytes
     encoding_is_given: bool
+    words: Words = COMMAND
 
     @classmethod
-    def of(cls, file: IO[bytes], encoding: str | None) -> Self:
+    def of(cls, file: IO[bytes], encoding: str | None, words: Words = COMMAND) -> Self:
         """Detect the encoding of a file: the encoding of its byte order mark, else the given encoding, else UTF-8.
 
         The byte order mark takes precedence, because the files of a glob may have different encodings.
@@ -95,10 +96,10 @@ class TextFile:
             raise UnreadableFileError(1, "the file is UTF-32, which is not read: save it as UTF-8.")
         for bom, name in _BOMS:
             if head.startswith(bom):
-                return cls(file, head[len(bom) :], name, bom, encoding_is_given=False)
-        text = cls(file, head, encoding or "utf-8", b"", encoding_is_given=encoding is not None)
+                return cls(file, head[len(bom) :], name, bom, encoding_is_given=False, words=words)
+        text = cls(file, head, encoding or "utf-8", b"", encoding_is_given=encoding is not None, words=words)
         if text.encoding_is_given and text._is_utf8_instead():
-            raise UnreadableFileError(1, f"the file is UTF-8, not {text.encoding.upper()}: leave out encoding=")
+            raise UnreadableFileError(1, f"the file is UTF-8, not {text.encoding.upper()}: leave out {words.encoding}")
         return text
 
     @property
@@ -119,13 +120,16 @@ class TextFile:
         name = self.encoding.upper()
         if not self._is_wide and self.head.count(b"\0") * 4 > len(self.head):
             raise UnreadableFileError(
-                1, f"not {name}, but perhaps UTF-16 without a byte order mark: name its encoding, encoding=utf-16-le."
+                1,
+                f"not {name}, but perhaps UTF-16 without a byte order mark: name its encoding, "
+                f"{self.words.encoding}utf-16-le.",
             )
         try:
             self._decode_head("strict")
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode(self.encoding, "ignore")
-            hint = "name another encoding" if self.encoding_is_given else "name its encoding, such as encoding=cp1252"
+            example = f"name its encoding, such as {self.words.encoding}cp1252"
+            hint = "name another encoding" if self.encoding_is_given else example
             byte = error.object[error.start]
             raise UnreadableFileError(
                 len(_LINE_END.findall(before)) + 1,
