@@ -158,7 +158,7 @@ async def test_the_log_names_a_breaker_once_when_it_opens(store: str | None) -> 
     assert line["event"] == "breaker_opened"
     assert line["breaker"] == str(KEY)
     assert line["code"] == "UPSTREAM_RATE_LIMITED"
-    assert line["seconds"] in {59, 60}
+    assert 50 < line["seconds"] <= 60
 
 
 async def test_one_request_is_tried_after_the_cooldown(store: str | None) -> None:

@@ -72,7 +72,7 @@ class ReplayLog:
                 await count(target, source, error, status)
                 after = blocks(breaker)
                 effect = "counts" if after > before else "closes" if after == 0 else "neutral"
-                if breaker.cooldown_left:
+                if breaker.open_seconds is not None:  # its short cooldown may be over
                     effect = "opens"
                     await asyncio.sleep(breaker.cooldown_left)
                     await breaker.record(None)  # for the next target
