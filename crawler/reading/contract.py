@@ -260,8 +260,8 @@ class Contract:
         nulls: whether real objects of this class contain null. If not, null in place of a declared value, or of an
             object on its path, is reported. A value may be declared otherwise.
 
-    An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]`` or ``*``, and as ``T`` if it is
-    an identity. A list is never null: the list is empty if the payload has no value.
+    An attribute is declared as ``T | None``, as ``list[T]`` if its path contains ``[]``, and as ``T`` if it is an
+    identity. A list is never null: the list is empty if the payload has no value.
     """
 
     tag: ClassVar[tuple[str, str] | None] = None
@@ -351,7 +351,7 @@ def _value(owner: type[Contract], name: str, declared: Declared, hint: Any) -> V
         raise TypeError(f"{where}: give one path, or several paths that all contain [] or that all do not")
     many = flat == {False}
     if many != (get_origin(hint) is list):
-        raise TypeError(f"{where}: a path with [] or * needs a list as the type, and a list needs such a path")
+        raise TypeError(f"{where}: a path with [] needs a list as the type, and a list needs such a path")
     options = _alternatives(get_args(hint)[0] if many else hint)
     if not many and (declared.kind == "identity") == (NoneType in options):
         raise TypeError(f"{where}: an identity is never null; any other value that is not a list may be null")
