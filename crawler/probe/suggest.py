@@ -97,13 +97,13 @@ class Candidate(NamedTuple):
     """The values at the path, for each of the gap's values."""
 
     @property
-    def rank(self) -> tuple[int, bool, float, bool]:
+    def rank(self) -> tuple[int, bool, float]:
         """A sort key: the most likely candidates come last. A value that identifies rows differs between them."""
         parts = zip(self.gap.parts, self.found, strict=True)
         identities = [found for part, found in parts if part.value.kind == "identity"]
-        differs = not any(len(found) > 1 and all(each == found[0] for each in found) for found in identities)
+        differs = not any(all(each == found[0] for each in found) for found in identities)
         new, old = (each.lower().replace("_", "") for each in (self.keys[-1], self.gap.keys[-1]))
-        return self.inner, differs, SequenceMatcher(None, new, old).ratio(), self.keys[:-1] == self.gap.keys[:-1]
+        return self.inner, differs, SequenceMatcher(None, new, old).ratio()
 
 
 def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
@@ -113,7 +113,7 @@ def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
     for (kind, _), rows in (place for page in pages for place in _rows([page]).items()):
         before = [row for (other, _), every in known.items() if other is kind for row in every]
         candidates = {gap: list(_candidates(gap, rows, before)) for gap in gaps(kind, rows)}
-        renamed = {each.keys for every in candidates.values() for each in every if each.inner}
+        renamed = {each.keys for every in candidates.values() for each in every}
         for gap, every in candidates.items():
             # A key inside an object that was itself renamed is not new.
             every.sort(key=lambda each: (each.keys[:-1] not in renamed, each.rank), reverse=True)
@@ -124,7 +124,7 @@ def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
 
 def recorded(kind: type[PlatformPage]) -> Iterator[PlatformPage]:
     """Yield the pages of a class that the project's fixtures contain."""
-    for folder in sorted((FIXTURES / get_fq_class_name(kind)).glob("*/")):
+    for folder in (FIXTURES / get_fq_class_name(kind)).glob("*/"):
         page = Fixture(folder).get_page(kind)
         assert isinstance(page, PlatformPage)
         yield page
