@@ -21,7 +21,7 @@ from crawler.platforms.shortvideo.payload import Entry
 from crawler.probe import suggest
 from crawler.probe.recorder import read
 from crawler.probe.suggest import Candidate, Gap, Part, Suggestion, changed_declarations, gaps, suggestions
-from crawler.reading.contract import Contract, values
+from crawler.reading.contract import OFTEN_ROWS, Contract, always, identity, often, sometimes, values
 from crawler.reading.documents import script_block
 from crawler.sandbox.protocol import FakeRequest
 from crawler.sandbox.retail.site import Site
@@ -172,6 +172,126 @@ def test_hostile_keys_are_not_suggested() -> None:
     for each in found:
         ast.parse(each.line)
         assert len(each.line) < 500
+
+
+# Other forms of paths
+
+
+class Owner(Contract):
+    id: str = identity("id")
+    label: str | None = always("label")
+    note: str | None = sometimes("note")
+
+
+class Title(Contract, one_of=True):
+    short: str | None = sometimes("short")
+    words: list[str] = sometimes("words[]")
+
+
+class Photo(Contract, tag=("type", "photo")):
+    url: str | None = always("url")
+
+
+class Ad(Contract, tag=("type", "ad")):
+    pass
+
+
+class Sample(Contract):
+    id: str = identity("id")
+    name: str | None = always("name.runs[0].text", "name.simple")
+    last: str | None = always("thumbs[-1].url")
+    tags: list[str] = always("groups[].tag")
+    parts: list[str] = always("outer[].inner[].text")
+    width: int | None = often("width")
+    owner: Owner | None = always("owner")
+    title: Title | None = always("title")
+    cards: list[Photo | Ad] = always("cards[]")
+    amount: int | None = always("price.amount")
+    currency: str | None = always("price.currency")
+
+
+class Samples(Contract):
+    rows: list[Sample] = always("rows[]")
+
+
+SAMPLE: Row = {
+    "name": {"runs": [{"text": "Tea"}]},
+    "thumbs": [{"url": "a"}, {"url": "b"}],
+    "groups": [{"tag": "x"}, {"tag": "y"}],
+    "outer": [{"inner": [{"text": "x"}]}],
+    "width": 3,
+    "owner": {"id": "1", "label": "x"},
+    "title": {"short": "x"},
+    "cards": [{"type": "ad"}],
+    "price": {"amount": 5, "currency": "EUR"},
+}
+PATHS: dict[str, tuple[Row, list[str]]] = {
+    "nothing": ({}, []),
+    "a key in the first entry": ({"name": {"runs": [{"words": "Tea"}]}}, ["name.runs[0].words"]),
+    "a list of which the last entry is read": ({"thumbs": ..., "pictures": [{"url": "a"}]}, ["pictures[-1].url"]),
+    "a value beside those of two paths": ({"name": {"plain": "Tea"}}, ["name.plain"]),
+    "a key in the last entry": ({"thumbs": [{"url": "a"}, {"link": "b"}]}, ["thumbs[-1].link"]),
+    "a key in each entry": ({"groups": [{"label": "x"}, {"label": "y"}]}, ["groups[].label"]),
+    "a key in each entry of lists in a list": ({"outer": [{"inner": [{"words": "x"}]}]}, ["outer[].inner[].words"]),
+    "a key in the entries that are objects": ({"groups": ["x", {"label": "x"}]}, ["groups[].label"]),
+    "a key that is null in some entries": ({"groups": [{"label": "x"}, {"label": None}]}, ["groups[].label"]),
+    "a key with values of another type": ({"groups": [{"label": "x"}, {"label": 7}]}, []),
+    "a key in some entries": ({"groups": [{"label": "x"}, {"other": "x"}]}, []),
+    "a key that one entry still has": ({"groups": [{"label": "x"}, {"tag": "x"}]}, []),
+    "a list": ({"groups": ..., "sets": [{"tag": "x"}]}, ["sets[].tag"]),
+    "null in place of a list": ({"groups": None, "sets": [{"tag": "x"}]}, []),
+    "an object in place of the value of two paths": ({"name": {"simple": {"text": "Tea"}}}, ["name.simple.text"]),
+    "a value that is the same in all rows": ({"width": ..., "widths": 3}, ["widths"]),
+    "an object in place of a list": ({"groups": {"a": [{"tag": "x"}]}}, ["groups.a[].tag"]),
+    "an empty list": ({"groups": [], "label": "x"}, []),
+    "an object with its keys": (
+        {"owner": ..., "aowner": {"id": "1"}, "seller": {"id": "2", "label": "x"}, "zowner": {"label": "x"}},
+        ["seller"],
+    ),
+    "an object with one of its keys": (
+        {"title": ..., "atitle": {"other": 1}, "heading": {"words": ["x"]}},
+        ["heading"],
+    ),
+    "an object with several values": (
+        {"price": ..., "cost": {"amount": 5, "currency": "EUR"}, "prices": {"amount": 5}},
+        ["cost.amount", "cost.currency"],
+    ),
+    "an object with some of the values": (
+        {"price": ..., "cost": {"amount": 5}, "prices": {"amount": 5, "currency": 7}},
+        ["cost.amount", "cost.currency"],
+    ),
+    "a key beside an object that has the old one": (
+        {"width": ..., "owner": ..., "user": {"id": "2", "label": "x", "width": 3}, "size": 3},
+        ["size", "user"],
+    ),
+    "null in place of an object": ({"name": None, "simple": "x"}, []),
+    "a list beside the value of the second path": ({"name": {"simple": "Tea", "parts": [{"text": "Tea"}]}}, []),
+    "a list of marked objects": (
+        {"cards": ..., "cardlist": [{"type": "photo"}], "items": [{"type": "photo", "url": "x"}, {"type": "ad"}]},
+        ["items[]"],
+    ),
+    "a list of objects that have only a mark": (
+        {"cards": ..., "cardlist": [{"type": "x"}], "ads": [{"type": "ad"}]},
+        ["ads[]"],
+    ),
+}
+"""What is new -> what changes in each row (``...``: the key is absent), and the paths that are suggested."""
+
+
+def first_paths(rows: int, change: Row) -> list[str]:
+    page, row = shop(), {key: value for key, value in (SAMPLE | change).items() if value is not ...}
+    page.payloads = [(Samples, {"rows": [row | {"id": str(number), "number": number} for number in range(rows)]})]
+    return [next(iter(each.found)) for each in suggestions([page])]
+
+
+@pytest.mark.parametrize(("change", "paths"), PATHS.values(), ids=PATHS)
+def test_the_first_path_of_each_suggestion(change: Row, paths: list[str]) -> None:
+    assert first_paths(OFTEN_ROWS, change) == paths
+
+
+def test_a_key_that_rows_may_lack_is_absent_only_from_many() -> None:
+    change = {"width": ..., "size": 3}
+    assert (first_paths(OFTEN_ROWS - 1, change), first_paths(OFTEN_ROWS, change)) == ([], ["size"])
 
 
 # From the changed page to the changed project
