@@ -358,14 +358,17 @@ async def _together(*steps: Awaitable[None]) -> None:
 
 
 def _stops(parts: dict[str, Part]) -> bool:
-    """Whether the timeline stops although the platform did not mark its end.
+    """Whether the timeline stops although the platform did not mark its end, or has no post although other sources do.
 
     The platform marks the end of a timeline with the instruction ``TimelineTerminateTimeline`` and the direction
     "TopAndBottom" (capture 15e277c749c3). With the direction "Top" (capture 8bf3576c7485), the instruction does not
     mark the end.
     """
     part = parts.get("timeline")
-    has_end = part is None or part["next_cursor"] != "" or part["is_terminated"]
+    if part is None or part["next_cursor"] != "":
+        return False
+    is_contradicted = not part["posts"] and any(each["posts"] for each in parts.values())
+    has_end = part["is_terminated"] and not is_contradicted
     return not has_end and profile_of(parts)["protected"] is not True
 
 

@@ -98,6 +98,12 @@ site.page_of = lambda sent: 2 if sent else 1
 site.cursor_to = lambda number: cursor_to(2 if number == 2 else next(numbers))
 """
 """Code that makes each timeline repeat its second page, each time with another cursor."""
+ENDED = """
+from crawler.sandbox.microblog import calls, old
+from crawler.sandbox.microblog.site import Site
+Site._timeline = lambda self, account, request: calls.as_json(old.timeline([], None, end=True))
+"""
+"""Code that makes each timeline end without a post."""
 REJECTED = """
 from crawler.sandbox.microblog import calls
 from crawler.sandbox.microblog.site import Site
@@ -332,7 +338,7 @@ Site.page = hidden
     check_posts(Chain([data, *rest.pages]), HANDLES["user-off"], embedded=1)
 
 
-# A timeline that repeats itself
+# A timeline that repeats itself, or contradicts other sources
 
 
 def test_a_cursor_that_leads_back_ends_the_loop(tmp_path: Path) -> None:
@@ -351,6 +357,14 @@ def test_a_crawl_stops_after_three_pages_that_were_repeated(tmp_path: Path) -> N
     assert (len(chain.pages), len(set(chain.ids))) == (5, 41), log
     assert "'coverage/missing/timeline/repeated_page': 1," in log
     assert "'coverage/missing/timeline/no_end': 1," in log
+
+
+@pytest.mark.parametrize(("before", "missing"), [(ENDED, 0), (UNLISTED + ENDED, 1)], ids=["all posts", "others"])
+def test_the_end_of_a_timeline_without_the_posts_of_other_sources(tmp_path: Path, before: str, missing: int) -> None:
+    with platforms(before=before) as origins:
+        chain, log = crawl_one(tmp_path, "iron_meadow", *on(origins))
+    assert ([page["hasMore"] for page in chain.pages], len(chain.ids)) == ([False], 45), log
+    assert log.count("'coverage/missing/timeline/no_end': 1,") == missing
 
 
 # A token's rate limit
