@@ -220,6 +220,9 @@ class ChannelPage(ListPage):
                 raise mismatch_error(message, path, requested)
 
     def _raise_for_other_tabs(self) -> None:
+        if not any(each.selected or each.content is not None for each in self._tabs):
+            # A tab is selected on all 24 recorded pages. The requested tab may be absent for the same reason.
+            raise missing_error("No tab of the page is selected.", (*CONTENTS, "tabRenderer"), reason="no_list")
         if self.page.metadata is not None and self._selected and not self._selected.name:
             raise missing_error("The selected tab has no URL.", (*CONTENTS, "tabRenderer"), reason="blind")
         if self.requested_tab in self._tabs_with_items and self.requested_tab != self.tab:
