@@ -191,6 +191,13 @@ def postgresql() -> Iterator[str]:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let decisions wait for the store: after two seconds without it, a process uses its own share of the limits."""
+    monkeypatch.setattr("crawler.jobs.shared_facts.ANSWER_SECONDS", 300.0)
+    monkeypatch.setattr("crawler.jobs.store.BUSY_SECONDS", 300.0)
+
+
+@pytest.fixture
 def sqlite_store(tmp_path: Path) -> str:
     """The path of a store that does not exist yet."""
     return str(tmp_path / "jobs.sqlite3")

@@ -16,6 +16,7 @@ import pytest
 
 from tests import forks
 from tests.crawls import ROOT, command, lines, sandbox
+from tests.downloads.processes import PATIENT
 from tests.proxies import SECRETS, Proxies, proxies
 
 
@@ -89,7 +90,7 @@ def crawling(
     given = at.settings | {"FAILURES_FEED": failures} | settings
     with (folder / "log").open("w") as log:
         run = command(spider, {"targets": file}, given, "-O", str(out))
-        process = forks.Popen(run, cwd=ROOT, stderr=log, text=True)
+        process = forks.Popen(run, cwd=ROOT, stderr=log, text=True, before=PATIENT)
         try:
             yield process
         finally:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests import forks
 from tests.crawls import ROOT, command, lines
+from tests.downloads.processes import PATIENT
 from tests.shop import open_shop
 from tests.tiers import FAST_ON_SQLITE
 
@@ -47,7 +48,8 @@ def test_three_crawls_have_at_most_two_requests_at_once(tmp_path: Path, location
         given = shop.settings() | {"SHARED_LIMITS": 1, "FAILURES_FEED": "", "STORE": location}
         given["PLATFORM_BUDGETS"] = json.dumps({"retail": {"concurrency": 2, "delay": 0}})
         running = [
-            forks.Popen(command("retail", {"targets": file}, given, "-O", str(each)), cwd=ROOT) for each in outputs
+            forks.Popen(command("retail", {"targets": file}, given, "-O", str(each)), cwd=ROOT, before=PATIENT)
+            for each in outputs
         ]
         assert [each.wait(300) for each in running] == [0, 0, 0]
     assert [len(lines(each)) for each in outputs] == [12, 12, 12]

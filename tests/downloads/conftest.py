@@ -6,7 +6,7 @@ from tests.downloads.sending import Sending, made
 
 
 @pytest.fixture(autouse=True)
-def _no_kept_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_kept_starts(monkeypatch: pytest.MonkeyPatch, patient: None) -> None:  # noqa: ARG001  # a fixture
     """Budgets begin with their whole burst: they do not continue those of earlier tests."""
     monkeypatch.setattr("crawler.downloads.shared_state._budgets_folder", lambda _: None)
 

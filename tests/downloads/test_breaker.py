@@ -404,12 +404,12 @@ def test_the_sandbox_needs_no_delays() -> None:
 
 
 async def test_a_source_s_budget_is_shared_by_processes(location: str) -> None:
-    settings = Settings({"SHARED_LIMITS": 1, "STORE": location, "PROCESSES": 1, "DOWNLOAD_TIMEOUT": 1})
+    budgets = {"microblog": {"sources": {"timeline": {"concurrency": 1, "delay": 1_000}}}}
+    settings = Settings({"SHARED_LIMITS": 1, "STORE": location, "PROCESSES": 1, "PLATFORM_BUDGETS": budgets})
     states = SharedState(), SharedState()
     one, other = (next(iter(platform_lanes(each, "microblog", settings))).sources["timeline"] for each in states)
-    now = asyncio.get_running_loop().time()
-    (await one.acquire(now + 60))()
+    (await one.acquire())()
     with pytest.raises(Overloaded):
-        await other.acquire(now + 1)
+        await other.acquire(asyncio.get_running_loop().time() + 60)
     for each in states:
         await each.close()

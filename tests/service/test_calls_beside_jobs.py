@@ -23,6 +23,7 @@ from crawler.service.keys import KeyStore
 from crawler.service.usage import FLUSH_SECONDS
 from crawler.targets.target import target_key
 from tests import forks
+from tests.downloads.processes import PATIENT
 from tests.hanging_platform import HangingPlatform, hanging_platform
 from tests.service.client import HEADERS, SEARCH, Reply, call
 from tests.service.conftest import ROOT, running
@@ -65,6 +66,7 @@ def working(settings: list[str], log: Path) -> Iterator[None]:
             stderr=output,
             text=True,
             cwd=ROOT,
+            before=PATIENT,
         )
         try:
             yield
@@ -113,7 +115,7 @@ def test_a_synchronous_call_waits_for_at_most_one_target_of_a_job(tmp_path: Path
         if work:
             stack.enter_context(working(settings, tmp_path / "work"))
             platform.wait_until(lambda platform: platform.unanswered == slots)
-        service = stack.enter_context(running(tmp_path / "log", *settings, sandbox=False))
+        service = stack.enter_context(running(tmp_path / "log", *settings, sandbox=False, before=PATIENT))
         platform.wait_until(lambda platform: platform.unanswered == slots)
 
         def send(path: str, body: object = None, method: str = "POST") -> Reply:

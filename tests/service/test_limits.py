@@ -21,6 +21,7 @@ from tests.service.conftest import running
 
 HOLDER = Holder("acme", "k1")
 OTHER = Holder("acme", "k2")
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 def shared(store: str) -> dict[str, object]:

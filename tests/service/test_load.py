@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.registry import scrapers
+from tests.downloads.processes import PATIENT
 from tests.service.client import CATEGORY, SEARCH, Reply, call, many
 from tests.service.conftest import HELD, Service, running
 from tests.service.metrics_of import becomes
@@ -32,7 +33,7 @@ def codes(service: Service, calls: list[tuple[str, dict[str, Any]]]) -> Counter[
 
 
 def test_workers_share_circuit_breakers(tmp_path: Path) -> None:
-    with running(tmp_path / "log", "BREAKER_THRESHOLD=4", workers=2) as service:
+    with running(tmp_path / "log", "BREAKER_THRESHOLD=4", workers=2, before=PATIENT) as service:
         found = Counter(search(service, "challenge").code for _ in range(20))
     assert found == {"UPSTREAM_BLOCKED": 4, "CIRCUIT_OPEN": 16}
 
