@@ -26,7 +26,7 @@ from crawler.jobs import open_jobs
 from crawler.jobs.extension import problem_of, problems_of
 from crawler.jobs.options import JobOptions, LimitedOptions
 from crawler.monitoring.progress import counted
-from crawler.outputs.feed_files import failures_feed
+from crawler.outputs.feed_files import AUTO, failures_feed
 from crawler.outputs.formats import PLACES
 from crawler.registry import spiders
 from crawler.targets.parser import TargetParser
@@ -75,6 +75,8 @@ class Command(CheckedCommand):
         replace_log(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from crawler.jobs.output import check_place  # noqa: PLC0415  # imports SQLAlchemy, which takes 0.1 s
+
         install(self.settings)
         with job_errors(self), ExitStack() as stack:
             if opts.appended:
@@ -86,6 +88,8 @@ class Command(CheckedCommand):
             if feed := self.settings["FAILURES_FEED"]:
                 with wrong_use(ValueError):
                     failures_feed(str(feed))
+                    if feed != AUTO:
+                        check_place(str(feed))
             layout, options = layout_of(opts), job_options(self.settings, opts.arguments, opts.keep)
             stdin = _stdin(stack) if STDIN in args else ""
             job = run_async(self._prepare(args, stdin, options, opts, layout))
@@ -103,7 +107,15 @@ class Command(CheckedCommand):
             if job is None:
                 raise TargetsUnavailableError("The job was removed while it ran: it has no output.")
             failures = output.failures_path(self.settings, job)
-            written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
+            try:
+                written, _ = await output.JobFiles(jobs, job, self.settings).write(layout, failures)
+            except OSError as error:
+                self.fail(
+                    f"The output of {title(job)} cannot be written: {error}. The store has the records: repeat the"
+                    " command, perhaps with another -O. It writes them before it begins a new run; with --fresh, it"
+                    " begins one at once."
+                )
+                return Exit.RUN_FAILED
             outputs = [
                 ("failures" if path == failures else "data", f"{path} ({counted(n, 'line')})")
                 for path, n in written.items()

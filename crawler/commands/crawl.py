@@ -25,7 +25,7 @@ from crawler.monitoring import summary
 from crawler.monitoring.progress import stderr_is_terminal
 from crawler.outputs.exporters import UnusableFileError, check_existing_files
 from crawler.outputs.feed_files import check_databases
-from crawler.outputs.feeds import FAILED
+from crawler.outputs.feeds import FAILED, check_feeds
 from crawler.outputs.formats import scheme_format, suffix_of
 from crawler.runtime import tune_garbage_collector
 from crawler.spiders.base import PlatformSpider
@@ -105,7 +105,7 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
     """Check the ``-a`` arguments of a crawl, and its targets, without requests to the platform.
 
     Raises:
-        ValueError: arguments are invalid, or contradict each other or the settings, or a database cannot be used.
+        ValueError: arguments are invalid, or contradict each other or the settings, or a feed cannot be written.
         WrongTargetsError: the targets are wrong.
         UnusableFileError: the crawl would append to a file whose columns differ.
         UsageError: the arguments require a store or a project folder, or the settings disable an essential component.
@@ -113,11 +113,13 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
     if issubclass(spider, PlatformSpider):
         if problems := argument_problems(spider, arguments):
             raise ValueError(with_values(problems, arguments))
-        spider.update_settings(settings.copy())
+        own_settings = settings.copy()
+        spider.update_settings(own_settings)
         own: dict[str, Any] = {**arguments}
         made = spider(**own)
         made.check(settings)
         check_databases(settings, whole_records=made.row_path is None and made.selection is None)
+        check_feeds(own_settings, made)
         check_existing_files(made, settings)
 
 

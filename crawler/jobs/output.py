@@ -37,6 +37,7 @@ from crawler.outputs.exporters import CHANGES, FAILURES, failures_table
 from crawler.outputs.feed_files import AUTO, AUTO_URI, open_database, split_password
 from crawler.outputs.formats import DEFAULT, PLACES, format_of, suffix_of
 from crawler.outputs.xlsx import XlsxBook
+from crawler.storage.files import check_writable
 
 if TYPE_CHECKING:
     from scrapy.exporters import BaseItemExporter
@@ -56,6 +57,20 @@ TEMPORARY = ".part"
 
 class OutputError(ValueError):
     """Raised when the records cannot be written as a ``Layout`` says. The message contains the remedy."""
+
+
+def check_place(path: str) -> None:
+    """Check that a file system supports a path, and that a ``NewFile`` can be written if the path is local.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    try:
+        system, own = fsspec.url_to_fs(path)
+        if isinstance(system, LocalFileSystem):
+            check_writable(Path(own), replaced=True)
+    except (ImportError, OSError, ValueError) as error:
+        raise OutputError(f"{path} cannot be written: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -87,17 +102,15 @@ class Layout:
         """Check the layout, as far as this is possible without the job.
 
         Raises:
-            OutputError: the format cannot be used, or not with this path, or no file system supports the path.
+            OutputError: the format cannot be used, or not with this path, or the file cannot be written.
         """
         if self.format.kind == "book" and "%(scraper)s" in self.path:
             raise OutputError(f"{self.path}: a workbook has a sheet for each scraper: leave out %(scraper)s.")
         if self.format.kind == "database":
             self._check_database()
             return
-        try:
-            fsspec.url_to_fs(self.path)
-        except (ImportError, ValueError) as error:
-            raise OutputError(f"{self.path} cannot be written: {error}") from error
+        if self.path != STDOUT:
+            check_place(self.path)
 
     def _check_database(self) -> None:
         try:

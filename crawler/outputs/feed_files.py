@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-VARYING = {"time", "batch_time", "batch_id", "job"}
+OF_BATCHES = {"batch_time", "batch_id"}
+VARYING = {"time", "job"} | OF_BATCHES
 """Placeholders in feed URIs whose values differ between the starts or batches of one feed."""
 _PLACEHOLDER = re.compile(r"%\(([^()]+)\)([-+ #0]*+\d*+[a-zA-Z])")
 _READ_BYTES = 65_536
@@ -57,9 +58,14 @@ def absolute_path(uri: str) -> str:
     return str(Path(file_uri_to_path(uri) if uri.startswith("file:") else uri).absolute())
 
 
+def placeholders(template: str) -> set[str]:
+    """Return the names of the placeholders in a feed URI template."""
+    return {name for name, _ in _PLACEHOLDER.findall(template)}
+
+
 def fixed_path(template: str, spider: Spider) -> Path | None:
     """Return the path to which every start of a run writes a feed, or None if starts differ or the feed is remote."""
-    names = {name for name, _ in _PLACEHOLDER.findall(template)}
+    names = placeholders(template)
     if not is_local(template) or names & VARYING or not all(hasattr(spider, name) for name in names):
         return None
     return Path(absolute_path(template % {name: getattr(spider, name) for name in names} if names else template))

@@ -11,27 +11,35 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import urlsplit
 
 import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
+from scrapy.utils.conf import feed_complete_default_values_from_settings
+from scrapy.utils.misc import load_object
 
 from crawler.outputs.exporters import UnusableFileError, exploded_rows, failures_table
 from crawler.outputs.feed_files import (
     AUTO,
     AUTO_URI,
+    OF_BATCHES,
+    VARYING,
     Failure,
     SqlStorage,
     WithoutFailures,
     absolute_path,
     failure_line,
+    fixed_path,
     holds_lines,
     is_for_failures,
     kind_of,
+    placeholders,
     repair_last_line,
 )
 from crawler.outputs.formats import NAMES
 from crawler.outputs.selection import flat_columns
+from crawler.storage.files import check_writable
 from crawler.targets.reporter import target_completed
 from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from crawler.outputs.columns import RecordPath
     from crawler.outputs.selection import Selection
@@ -238,3 +247,36 @@ def _is_appended(slot: FeedSlot) -> bool:
 def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
     """Add the placeholder ``%(job)s`` for feed URIs: the id of the Scrapyd job, or, without Scrapyd, the start time."""
     return {**params, "job": getattr(spider, "_job", params["time"])}
+
+
+def check_feeds(settings: BaseSettings, spider: Spider) -> None:
+    """Check the names of a crawl's feeds, and whether local files can be written. Nothing is opened or created.
+
+    The default of ``FAILURES_FEED`` is not checked, because most crawls can do without it.
+
+    Raises:
+        ValueError: batches would have the same name, a placeholder or storage is unknown, or a file cannot be written.
+    """
+    for uri, given in settings.getdict("FEEDS").items():
+        template = str(uri)
+        options = feed_complete_default_values_from_settings(given, settings, template)
+        names = placeholders(template)
+        if options["batch_item_count"] and not names & OF_BATCHES:
+            raise ValueError(f"{template}: batches need different names: add %(batch_id)d or %(batch_time)s")
+        unknown = sorted(name for name in names - VARYING if not hasattr(spider, name))
+        if unknown and load_object(options["uri_params"]) is uri_params:
+            known = ", ".join(f"%({name})s" for name in sorted(VARYING | {"name"}))
+            raise ValueError(
+                f"{template}: no placeholder is called {unknown[0]}; use {known}, or arguments of the crawl"
+            )
+        scheme = urlsplit(template).scheme or "file"
+        if scheme not in (storages := settings.getwithbase("FEED_STORAGES")):
+            raise ValueError(
+                f"{template}: files cannot be written to {scheme}, only to {', '.join(filter(None, storages))}"
+            )
+        if scheme != "file" or template == AUTO_URI:
+            continue
+        try:
+            check_writable(fixed_path(template, spider) or Path(absolute_path(template)))
+        except OSError as error:
+            raise ValueError(f"{template} cannot be written: {error}") from None

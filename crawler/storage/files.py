@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from errno import EISDIR
+from errno import EACCES, EISDIR, ENOTDIR
 from pathlib import Path
 
 from scrapy.exceptions import NotConfigured, UsageError
@@ -63,6 +63,24 @@ def write_new(path: Path, content: bytes) -> None:
     create_folder(path.parent)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
         file.write(content)
+
+
+def check_writable(path: Path, *, replaced: bool = False) -> None:
+    """Check that a file can be written. Missing folders are to be created. Nothing is opened or created.
+
+    ``replaced``: whether a new file takes the place of a former one, so that only the folder needs to be writable.
+
+    Raises:
+        OSError: the path is that of a folder, or the file or its folder is not writable.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(path))
+    is_kept = path.exists() and not replaced
+    existing = path if is_kept else next(each for each in path.absolute().parents if each.exists())
+    if not is_kept and not existing.is_dir():
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(existing))
+    if not os.access(existing, os.W_OK if is_kept else os.W_OK | os.X_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(existing))
 
 
 def data_file(name: str, *, instead: str) -> Path:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from argparse import ArgumentParser
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,6 +125,31 @@ def test_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
         arguments = {"cat_id": "976759", "exhaustive": "true", "max_pages": pages}
         with pytest.raises(ValueError, match=message):
             check_arguments(spider("retail"), arguments, project_settings())
+
+
+@pytest.mark.parametrize(
+    ("uri", "settings", "problem"),
+    [
+        ("{}/file/out.jsonl", {}, r"cannot be written: .*Not a directory: '.*/file'$"),
+        ("{}", {}, "cannot be written: .*Is a directory"),
+        ("{}/file/%(time)s.jsonl", {}, "cannot be written: .*Not a directory"),
+        ("{}/out.jsonl", {"FAILURES_FEED": "/dev/null/failures.jsonl"}, "cannot be written: .*Not a directory"),
+        ("{}/out.jsonl", {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, r"batches need different names: add %\(batch_id\)d or "),
+        ("{}/%(times)s.jsonl", {}, r"no placeholder is called times; use .*%\(time\)s"),
+        ("nothing://out.jsonl", {}, "files cannot be written to nothing, only to "),
+        ("{}/%(name)s/%(query)s-%(batch_id)03d.jsonl", {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, None),
+        ("{}/file", {}, None),
+        ("stdout:", {}, None),
+    ],
+)
+def test_a_feed_that_cannot_be_written_is_refused(
+    tmp_path: Path, uri: str, settings: dict[str, Any], problem: str | None
+) -> None:
+    (tmp_path / "file").touch()
+    given = project_settings(FEEDS={uri.format(tmp_path): {"format": "jsonlines"}}, **settings)
+    with pytest.raises(ValueError, match=problem) if problem else nullcontext():
+        check_arguments(spider("retail"), {"query": "mustard"}, given)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 # Compressed feeds

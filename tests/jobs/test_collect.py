@@ -195,6 +195,7 @@ def test_runs_beyond_the_kept_ones_are_removed_when_a_run_is_done(commands: Comm
         (["collect", "TARGETS", "--fields", "item_id"], "--explode and --fields need the file to write"),
         (["collect", "TARGETS", "-O", "%(scraper)s.xlsx"], "a workbook has a sheet for each scraper"),
         (["collect", "TARGETS", "-O", "nothing://out.jsonl"], "cannot be written"),
+        (["collect", "TARGETS", "-O", "TARGETS/out.jsonl"], "Not a directory"),
         (["collect", "TARGETS", "-a", "exhaustive=true", "-a", "max_pages=2"], "an exhaustive crawl reads all pages"),
         (["collect", "TARGETS", "-a", "since=yesterday"], "'yesterday' is not a day"),
         (["collect", "TARGETS", "-a", "since=last"], "since requires a listing that is sorted by newest first"),
@@ -216,6 +217,13 @@ def test_wrong_use_is_refused(commands: Commands, arguments: list[str], message:
     assert "Traceback" not in run.stderr
     assert "Spider opened" not in run.stderr
     assert "out.csv" in arguments or not asyncio.run(names_of_jobs(commands.location)), "columns are those of a job"
+
+
+def test_failures_that_cannot_be_written_are_refused_before_the_run(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", searches(1))
+    commands.settings["FAILURES_FEED"] = targets / "failures.jsonl"
+    run = commands.run("collect", targets)
+    assert (run.returncode, "Not a directory" in run.stderr) == (2, True), run.stderr
 
 
 async def names_of_jobs(location: str) -> list[str]:
@@ -421,6 +429,12 @@ async def write(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 JobFiles.write = write
 """
+FULL_DISK = """
+from crawler.jobs.output import JobFiles
+async def write(*_):
+    raise OSError("the disk is full")
+JobFiles.write = write
+"""
 
 
 def test_a_run_whose_output_was_not_written_is_written_before_the_next_run_begins(commands: Commands) -> None:
@@ -431,6 +445,11 @@ def test_a_run_whose_output_was_not_written_is_written_before_the_next_run_begin
     assert killed.returncode == -signal.SIGKILL
     assert (commands.show("night")["state"], out.exists()) == ("done", False)
     write(targets, searches(3))
+    full = commands.start(*given, before=FULL_DISK)
+    said = full.communicate()[1]
+    assert full.returncode == 1
+    assert "The output of job night, run 1 cannot be written: the disk is full. The store has the records" in said
+    assert "with --fresh, it begins one at once" in said
     run = commands.run(*given)
     assert run.returncode == 0, run.stderr
     assert "job night, run 1: done, and its output is written now." in run.stderr

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
 from scrapy.exceptions import UsageError
 
-from crawler.storage.files import PREFIX, create_file, create_folder, data_file, own_temporary_files, write_new
+from crawler.storage.files import (
+    PREFIX,
+    check_writable,
+    create_file,
+    create_folder,
+    data_file,
+    own_temporary_files,
+    write_new,
+)
 
 
 def mode(path: Path) -> str:
@@ -37,6 +46,16 @@ def test_what_exists_keeps_its_mode_and_content(tmp_path: Path) -> None:
     assert store.read_text() == "rows"
     with pytest.raises(IsADirectoryError):
         create_file(store.parent)
+
+
+def test_what_no_one_may_write_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.W_OK and path.name == "own")
+    for name in ("own", "other"):
+        (tmp_path / name).touch()
+    check_writable(tmp_path / "own")
+    for path, replaced in ((tmp_path / "own", True), (tmp_path / "other", False), (tmp_path / "a" / "b", False)):
+        with pytest.raises(PermissionError):
+            check_writable(path, replaced=replaced)
 
 
 def test_data_files_are_in_the_folder_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
