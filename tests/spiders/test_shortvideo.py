@@ -169,7 +169,7 @@ def test_row_without_a_mandatory_part_is_left_out_with_a_warning(visited: Crawle
 
 def test_download_timeout_ends_a_hanging_page(tmp_path: Path) -> None:
     targets = [{"id": "hang", "keywords": "hang"}, {"id": "slow page", "keywords": "results-slow"}]
-    data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=12")
+    data, failed, log = crawl(tmp_path, "shortvideo", targets, "DOWNLOAD_TIMEOUT=24", "RETRY_TIMES=0")
     assert (failed["hang"]["code"], failed["hang"]["retryable"]) == ("UPSTREAM_TIMEOUT", True), log
     assert set(data) == {"slow page"}
 
@@ -179,7 +179,7 @@ def test_retail_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
     names = ("browser-only", "challenge", "forbidden", "gone")
     targets = [{"id": name, "cat_id": ids[name]} for name in names]
     targets += [{"id": "plain", "cat_id": "976759"}, {"id": "search", "query": "browser-only"}]
-    data, failed, log = crawl(tmp_path, "retail", targets, "BROWSER_FALLBACK=retail", "BROWSER_QUIET=2")
+    data, failed, log = crawl(tmp_path, "retail", targets, "BROWSER_FALLBACK=retail", "BROWSER_QUIET=5")
     assert data.keys() == {"browser-only", "plain", "search"}, log
     assert data["browser-only"] == Shop().expected_record({"cat_id": ids["browser-only"]})
     assert data["search"] == Shop().expected_record({"query": "browser-only"})
