@@ -212,7 +212,7 @@ def proxies(count: int = 3) -> Iterator[Proxies]:
 
 
 def _wait_for(port: int) -> None:
-    for _ in range(400):
+    for _ in range(6_000):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         time.sleep(0.05)
