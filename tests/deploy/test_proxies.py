@@ -222,7 +222,7 @@ def test_nginx_limits_the_connections_of_one_address(proxy: Proxy) -> None:
     if proxy.name != "nginx":
         pytest.skip("Caddy without modules has no limits per address, as its file says")
     with ThreadPoolExecutor(130) as pool:
-        waits = HEADERS | {"Prefer": "wait=5"}
+        waits = HEADERS | {"Prefer": "wait=15"}
         made = [
             pool.submit(proxy.send, "POST", "/v1/scrapers/retail-search-v4", b'{"query": "hang"}', waits)
             for _ in range(130)

@@ -206,7 +206,7 @@ def test_photoapp_falls_back_to_the_browser_if_enabled(tmp_path: Path) -> None:
         name: f"https://www.instagram.com/{path}/" for name, path in (("p", f"p/{plain}"), ("s", f"share/{token}"))
     }
     targets = [{"id": name, "url": url} for name, url in urls.items()]
-    crawled = crawl(tmp_path, "photoapp", targets, "BROWSER_FALLBACK=photoapp", "BROWSER_QUIET=2")
+    crawled = crawl(tmp_path, "photoapp", targets, "BROWSER_FALLBACK=photoapp", "BROWSER_QUIET=5")
     recovered = ("browser-only", "shell-to-plain")
     assert crawled.data == {name: app.expected_record({"url": urls[name]}) for name in ("p", "s", *recovered)}
     assert crawled.codes() == {name: "OK" if name in crawled.data else POST_FAULTS[name].code for name in urls}
