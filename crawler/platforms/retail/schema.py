@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from crawler.platforms.links import WORDS
 from crawler.platforms.model import LinkParams, Mark, Model, Selects, refuse_link
 from crawler.platforms.retail import urls
 from crawler.platforms.retail.urls import DEFAULT_SORT, Sort
 
-Amount = Annotated[float | None, Field(ge=0, le=10_000_000, allow_inf_nan=False), Selects("rows")]
+
+def _in_cents(amount: float | None) -> float | None:
+    if amount is not None and round(amount, 2) != amount:
+        raise ValueError(f"expected at most two decimals, not {amount}")
+    return amount
+
+
+# Not multiple_of=0.01: validators of JSON schemas would refuse 19.99, which is no exact multiple as a float.
+Amount = Annotated[
+    float | None,
+    Field(ge=0, le=10_000_000, allow_inf_nan=False),
+    AfterValidator(_in_cents),
+    Selects("rows"),
+]
 
 
 class _ListingParams(LinkParams):
@@ -24,10 +37,10 @@ class _ListingParams(LinkParams):
     sort: Annotated[Sort, Selects("echo")] = DEFAULT_SORT
     """Sort order of the products."""
     min_price: Amount = None
-    """Lowest price in dollars, inclusive. The platform then omits products without a price. If the prices of a page
-    contradict the limit, the target fails (``filter_ignored``)."""
+    """Lowest price in dollars and cents, inclusive. The platform then omits products without a price. If the prices of
+    a page contradict the limit, the target fails (``filter_ignored``)."""
     max_price: Amount = None
-    """Highest price in dollars, inclusive."""
+    """Highest price in dollars and cents, inclusive."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -82,6 +82,7 @@ def test_any_text_gives_a_category_id_or_value_error(url: str) -> None:
         ({"cat_id": "1", "sort": "cheapest"}, ("sort",)),
         ({"cat_id": "1", "min_price": -1}, ("min_price",)),
         ({"cat_id": "1", "min_price": "1"}, ("min_price",)),
+        ({"cat_id": "1", "min_price": 19.999}, ("min_price",)),
         ({"cat_id": "1", "max_price": float("inf")}, ("max_price",)),
         ({"cat_id": "1", "max_price": float("nan")}, ("max_price",)),
         ({"cat_id": "1", "min_price": 2, "max_price": 1}, ()),
@@ -103,7 +104,7 @@ def test_invalid_search_params_are_refused(query: Any) -> None:
 
 
 def test_params_with_all_keys() -> None:
-    params = {"cat_id": "1_2", "page": 2, "sort": "price_low", "min_price": 0, "max_price": 9.5}
+    params = {"cat_id": "1_2", "page": 2, "sort": "price_low", "min_price": 0, "max_price": 19.99}
     assert CategoryParams.model_validate(params).model_dump(exclude_none=True) == params
     assert SearchParams(query="q" * 200).model_dump(exclude_none=True) == {
         "query": "q" * 200,

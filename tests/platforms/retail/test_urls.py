@@ -18,7 +18,7 @@ ORIGIN = retail.PLATFORM.origin
         ({"cat_id": "3944_1_2"}, "/browse/3944_1_2"),
         ({"cat_id": "3944", "page": 2}, "/browse/3944?page=2"),
         ({"cat_id": "3944", "sort": "price_low"}, "/browse/3944?sort=price_low"),
-        ({"cat_id": "3944", "min_price": 0.0, "max_price": 19.999}, "/browse/3944?min_price=0.00&max_price=20.00"),
+        ({"cat_id": "3944", "min_price": 0.0, "max_price": 19.9}, "/browse/3944?min_price=0.00&max_price=19.90"),
         ({"query": "mustard & co / 50%"}, "/search?q=mustard+%26+co+%2F+50%25"),
         ({"query": "mustard", "page": 3, "sort": "new"}, "/search?q=mustard&page=3&sort=new"),
     ],
