@@ -13,6 +13,7 @@ from scrapy.exceptions import CloseSpider
 
 from crawler.errors import StoreUnavailable
 from crawler.jobs import open_jobs
+from crawler.jobs.options import LimitedOptions
 from crawler.outputs.feeds import FAILED
 from crawler.platforms.model import validation_details
 from crawler.registry import find_scraper, spider
@@ -117,6 +118,9 @@ def problem_of(options: JobOptions, scrapers: Iterable[str]) -> str | None:
     """
     for scraper in map(find_scraper, scrapers):
         of_platform = spider(scraper.platform)
+        known = [name for name in LimitedOptions.model_fields if name in of_platform.arguments.model_fields]
+        if unknown := [name for name in options.arguments if name not in known]:
+            return f"{scraper.name} has no option {unknown[0]}; its options are {', '.join(known)}"
         problems = list(argument_problems(of_platform, options.arguments).values())
         if options.since and not any(each.entries for each in of_platform.scrapers):
             problems.append("since requires a listing that is sorted by newest first")

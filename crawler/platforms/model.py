@@ -165,6 +165,17 @@ def at_most(limit: int) -> AfterValidator:
     return AfterValidator(reduced)
 
 
+DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
+"""Matches characters that no param contains: they show that a text was damaged, or decoded with a wrong encoding."""
+
+
+def damage(character: str) -> str:
+    """Return the error message about a character that ``DAMAGED`` matches."""
+    if character == "\ufffd":
+        return "contains U+FFFD: a program has replaced a character that it could not convert"
+    return f"contains the character U+{ord(character):04X}, which no param may contain"
+
+
 class Params(Described):
     """Base class of all params models. A model refuses unknown keys, and does not convert values.
 
@@ -197,6 +208,13 @@ class Params(Described):
         """
         texts = {name: value for name, value in given.items() if isinstance(value, str)}
         return {**given} | {name: (cleaned if name in cls.phrases else unquoted)(text) for name, text in texts.items()}
+
+    @field_validator("*")
+    @classmethod
+    def _undamaged(cls, value: object) -> object:
+        if isinstance(value, str) and (found := DAMAGED.search(value)):
+            raise ValueError(damage(found[0]))
+        return value
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

@@ -350,6 +350,23 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # Python's message is about a function of Python
+        raise ValueError(f"an integer has {len(text.lstrip('-')):,} digits") from None
+
+
+def strict_decoder(**options: Any) -> json.JSONDecoder:
+    """Return a decoder for JSON that people or programs send. It raises ValueError with a message for them.
+
+    The standard library is used, because orjson accepts repeated keys, of which it takes the last value, and turns
+    integers of more than 64 bits into floats.
+    """
+    refusals: dict[str, Any] = {"object_pairs_hook": unique_keys, "parse_constant": refuse_constant}
+    return json.JSONDecoder(**refusals, parse_int=_integer, **options)
+
+
 # Some documents have raw control characters, such as line breaks, inside strings. Numbers are read as by orjson.
 _LENIENT = json.JSONDecoder(
     strict=False, parse_int=orjson.loads, parse_float=orjson.loads, parse_constant=refuse_constant

@@ -142,7 +142,10 @@ class Keys:
             return Holder("sandbox", "sandbox")
         holder = (await self._current(key)).get(hash_of(key))
         if holder is None:
-            raise InvalidApiKey(f"This API key is unknown or revoked.{hint}")
+            problem = (
+                "The request has several API keys: send one." if "," in key else "This API key is unknown or revoked."
+            )
+            raise InvalidApiKey(f"{problem}{hint}")
         return holder
 
     async def webhook(self, client: str) -> Webhook | None:

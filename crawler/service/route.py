@@ -27,7 +27,7 @@ from crawler.errors import (
     UnsupportedMediaType,
 )
 from crawler.platforms.model import validation_details
-from crawler.reading.documents import refuse_constant, unique_keys
+from crawler.reading.documents import strict_decoder
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
@@ -211,12 +211,14 @@ class Route(Described):
 
 
 def headers_of(request: Request) -> dict[str, str]:
-    """Return the headers of a request by their lower-case names. Repeated headers are joined as in RFC 9110.
+    """Return the headers of a request by their lower-case names.
+
+    Repeated headers are joined as in RFC 9110, and equal values count as one.
 
     Values are decoded as Latin-1, which never fails. Non-ASCII characters are invalid in all headers that are read.
     """
     raw = request.requestHeaders.getAllRawHeaders()
-    return {name.lower().decode("latin-1"): b", ".join(values).decode("latin-1") for name, values in raw}
+    return {name.lower().decode("latin-1"): b", ".join(dict.fromkeys(values)).decode("latin-1") for name, values in raw}
 
 
 def refuse_compressed(call: Call) -> None:
@@ -232,8 +234,6 @@ def refuse_compressed(call: Call) -> None:
 def read_object(call: Call) -> dict[str, Any]:
     """Decode the body as a JSON object.
 
-    The standard library is used, because orjson accepts repeated keys and rounds huge integers.
-
     Raises:
         UnsupportedMediaType: the body is compressed.
         InvalidJson: the body is not JSON, is not an object, contains repeated keys, NaN or half of a surrogate pair, or
@@ -242,7 +242,7 @@ def read_object(call: Call) -> dict[str, Any]:
     refuse_compressed(call)
     try:
         text = call.content.read().decode()
-        value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=_number)
+        value = _DECODER.decode(text)
         if "\\u" in text:
             # Raises if a string contains half of a surrogate pair, which responses could not encode.
             json.dumps(value, ensure_ascii=False).encode()
@@ -259,6 +259,9 @@ def _number(text: str) -> float:
     """Decode a number with a decimal point or an exponent. 2.0 becomes the integer 2, as in JSON Schema."""
     value = float(text)
     return int(value) if value.is_integer() else value
+
+
+_DECODER = strict_decoder(parse_float=_number)
 
 
 Json = dict[str, Any]

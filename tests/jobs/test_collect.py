@@ -199,7 +199,7 @@ def test_runs_beyond_the_kept_ones_are_removed_when_a_run_is_done(commands: Comm
         (["collect", "TARGETS", "-a", "exhaustive=true", "-a", "max_pages=2"], "an exhaustive crawl reads all pages"),
         (["collect", "TARGETS", "-a", "since=yesterday"], "'yesterday' is not a day"),
         (["collect", "TARGETS", "-a", "since=last"], "since requires a listing that is sorted by newest first"),
-        (["jobs", "push", "x", "PROFILES", "-a", "exhaustive=true"], "no argument is called exhaustive"),
+        (["jobs", "push", "x", "PROFILES", "-a", "exhaustive=true"], "microblog-profile has no option exhaustive"),
         (["jobs"], "Usage: scrapy jobs list"),
         (["jobs", "show", "nothing"], "No job is called 'nothing'"),
         (["jobs", "export", "nothing"], "No job is called 'nothing'"),

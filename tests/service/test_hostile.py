@@ -207,6 +207,7 @@ REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "a folder": (b"GET /docs/ HTTP/1.1\r\nHost: x\r\n\r\n", {404}),
     "a key of bytes": (WITHOUT_KEY + b"X-API-Key: \xff\xfe\r\n" + length(GOOD_BODY), {401}),
     "two keys": (HEAD + b"X-API-Key: other\r\n" + length(GOOD_BODY), {401}),
+    "the same key twice": (HEAD + b"X-API-Key: sandbox\r\n" + length(b"[]"), {400}),
     "a key of 10 KB": (WITHOUT_KEY + b"X-API-Key: " + b"k" * 10_000 + b"\r\n" + length(GOOD_BODY), {401}),
     "a type of bytes": (HEAD.replace(b"application/json", b"\xff") + length(GOOD_BODY), {415}),
     "an empty idempotency key": (HEAD + b"Idempotency-Key: \r\n" + length(GOOD_BODY), {400}),

@@ -36,8 +36,13 @@ def test_exported_keys_are_valid_without_their_file(tmp_path: Path) -> None:
     keys = keys_of(API_KEYS=exported, KEYS_FILE=str(tmp_path / "missing.sqlite"))
     assert type(keys) is Keys
     assert asyncio.run(keys.holder(key)) == Holder("acme", key.split("_")[1], "60/minute", 4)
-    for wrong in (revoked, f"{key}x", "sandbox"):
-        with pytest.raises(InvalidApiKey):
+    unknown = "This API key is unknown or revoked."
+    for wrong, message in (
+        (revoked, unknown),
+        ("sandbox", unknown),
+        (f"{key}, sandbox", "several API keys: send one."),
+    ):
+        with pytest.raises(InvalidApiKey, match=message):
             asyncio.run(keys.holder(wrong))
     with pytest.raises(MissingApiKey):
         asyncio.run(keys.holder(None))

@@ -116,6 +116,16 @@ WRONG = [
     ),
     ("POST", CATEGORY, b'{"catid": "976759"}', "catid: unknown param; did you mean cat_id?"),
     ("POST", CATEGORY, b'{"cat_id": "976759", "page": 0}', "page: Input should be greater than or equal to 1"),
+    ("POST", CATEGORY, b'{"cat_id": "1", "min_price": 19.999}', "min_price: expected at most two decimals, not 19.999"),
+    *(
+        (
+            "POST",
+            "/v1/scrapers/retail-search-v4",
+            json.dumps({"query": f"a{each}"}).encode(),
+            f"query: contains .*{code}",
+        )
+        for each, code in (("\0", r"U\+0000"), ("\x1b", r"U\+001B"), ("\ufffd", r"U\+FFFD"))
+    ),
     *(
         ("POST", f"/v1/scrapers/{scraper}", json.dumps({"url": url}).encode(), f"url: .*{text}")
         for scraper, url, text in (
@@ -206,7 +216,7 @@ WRONG_UPLOADS = [
             ([LISTING], "?max_pages=%EF%BC%93", "max_pages: Input should be a valid integer"),
             ([LISTING], "?since=", "since: '' is not a day"),
             ({"": 10**30}, "", "cannot be stored"),
-            (LINK, "?exhaustive=true", "exhaustive"),
+            (LINK, "?exhaustive=true", "microblog-profile has no option exhaustive; its options are max_pages, since"),
             (LINK | {"since": "2026-13-01"}, "", "is not a day"),
         )
     ),
@@ -285,6 +295,7 @@ async def test_hostile_bodies_are_refused(tmp_path: Path) -> None:
         for body, code in sent:
             reply = await at.send("POST", CATEGORY, body)
             assert (reply.status, reply.code) == (400, code), body[:80]
+            assert "sys." not in reply.body["error"]["message"]
 
 
 OTHER = [

@@ -22,7 +22,7 @@ from crawler.outputs.feed_files import failure_line
 from crawler.platforms.links import cleaned
 from crawler.registry import spiders
 from crawler.targets.files.json import _Elements, read_json_array
-from crawler.targets.files.rows import COMMAND, damage, replaced_value
+from crawler.targets.files.rows import COMMAND, damaged, replaced_value
 from crawler.targets.files.source import FileSource
 from crawler.targets.files.tables import _APOSTROPHE, _FORMULA
 from crawler.targets.files.text import CHUNK_BYTES, TextFile
@@ -311,12 +311,16 @@ JSON = {
         "t.json", '\n[\n  {\n    "cat_id": "976759"\n  },\n  {"query": "Müsli"}\n]\n', [*TWO]
     ),
     "an array with a comma at the end": Case("t.json", '[{"cat_id": "976759"},]', [FOOD]),
+    "an array with an invalid target": Case("t.json", '[{"query": ""}]', [Broken("Line 1 of t.json (element 1): ")]),
+    "an integer of 5,000 digits": Case(
+        "t.jsonl", f'{{"cat_id": {"9" * 5_000}}}', [Broken("an integer has 5,000 digits")]
+    ),
     "an empty array": Case("t.json", "[ ]", []),
     "an array in utf-16": Case("t.json", '[{"query": "Müsli"}]'.encode("utf-16"), [TWO[1]]),
     "an array with other elements": Case(
         "t.json",
         '[{"cat_id": "976759"},\n[1],\n,\n{"query": }, null]',
-        [FOOD, *map(Broken, ["Line 2 of t.json, element 2, is not", "Line 3", "Line 4", "element 5"])],
+        [FOOD, *map(Broken, ["Line 2 of t.json (element 2) is not", "Line 3", "Line 4", "element 5"])],
     ),
     "strings that look like structure": Case("t.json", '[{"query": "a]},{[\\""}]', [{"query": 'a]},{["'}]),
     "a truncated array": Case(
@@ -427,7 +431,7 @@ def test_the_space_after_an_array_is_not_kept_in_memory() -> None:
 CELLS = (
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
     .map(cleaned)
-    .filter(lambda text: bool(text) and damage([text], COMMAND) is None and replaced_value([text]) is None)
+    .filter(lambda text: bool(text) and damaged([text], COMMAND) is None and replaced_value([text]) is None)
     .filter(lambda text: "//" not in text)  # a link
     # Python's csv.writer does not quote a carriage return if its line terminator is a line feed.
     .filter(lambda text: "\r" not in text and not _APOSTROPHE.fullmatch(text) and not _FORMULA.fullmatch(text))

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from crawler.reading.documents import refuse_constant, unique_keys
-from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, Words, damage
+from crawler.reading.documents import strict_decoder
+from crawler.targets.files.rows import MAX_LINE_CHARACTERS, UNDECODABLE, Row, UnreadableFileError, Words, damaged
 from crawler.targets.files.text import TextFile
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\],]', re.DOTALL)
@@ -127,7 +127,7 @@ def _row(line: int, text: str, words: Words, element: int | None = None) -> Row:
         return Row(line, None, text, "is nested too deeply", element=element)
     except ValueError as error:
         undecodable = UNDECODABLE.search(text)
-        problem = damage([undecodable[0]], words) if undecodable else None
+        problem = damaged([undecodable[0]], words) if undecodable else None
         return Row(line, None, text, problem or f"is not valid JSON: {_cause(error)}", element=element)
     if isinstance(value, dict):
         return Row(line, value, text, is_text=False, element=element)
@@ -140,5 +140,4 @@ def _cause(error: ValueError) -> str:
     return f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-# orjson is not used: of a repeated key it takes the last value, and it turns integers of more than 64 bits into floats.
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=refuse_constant)
+_DECODER = strict_decoder()

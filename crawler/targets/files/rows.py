@@ -11,6 +11,7 @@ import structlog
 
 from crawler.configuration.names import first_of, name_unknown, nearest
 from crawler.platforms.links import cleaned
+from crawler.platforms.model import DAMAGED, damage
 from crawler.targets.parser import TargetParser, heading, required_params
 from crawler.targets.target import OWN_KEYS
 
@@ -24,8 +25,6 @@ MAX_SHOWN_CHARACTERS = 1_000
 
 UNDECODABLE = re.compile("[\udc00-\udcff]")
 """Matches the mark of a byte that is not valid in the file's encoding: the character U+DC00 plus the byte's value."""
-_DAMAGED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
-"""Matches characters that no param contains: they show that a text was damaged, or decoded with a wrong encoding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +91,19 @@ def replaced_value(texts: Iterable[str]) -> str | None:
     return f"contains {found}, which a spreadsheet or database writes instead of the value: export it as text"
 
 
-def damage(values: Iterable[Any], words: Words) -> str | None:
+def damaged(values: Iterable[Any], words: Words) -> str | None:
     """Return an error message if one of the values is a text with a character that no param contains, or None."""
     for value in values:
-        found = _DAMAGED.search(value) if isinstance(value, str) else None
-        if found:
-            return _description(found[0], words)
+        if isinstance(value, str) and (found := DAMAGED.search(value)):
+            return _undecoded(found[0], words) if UNDECODABLE.match(found[0]) else damage(found[0])
     return None
 
 
-def _description(character: str, words: Words) -> str:
-    if UNDECODABLE.match(character):
-        byte = ord(character) - 0xDC00
-        return (
-            f"contains the byte 0x{byte:02x}, which is not valid in the file's encoding: save the file as UTF-8, or "
-            f"name its encoding, such as {words.encoding}cp1252"
-        )
-    if character == "\ufffd":
-        return "contains U+FFFD: the program that wrote the file has replaced a character that it could not convert"
-    return f"contains the character U+{ord(character):04X}, which no param may contain"
+def _undecoded(mark: str, words: Words) -> str:
+    return (
+        f"contains the byte 0x{ord(mark) - 0xDC00:02x}, which is not valid in the file's encoding: save the file as"
+        f" UTF-8, or name its encoding, such as {words.encoding}cp1252"
+    )
 
 
 def shown(raw: str) -> str:

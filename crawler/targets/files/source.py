@@ -24,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from crawler.errors import InvalidRequest, ScraperNotFound
 from crawler.targets.files.json import read_json_array, read_json_lines
-from crawler.targets.files.rows import COMMAND, Row, UnreadableFileError, Words, damage, shown
+from crawler.targets.files.rows import COMMAND, Row, UnreadableFileError, Words, damaged, shown
 from crawler.targets.files.tables import is_header, read_table, read_xlsx
 from crawler.targets.files.text import TextFile, params_of, read_list
 from crawler.targets.parser import TargetParser
@@ -295,7 +295,7 @@ class FileSource(TargetSource):
 
     def _parse(self, row: Row, number: int, name: str) -> Target | InvalidTarget:
         target_id = f"{name}:{row.element or row.line}"  # the id of rows without one, the same in each run
-        where = f"Line {row.line} of {name}" + (f", element {row.element}," if row.element else "")
+        where = f"Line {row.line} of {name}" + (f" (element {row.element})" if row.element else "")
         try:
             cells, own = self.parser.split(self._cells(row), self.own_columns if row.columns else ())
             target_id = _id(cells.get("id"), target_id)
@@ -322,7 +322,7 @@ class FileSource(TargetSource):
         if row.cells is None:
             raise InvalidRequest(row.problem)
         values = [row.cells] if isinstance(row.cells, str) else row.cells.values()
-        if problem := damage(values, self.words):
+        if problem := damaged(values, self.words):
             raise InvalidRequest(problem)
         return params_of(row.cells, self.parser) if isinstance(row.cells, str) else row.cells
 
