@@ -124,7 +124,7 @@ def suggestions(pages: Sequence[PlatformPage]) -> list[Suggestion]:
 
 def recorded(kind: type[PlatformPage]) -> Iterator[PlatformPage]:
     """Yield the pages of a class that the project's fixtures contain."""
-    for folder in (FIXTURES / get_fq_class_name(kind)).glob("*/"):
+    for folder in sorted((FIXTURES / get_fq_class_name(kind)).glob("*/")):  # the same order on each machine
         page = Fixture(folder).get_page(kind)
         assert isinstance(page, PlatformPage)
         yield page
