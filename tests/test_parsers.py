@@ -67,6 +67,7 @@ READERS_OF_HTML: list[Callable[[str], object]] = [
     lambda text: script_block(b"<p>DATA" + text.encode(), "DATA"),
     lambda text: embed.raise_for_broken(b'<p class="EmbedIsBroken">' + text.encode()),
 ]
+READERS_OF_JSON: list[Callable[[str], object]] = [rows("json"), rows("jsonl"), lambda text: read_object(request(text))]
 STRANGERS: dict[str, Callable[[str], object]] = {
     "platforms/requests.py:decode_cursor": lambda text: decode_cursor("videos-1", text),
     "platforms/microblog/pages.py:ProfilePage._literals": lambda text: Literals().read(text),
@@ -76,10 +77,9 @@ STRANGERS: dict[str, Callable[[str], object]] = {
     "reading/documents.py:decode": lambda text: linked_data([text]),
     "reading/documents.py:has_many_attributes": lambda text: has_many_attributes(text.encode()),
     "reading/documents.py:parsed_html": lambda text: [each(text) for each in READERS_OF_HTML],
+    "reading/documents.py:strict_decoder": lambda text: [each(text) for each in READERS_OF_JSON],
     "reading/strict.py:_decoder": lambda text: read(DataBlock, text.encode(), what="block", code_after=True),
-    "service/route.py:read_object": lambda text: read_object(request(text)),
     "targets/files/tables.py:_records": rows("csv"),
-    "targets/files/json.py:": lambda text: (rows("json")(text), rows("jsonl")(text)),
 }
 """Parsers of texts that a platform or a client sends."""
 
