@@ -150,7 +150,7 @@ def test_a_clock_that_was_set_back_blocks_no_key() -> None:
 
 def test_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -> None:
     with running(tmp_path / "log") as service:
-        call(service.url, SEARCH, {"query": "mustard =\n\x1b[2J", "page": 2})
+        call(service.url, SEARCH, {"query": "mustard =\n\x9b2J", "page": 2})
         call(service.url, SEARCH, {"query": 7})
         call(service.url, f"{SEARCH}?api_key=secret", {"query": "x"}, headers={"X-API-Key": "not-a-key-at-all"})
         for path in ("/v1/usage?from=2026-01-01", "/readyz"):
@@ -161,7 +161,7 @@ def test_log_lines_of_calls_have_method_path_target_and_client(tmp_path: Path) -
     fields = [dict(re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in logged]
     shown = [(each["method"], each["path"], each["client"], each["target"], each["code"]) for each in fields]
     assert shown == [
-        ("POST", SEARCH, "sandbox", r'"page=2 query=mustard =\\n\\x1b[2J"', "OK"),
+        ("POST", SEARCH, "sandbox", r'"page=2 query=mustard =\\n\\x9b2J"', "OK"),
         ("POST", SEARCH, "sandbox", "", "INVALID_REQUEST"),
         ("POST", SEARCH, "", "", "INVALID_API_KEY"),
         ("GET", "/v1/usage", "sandbox", "", "OK"),
