@@ -168,7 +168,7 @@ async def test_the_event_of_a_job_is_signed_and_has_its_counts(endpoint: Endpoin
     assert event["data"]["created_at"] <= event["data"]["ended_at"] <= event["timestamp"]
     (request,) = receiver.requests
     assert request.line == "POST /hook?token=hidden HTTP/1.1"
-    assert request.headers["Webhook-Id"] == sent["id"]
+    assert (request.headers["Webhook-Id"], request.headers["Content-Type"]) == (sent["id"], "application/json")
     log = endpoint.service.logged()
     assert not [each for each in (client.secret, client.secret.removeprefix("whsec_"), "hidden") if each in log]
 
