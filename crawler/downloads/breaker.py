@@ -285,9 +285,8 @@ class CircuitBreaker:
         try:
             return await self.facts.change(Blocks, self.name, partial(Blocks.enter, policy=self.policy))
         except asyncio.CancelledError:
-            self.facts.change_soon(
-                Blocks, self.name, Blocks.failure
-            )  # it may be the trial: the decision is made anyway
+            # The decision is made anyway, so this request may be the trial.
+            self.facts.change_soon(Blocks, self.name, Blocks.failure)
             raise
 
     def release_trial(self) -> None:

@@ -142,7 +142,7 @@ class Lane:
         if is_response(error):
             self._lost.clear()
             await self.connection.record(None)
-        elif self.connection.open_seconds is not None:
+        else:
             self.connection.release_trial()
 
     async def count_lost(self, target_id: str) -> None:

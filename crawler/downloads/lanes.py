@@ -296,7 +296,7 @@ class Lanes:
         platform = lane.platform
         if platform is None:
             return
-        if platform.open_seconds is not None and isinstance(error, EgressFailed):
+        if isinstance(error, EgressFailed):
             platform.release_trial()
         elif platform.open_seconds is not None:  # the request may have been the trial
             await platform.record(error)

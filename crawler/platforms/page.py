@@ -207,7 +207,7 @@ class PlatformPage(ItemPage[dict]):  # type: ignore[type-arg]  # web-poet needs 
         Raises:
             UpstreamRateLimited: status 429.
             UpstreamBlocked: a status in ``BLOCK_STATUSES``, or a successful status with an empty body.
-            TargetNotFound: status 404 or 410, and the page is none for refused visitors.
+            TargetNotFound: status 404 or 410, unless the page is one for refused visitors.
             UpstreamError: a status of 500 or more, or any other status that is not a success.
             ScrapeError: see ``raise_for_walls``.
         """
