@@ -395,7 +395,7 @@ async def test_an_upload_counts_once_toward_the_rate_of_its_key_also_if_it_is_re
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_an_upload_is_refused_while_the_endpoint_shuts_down(tmp_path: Path, *, at_once: bool) -> None:
-    """It is refused before its body arrives if possible: the body is not a valid chunk, which would be an error of its own."""
+    """It is refused before its body arrives if possible: the body is not a valid chunk, and would be refused itself."""
     headers = {"Content-Type": "text/plain"} | (
         {} if at_once else {"Content-Length": "", "Transfer-Encoding": "chunked"}
     )
