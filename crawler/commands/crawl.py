@@ -118,8 +118,8 @@ def check_arguments(spider: type[Spider], arguments: dict[str, str], settings: B
         own: dict[str, Any] = {**arguments}
         made = spider(**own)
         made.check(settings)
-        check_databases(settings, whole_records=made.row_path is None and made.selection is None)
         check_feeds(own_settings, made)
+        check_databases(settings, whole_records=made.row_path is None and made.selection is None)
         check_existing_files(made, settings)
 
 

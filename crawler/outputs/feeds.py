@@ -9,15 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
 import structlog
 from scrapy.exceptions import CloseSpider, NotConfigured
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
+from scrapy.extensions.feedexport import (
+    FeedExporter,
+    FeedSlot,
+    FileFeedStorage,
+    FTPFeedStorage,
+    GCSFeedStorage,
+    S3FeedStorage,
+)
 from scrapy.utils.conf import feed_complete_default_values_from_settings
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import without_none_values
 
 from crawler.outputs.exporters import UnusableFileError, exploded_rows, failures_table
 from crawler.outputs.feed_files import (
@@ -45,7 +54,7 @@ from crawler.targets.target import InvalidTarget, Outcome, Target
 from crawler.targets.tracker import target_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from scrapy import Spider
     from scrapy.crawler import Crawler
@@ -59,6 +68,8 @@ if TYPE_CHECKING:
 GZIP = "scrapy.extensions.postprocessing.GzipPlugin"
 FAILED = "feedexport/failed_count/{}"
 """Name of the stats that count errors when feeds are written. Scrapy itself counts those of each kind of storage."""
+BUCKETS = {S3FeedStorage: ("boto3", "s3"), GCSFeedStorage: ("google.cloud.storage", "gcs")}
+"""The library that each storage of buckets needs, and the extra that installs it."""
 logger = structlog.get_logger(__name__)
 
 
@@ -250,15 +261,20 @@ def uri_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
 
 
 def check_feeds(settings: BaseSettings, spider: Spider) -> None:
-    """Check the names of a crawl's feeds, and whether local files can be written. Nothing is opened or created.
+    """Check a crawl's feeds: their names, formats and storages, and whether local files can be written.
 
-    The default of ``FAILURES_FEED`` is not checked, because most crawls can do without it.
+    Nothing is opened, created or connected. The default of ``FAILURES_FEED`` is not checked, because most crawls can do
+    without it.
 
     Raises:
-        ValueError: batches would have the same name, a placeholder or storage is unknown, or a file cannot be written.
+        ValueError: options are no dict, batches would have the same name, a placeholder, format or storage is unknown,
+            a host or bucket has no name, the library of a storage is not installed, or a file cannot be written.
     """
     for uri, given in settings.getdict("FEEDS").items():
         template = str(uri)
+        if not isinstance(given, dict):
+            problem = "expected the options of the feed, such as {'format': 'jsonl'}"
+            raise ValueError(f"FEEDS: {template}: {problem}")  # noqa: TRY004  # a wrong setting, not a wrong call
         options = feed_complete_default_values_from_settings(given, settings, template)
         names = placeholders(template)
         if options["batch_item_count"] and not names & OF_BATCHES:
@@ -269,14 +285,34 @@ def check_feeds(settings: BaseSettings, spider: Spider) -> None:
             raise ValueError(
                 f"{template}: no placeholder is called {unknown[0]}; use {known}, or arguments of the crawl"
             )
-        scheme = urlsplit(template).scheme or "file"
-        if scheme not in (storages := settings.getwithbase("FEED_STORAGES")):
-            raise ValueError(
-                f"{template}: files cannot be written to {scheme}, only to {', '.join(filter(None, storages))}"
-            )
-        if scheme != "file" or template == AUTO_URI:
+        formats = without_none_values(settings.getwithbase("FEED_EXPORTERS"))
+        if (chosen := options.get("format")) not in formats:
+            problem = f"no feed format is called {chosen}; use" if chosen else "the option format is missing: use"
+            raise ValueError(f"{template}: {problem} one of {', '.join(sorted(formats))}")
+        _check_storage(template, without_none_values(settings.getwithbase("FEED_STORAGES")))
+        if urlsplit(template).scheme not in {"", "file"} or template == AUTO_URI:
             continue
         try:
             check_writable(fixed_path(template, spider) or Path(absolute_path(template)))
         except OSError as error:
             raise ValueError(f"{template} cannot be written: {error}") from None
+
+
+def _check_storage(uri: str, storages: Mapping[str, Any]) -> None:
+    parts = urlsplit(uri)
+    if (path := storages.get(parts.scheme or "file")) is None:
+        known = ", ".join(filter(None, storages))
+        raise ValueError(f"{uri}: files cannot be written to {parts.scheme}, only to {known}")
+    storage = load_object(path)
+    if storage in {*BUCKETS, FTPFeedStorage} and not parts.hostname:
+        raise ValueError(f"{uri}: expected the name of a host or bucket after {parts.scheme}://")
+    library, extra = BUCKETS.get(storage, (None, None))
+    if library and not _is_installed(library):
+        raise ValueError(f"{uri}: {parts.scheme} needs the library {library}: install the extra {extra!r}")
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:  # the package around it is not installed
+        return False

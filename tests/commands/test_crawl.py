@@ -137,6 +137,12 @@ def test_an_exhaustive_crawl_with_max_pages_is_refused() -> None:
         ("{}/out.jsonl", {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, r"batches need different names: add %\(batch_id\)d or "),
         ("{}/%(times)s.jsonl", {}, r"no placeholder is called times; use .*%\(time\)s"),
         ("nothing://out.jsonl", {}, "files cannot be written to nothing, only to "),
+        ("s3:///out.jsonl", {}, "expected the name of a host or bucket after s3://"),
+        ("ftp:///out.jsonl", {}, "expected the name of a host or bucket after ftp://"),
+        ("s3://bucket/out.jsonl", {}, None),
+        ("x", {"FEEDS": {"x.new": {"format": "new"}}}, "x.new: no feed format is called new; use one of csv, "),
+        ("x", {"FEEDS": {"x.jsonl": {"format": None}}}, "x.jsonl: the option format is missing: use one of csv, "),
+        ("x", {"FEEDS": {"x.jsonl": "jsonl"}}, "FEEDS: x.jsonl: expected the options of the feed, such as "),
         ("{}/%(name)s/%(query)s-%(batch_id)03d.jsonl", {"FEED_EXPORT_BATCH_ITEM_COUNT": 2}, None),
         ("{}/file", {}, None),
         ("stdout:", {}, None),
@@ -146,10 +152,26 @@ def test_a_feed_that_cannot_be_written_is_refused(
     tmp_path: Path, uri: str, settings: dict[str, Any], problem: str | None
 ) -> None:
     (tmp_path / "file").touch()
-    given = project_settings(FEEDS={uri.format(tmp_path): {"format": "jsonlines"}}, **settings)
+    given = project_settings(**{"FEEDS": {uri.format(tmp_path): {"format": "jsonlines"}}} | settings)
     with pytest.raises(ValueError, match=problem) if problem else nullcontext():
         check_arguments(spider("retail"), {"query": "mustard"}, given)
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "missing", "problem"),
+    [
+        ("s3", "boto3", "s3 needs the library boto3: install the extra 's3'"),
+        ("gs", "google", "gs needs the library google.cloud.storage: install the extra 'gcs'"),
+    ],
+)
+def test_a_feed_whose_storage_lacks_its_library_is_refused(
+    scheme: str, missing: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    given = project_settings(FEEDS={f"{scheme}://bucket/out.jsonl": {"format": "jsonlines"}})
+    with pytest.raises(ValueError, match=problem):
+        check_arguments(spider("retail"), {"query": "mustard"}, given)
 
 
 # Compressed feeds
