@@ -28,7 +28,7 @@ from crawler.platforms.microblog.timeline import Row, owner_of, records_of
 from crawler.platforms.page import PlatformPage, mismatch_error, missing_error, unread_error
 from crawler.reading.contract import invalid_error
 from crawler.reading.documents import all_dicts, decode, dicts, dig, is_json
-from crawler.reading.values import count, retry_after_seconds, text
+from crawler.reading.values import count, text
 
 LOGIN_PATH = "/i/flow/login"
 CHALLENGE_MARKS = (
@@ -204,11 +204,8 @@ def unavailable_error(reason: str | None, *place: str | int) -> TargetNotFound |
 
 def rate_limited(page: PlatformPage) -> UpstreamRateLimited:
     """Create the error for a rate limit, with the seconds until the limit resets if the response headers state them."""
-    headers = page.response.headers
-    reset = count(headers.get("x-rate-limit-reset"))
-    wait = retry_after_seconds(headers.get("Retry-After"))
-    if wait is None and reset is not None:
-        wait = min(max(0, reset - int(time.time())), 86_400)
+    reset = count(page.response.headers.get("x-rate-limit-reset"))
+    wait = None if reset is None else min(max(0, reset - int(time.time())), 86_400)
     return UpstreamRateLimited("The platform's rate limit is reached.", reason="rate_limited", retry_after=wait)
 
 
