@@ -142,6 +142,7 @@ ensure_typescript() {
 # this pip installs into .venv, which also saves the time of ensurepip.
 create_environment() {
     local python=$1 log=$2
+    [[ ! -L .venv ]] || rm .venv  # --clear would empty the environment of another folder
     if "$python" -m pip --version >/dev/null 2>&1; then
         "$python" -m venv --clear --without-pip .venv >>"$log" 2>&1 || return 1
         install=("$python" -m pip --python .venv/bin/python install pip)

@@ -197,6 +197,19 @@ def test_a_moved_folder_gets_a_new_environment(machine: Path, tmp_path: Path) ->
     assert run(moved, script="demo", HAS_PIP="1")[2] == ["-u scripts/demo.py"]
 
 
+def test_the_environment_of_another_folder_behind_a_link_is_kept(machine: Path) -> None:
+    run(machine, script="demo", HAS_PIP="1")
+    other = machine / "other"
+    other.mkdir()
+    for name in ("scripts", "docs", "bin", "pyproject.toml", "requirements.txt"):
+        shutil.copytree(machine / name, other / name) if (machine / name).is_dir() else shutil.copy(
+            machine / name, other
+        )
+    (other / ".venv").symlink_to(machine / ".venv")
+    assert run(other, script="demo", HAS_PIP="1")[0] == 0
+    assert [(each / ".venv/.folder").read_text() for each in (machine, other)] == [f"{machine}\n", f"{other}\n"]
+
+
 UNSHARE = shutil.which("unshare") or ""
 USER = (UNSHARE, "--user")
 """Runs a command as a user who is not root."""
