@@ -13,7 +13,7 @@ from scrapy import Request
 from web_poet import HttpResponse, PageParams
 
 from crawler.browser.sessions import CapturedResponse, ResponseListener, in_browser
-from crawler.errors import Detail, ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited
+from crawler.errors import Detail, ExtractionFailed, ScrapeError, UpstreamBlocked, UpstreamRateLimited, UpstreamTimeout
 from crawler.items import ShortvideoPhotoSearchV4Item
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.shortvideo.pages import LOGIN_WALL, ResultsPage, SearchPage
@@ -125,11 +125,18 @@ class SearchSession(ResponseListener):
 
     @property
     def interruption(self) -> ScrapeError | None:
-        """The error that makes the rows incomplete, such as a CAPTCHA in the page or in a response, or None."""
+        """The error that ended the visit before it had the requested rows, although more follow; None if it had them.
+
+        A CAPTCHA beside complete rows is also an interruption: the platform refuses the visitor.
+        """
         is_block = isinstance(self.error, UpstreamBlocked) and self.error.reason != LOGIN_WALL
         if self.end_marker == "captcha" or is_block:
             return UpstreamBlocked("The platform interrupted the search with a CAPTCHA challenge.", reason="challenge")
-        return self.error
+        if self.error or not self.more or len(self.rows) >= self.end:
+            return self.error
+        if self.wall:
+            return UpstreamBlocked("The platform asks for a login to show further results.", reason=LOGIN_WALL)
+        return UpstreamTimeout("The page received no further results in time.", reason="no_answer")
 
     def data(self) -> dict[str, Any] | None:
         """Return a record with the requested rows that were found. None if none was found but more rows may follow.
@@ -181,10 +188,22 @@ class ShortvideoSpider(PlatformSpider):
         return in_browser(request, lambda: SearchSession(params, quiet=quiet, pause=pause))
 
     async def scrape(self, target: Target, first: First) -> Data:
-        """Return the record of the requested rows that the search page received in the browser."""
-        page = await first.page(SearchPage)
-        assert page.received is not None
-        return page.received
+        """Return the record of the requested rows that the search page received in the browser.
+
+        The next rows become a follow-up (see ``follow``), unless the visit ended before it had all requested rows: the
+        follow-up would have to get further in a visit of its own.
+        """
+        params = cast("PhotoSearchParams", target.params)
+        data = (await first.page(SearchPage)).received
+        assert data is not None
+        ids = [row["aweme_id"] for row in data["search_item_list"]]
+        self.count_rows(target, ids, None, is_first=params.cursor == "0")
+        is_cut = data["has_more"] and len(ids) < params.count and target.depth + 1 < self.args.max_pages
+        if is_cut or not data["has_more"]:
+            self.close_listing(target, ResultsPage.source, ended=not is_cut)
+        elif not self.follow(target, data, cursor=data["cursor"]):
+            self.close_listing(target, ResultsPage.source, ended=None)
+        return data
 
     def keep(self, page: PlatformPage, request: Request, error: ScrapeError | None = None) -> None:
         """Keep a response as ``PlatformSpider.keep`` does, except a search page whose session ended with ``error``.
@@ -214,6 +233,7 @@ class ShortvideoSpider(PlatformSpider):
             await search.to_item()
             return
         if (interruption := session.interruption) is not None:
-            page.interruption = interruption
+            if interruption.reason != LOGIN_WALL:  # every visitor meets it after the first rows
+                page.interruption = interruption
             self.warn(request.meta["target"], ResultsPage.source, interruption)
         self.warn_unread(request.meta["target"], ResultsPage.source, session.unread)

@@ -161,6 +161,32 @@ def test_rows_beyond_a_visit_are_reported_alike_with_and_without_a_prompt(visite
     assert reports == [reports[0]] * 3
 
 
+def test_max_pages_continues_a_search_until_a_visit_is_cut_off(tmp_path: Path) -> None:
+    """A visit that ends early says so, whether or not the next page was wanted (docs/completeness.md)."""
+    require_chromium()
+    file, warnings = tmp_path / "targets.jsonl", {}
+    targets = [{"id": "whole", "keywords": "whales", "count": 12}, *searches(["login-wall", "captcha-later"])]
+    file.write_text("\n".join(map(json.dumps, targets)))
+    for pages in (1, 3):
+        given = (f"targets={file}", f"max_pages={pages}")
+        arguments = [part for each in given for part in ("-a", each)]
+        status, out, failed, log = crawls.crawl(tmp_path, *arguments, *crawls.options(*QUICK), spider="shortvideo")
+        assert (status, failed) == (0 if pages == 1 else 4, []), log
+        for line in out:
+            shown = [each["reasons"] if each["reason"] == "incomplete" else each["reason"] for each in line["warnings"]]
+            warnings[pages, line["params"]["keywords"], line["params"]["cursor"]] = shown
+    assert warnings == {
+        (1, "whales", "0"): [],
+        (1, "login-wall", "0"): ["login_wall"],
+        (1, "captcha-later", "0"): ["challenge"],
+        (3, "whales", "0"): [],
+        (3, "whales", "12"): [],
+        (3, "whales", "24"): [],
+        (3, "login-wall", "0"): ["login_wall", ["no_end"]],
+        (3, "captcha-later", "0"): ["challenge", ["no_end"]],
+    }
+
+
 def test_row_without_a_mandatory_part_is_left_out_with_a_warning(visited: Crawled) -> None:
     unread = [line for line in visited.log.splitlines() if "event=unread" in line and "author" in line]
     assert len(unread) == 2, visited.log  # the id, and the row that is lost without it

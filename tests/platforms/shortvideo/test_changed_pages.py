@@ -131,22 +131,25 @@ def test_an_unreadable_response_is_kept_and_is_the_outcome_if_there_are_no_resul
 
 
 @pytest.mark.parametrize(
-    ("marker", "error", "reason"),
+    ("count", "marker", "error", "reason"),
     [
-        (None, None, None),
-        ("login", None, None),
-        ("captcha", None, "challenge"),
-        ("captcha", UpstreamTimeout("Late.", reason="timeout"), "challenge"),
-        (None, UpstreamBlocked("A CAPTCHA.", reason="captcha"), "challenge"),
-        (None, UpstreamBlocked("A login.", reason=LOGIN_WALL), LOGIN_WALL),
-        (None, UpstreamTimeout("Late.", reason="timeout"), "timeout"),
+        (2, None, None, None),
+        (2, "login", None, None),
+        (2, "captcha", None, "challenge"),
+        (3, None, None, "no_answer"),
+        (3, "login", None, LOGIN_WALL),
+        (3, "captcha", None, "challenge"),
+        (3, "captcha", UpstreamTimeout("Late.", reason="timeout"), "challenge"),
+        (3, None, UpstreamBlocked("A CAPTCHA.", reason="captcha"), "challenge"),
+        (3, None, UpstreamBlocked("A login.", reason=LOGIN_WALL), LOGIN_WALL),
+        (3, None, UpstreamTimeout("Late.", reason="timeout"), "timeout"),
     ],
 )
-def test_what_interrupts_a_search_with_results(
-    marker: str | None, error: ScrapeError | None, reason: str | None
+def test_what_interrupts_a_search_with_two_posts(
+    count: int, marker: str | None, error: ScrapeError | None, reason: str | None
 ) -> None:
     session, _ = session_of(PHOTO, results())
-    session.end_marker, session.error = marker, error
+    session.end, session.end_marker, session.error = count, marker, error
     assert (session.interruption and session.interruption.reason) == reason
 
 
