@@ -15,12 +15,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import closest_scrapy_cfg
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.log import configure_logging
+from twisted.internet.defer import maybeDeferred
 
 from crawler.components import load_components
 from crawler.configuration.command import CheckedCommand, at_least_one
@@ -103,6 +104,12 @@ class Listeners:
 
     public: socket.socket
     internal: socket.socket | None
+
+    def close(self) -> None:
+        """Leave the ports to the reactor, which has descriptors of its own."""
+        self.public.close()
+        if self.internal:
+            self.internal.close()
 
 
 class Command(CheckedCommand):
@@ -194,7 +201,7 @@ class Command(CheckedCommand):
         """
         reactor = installed_reactor()
         from crawler.service.endpoint import Endpoint  # noqa: PLC0415  # needs the reactor
-        from crawler.service.workers import receive_connections  # noqa: PLC0415  # needs the reactor
+        from crawler.service.workers import PassedConnections  # noqa: PLC0415  # needs the reactor
         from crawler.storage.files import own_temporary_files  # noqa: PLC0415  # not on Windows
 
         if self._is_sandbox(opts):
@@ -202,19 +209,27 @@ class Command(CheckedCommand):
         pages = console_pages(self.settings, opts)
         endpoint = Endpoint(self.settings, keys, pages)
 
+        ports: list[Any] = []
+
         def started() -> None:
             endpoint.open()
             if channel:
-                receive_connections(channel, reactor, endpoint.site)
+                ports.append(PassedConnections(channel, reactor, endpoint.site))
             else:
-                reactor.adoptStreamPort(listeners.public.fileno(), listeners.public.family, endpoint.site)
+                public = listeners.public
+                ports.append(reactor.adoptStreamPort(public.fileno(), public.family, endpoint.site))
             if listeners.internal:
                 reactor.adoptStreamPort(listeners.internal.fileno(), listeners.internal.family, endpoint.internal_site)
             announce()
+            listeners.close()
             reactor.callLater(STARTUP_SECONDS, tune_garbage_collector)
 
+        async def stop_listening() -> None:
+            for each in ports:
+                await maybe_deferred_to_future(maybeDeferred(each.stopListening))
+
         reactor.callWhenRunning(started)
-        reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain()))
+        reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(endpoint.drain(stop_listening)))
         with own_temporary_files():
             reactor.run()
 

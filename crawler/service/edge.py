@@ -161,6 +161,12 @@ class Channel(HTTPChannel):
 
     # Requests
 
+    def checkPersistence(self, request: Request, version: bytes) -> bool:  # noqa: N802  # Twisted's
+        if self.site.is_closing:
+            request.responseHeaders.setRawHeaders(b"Connection", [b"close"])
+            return False
+        return bool(super().checkPersistence(request, version))
+
     def lineReceived(self, line: bytes) -> None:
         is_first = not self.requests
         if MALFORMED_LINE.match(line):
@@ -305,6 +311,8 @@ class EdgeSite(Site):
         self.limits = limits
         self.service_url = service_url
         self.connections = 0
+        self.is_closing = False
+        """Whether a connection is closed after its next response, so that its client connects to another process."""
 
     def startFactory(self) -> None:  # noqa: N802  # Twisted's
         """Open no access log: ``app.py`` logs each call."""

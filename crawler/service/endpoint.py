@@ -88,17 +88,21 @@ class Endpoint:
         )
         self._upkeep = [asyncio.ensure_future(repeat(*each)) for each in periodic]
 
-    async def drain(self) -> None:
+    async def drain(self, stop_listening: Callable[[], Awaitable[object]]) -> None:
         """Refuse new calls, wait until the calls in flight have a response, and close everything.
+
+        ``stop_listening`` is called once no call is in flight. Until then, new calls get ``SHUTTING_DOWN``.
 
         An exception of one step is logged, and the other steps still run: the usage counts must be stored, and Twisted
         would not log the exception.
         """
         parts = self.parts
+        self.site.is_closing = self.internal_site.is_closing = True
         parts.runs.stop()
         stopping = asyncio.ensure_future(parts.listings.stop())
         steps: tuple[Callable[[], Awaitable[object]], ...] = (
             parts.crawlers.drain,
+            stop_listening,
             self.api.finish,
             self.internal_api.finish,
             self._end_upkeep,

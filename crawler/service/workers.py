@@ -150,13 +150,20 @@ class Supervisor:
         assert worker.process.pid is not None
         self.on_exit(worker.process.pid)
         self._workers.remove(worker)
-        if worker in self._ready:
-            self._ready.remove(worker)
-            if not self._ready:  # connections wait in the kernel's backlog
-                self._selector.unregister(self.listener)
+        self._retire(worker)
         if not self.terminating:
             logger.error("worker_exited", worker=worker.number, exitcode=worker.process.exitcode)
             self._start(worker.number, RESTART_DELAY)
+
+    def _retire(self, worker: Worker) -> None:
+        """Pass no further connections to a worker."""
+        if worker not in self._ready:
+            return
+        self._ready.remove(worker)
+        if not self._ready:
+            self._selector.unregister(self.listener)  # connections wait in the kernel's backlog
+            if self.terminating:
+                self.listener.close()
 
     def _accept(self) -> None:
         """Accept one connection and pass it to the next worker that can receive it."""
@@ -169,33 +176,54 @@ class Supervisor:
                 self._ready.rotate(-1)
                 try:
                     socket.send_fds(worker.channel, [CONNECTION], [connection.fileno()])
-                except OSError:  # the worker is exiting, or its channel is full
+                except BlockingIOError:  # its channel is full
+                    continue
+                except OSError:  # it is exiting
+                    self._retire(worker)
                     continue
                 return
 
 
-def receive_connections(channel: socket.socket, reactor: Any, site: Site) -> None:
-    """Serve the connections that the supervisor passes to this worker. Stop the reactor when the supervisor exits."""
-    loop = asyncio.get_event_loop()
-    channel.settimeout(0)
+class PassedConnections:
+    """The port of a worker: serves the connections that the supervisor passes to it.
 
-    def receive() -> None:
+    Stops the reactor when the supervisor exits.
+    """
+
+    def __init__(self, channel: socket.socket, reactor: Any, site: Site) -> None:
+        self._channel = channel
+        self._reactor = reactor
+        self._site = site
+        self._loop = asyncio.get_event_loop()
+        channel.settimeout(0)
+        site.doStart()
+        self._loop.add_reader(channel, self._read)
+        with suppress(BrokenPipeError):  # the supervisor has exited: _read() stops the reactor
+            channel.send(READY)
+
+    def stopListening(self) -> None:  # noqa: N802  # as in Twisted's ports
+        """Let the supervisor pass further connections to other workers. Serve those that it has passed before."""
+        self._loop.remove_reader(self._channel)
+        self._channel.shutdown(socket.SHUT_RD)
+        while self._serve():
+            pass
+
+    def _read(self) -> None:
+        if not self._serve():
+            self._loop.remove_reader(self._channel)
+            self._reactor.stop()
+
+    def _serve(self) -> bool:
+        """Serve the next connection. Return False if there are no further ones."""
         try:
-            message, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._channel, 1, 1)
         except ConnectionResetError:  # the supervisor was killed before it read READY
-            message, descriptors = b"", []
-        if not message:
-            loop.remove_reader(channel)
-            reactor.stop()
+            return False
         for descriptor in descriptors:
             # The reactor duplicates the descriptor. It raises an OSError if the client has reset the connection.
             with socket.socket(fileno=descriptor) as connection, suppress(OSError):
-                reactor.adoptStreamConnection(connection.fileno(), connection.family, site)
-
-    site.doStart()
-    loop.add_reader(channel, receive)
-    with suppress(BrokenPipeError):  # the supervisor has exited: receive() stops the reactor
-        channel.send(READY)
+                self._reactor.adoptStreamConnection(connection.fileno(), connection.family, self._site)
+        return bool(message)
 
 
 Ts = TypeVarTuple("Ts")

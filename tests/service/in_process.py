@@ -162,4 +162,4 @@ async def endpoint(folder: Path, holder: Holder = ACME, **settings: Any) -> Asyn
     try:
         yield InProcess(made)
     finally:
-        await made.drain()
+        await made.drain(lambda: asyncio.sleep(0))

@@ -261,7 +261,7 @@ async def test_usage_is_stored_even_if_a_step_of_the_shutdown_fails(tmp_path: Pa
     endpoint.parts.runs.close = fails  # type: ignore[method-assign]
     endpoint.parts.usage.count("one", "some-scraper", "OK", billable=True)
     with structlog.testing.capture_logs() as logs:
-        await endpoint.drain()
+        await endpoint.drain(lambda: asyncio.sleep(0))
     assert [each["event"] for each in logs if each["log_level"] == "error"] == ["shutdown_failed"]
     later = Usage(Store(store_location(settings)))
     assert (await later.report(Holder("one", "k")))["calls"] == 1
