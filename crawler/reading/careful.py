@@ -118,15 +118,11 @@ def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     """Return the values at a path below each non-null entry of a list. The first failure is the cause of all."""
-    is_null = None in entries
-    if not path:
-        return Found([each for each in entries if each is not None], is_null=is_null)
-    found = [find(each, path) for each in entries if each is not None]
+    found = [find(each, path) for each in entries]
     cause = next((each.cause for each in found if each.cause), None)
-    is_null = is_null or any(each.is_null for each in found)
     inside = [each.value for each in found if each.value is not None]
-    is_list = EACH in path
-    return Found([one for many in inside for one in many] if is_list else inside, cause, is_null)
+    is_null = any(each.is_null for each in found)
+    return Found([one for many in inside for one in many] if EACH in path else inside, cause, is_null)
 
 
 class _Place(NamedTuple):

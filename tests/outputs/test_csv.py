@@ -271,6 +271,7 @@ def test_a_file_with_other_columns_is_refused_before_the_first_request(shop: Sho
         ("file://{folder}/old.csv", {}, True),
         ("old.csv", {"fields": ["page"]}, True),
         ("old.csv", {"fields": ["other"]}, False),
+        ("more.csv", {"fields": ["other"]}, True),
         ("old.csv", {"fields": {"page": "other"}}, False),
         ("semicolons.csv", {"fields": ["other", "more"], "item_export_kwargs": {"delimiter": ";"}}, False),
         ("old.csv", {"overwrite": True}, False),
@@ -292,6 +293,7 @@ def test_only_files_to_which_records_are_appended_are_checked(
     for name in ("old.csv", "retail.csv", "old.csv.gz"):
         (tmp_path / name).write_text("other\r\n")
     (tmp_path / "semicolons.csv").write_text("other;more\r\n")
+    (tmp_path / "more.csv").write_text("other,more\r\n")
     (tmp_path / "empty.csv").touch()
     spider: Any = spiders()["retail"](cat_id="976759", scraper="retail-category-v4")
     settings = Settings({"FEEDS": {uri.format(folder=tmp_path): options}})

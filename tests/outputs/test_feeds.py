@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import openpyxl
 import pytest
 from scrapy.extensions.feedexport import ItemFilter
+from scrapy.utils.test import get_crawler
 
 from crawler.outputs.feed_files import repair_last_line
+from crawler.outputs.feeds import Feeds
+from crawler.spiders.retail import RetailSpider
 from crawler.targets.target import FAILURE_KEYS
 from tests.crawls import lines
 from tests.http_server import Handler, served
@@ -160,6 +165,19 @@ def test_a_feed_that_cannot_be_written_ends_the_run(
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert existing.read_bytes() == b"kept"
+
+
+def test_items_without_a_target_are_written_until_writing_has_failed(tmp_path: Path) -> None:
+    feed = tmp_path / "out.jsonl"
+    crawler = get_crawler(settings_dict={"FEEDS": {str(feed): {"format": "jsonlines"}}})
+    crawler.spider = spider = Mock(RetailSpider, row_path=None, selection=None)
+    feeds = Feeds.from_crawler(crawler)
+    feeds.open_spider(spider)
+    feeds.item_scraped({"page": 1}, spider)
+    feeds.failed = True
+    feeds.item_scraped({"page": 2}, spider)
+    asyncio.run(feeds.close_spider(spider))
+    assert lines(feed) == [{"page": 1}]
 
 
 @pytest.mark.parametrize("argument", ["targets=typo.jsonl", "cat_idd=976759", "resume=state"])

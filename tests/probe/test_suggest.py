@@ -13,10 +13,12 @@ from typing import Any
 import orjson
 import pytest
 from web_poet import HttpResponse, PageParams
+from web_poet.testing import Fixture
 
 from crawler.platforms import platforms
 from crawler.platforms.page import PlatformPage
 from crawler.platforms.retail.pages import SearchPage
+from crawler.platforms.shortvideo.pages import ResultsPage
 from crawler.platforms.shortvideo.payload import Entry
 from crawler.probe import suggest
 from crawler.probe.recorder import read
@@ -104,6 +106,14 @@ def test_each_page_may_have_another_change() -> None:
     assert [next(iter(each.found)) for each in suggestions(pages)] == ["starRating", "merchantName"]
 
 
+def test_a_page_of_plain_data_has_suggestions() -> None:
+    fixture = suggest.FIXTURES / "crawler.platforms.shortvideo.pages.ResultsPage/results"
+    page: Any = Fixture(fixture).get_page(ResultsPage)
+    body = page.response.body.replace(b'"createTime"', b'"postedTime"')
+    changed = ResultsPage(response=HttpResponse(page.response.url, body), page_params=page.page_params)
+    assert [next(iter(each.found)) for each in found_in(changed)] == ["postedTime"]
+
+
 def test_an_object_with_one_of_the_declared_keys_lacks_no_other() -> None:
     assert list(gaps(Entry, [{"item": {}}, {"item": {}}])) == []
     assert len(list(gaps(Entry, [{"item": {}}, {"post": {}}]))) == len(list(values(Entry)))
@@ -167,7 +177,8 @@ def test_a_key_with_one_value_in_all_rows_is_not_the_name_of_products() -> None:
 
 def test_hostile_keys_are_not_suggested() -> None:
     keys = ["a.b", "[]", "*", "x" * 10_000, "\x1b[2J", '"]); import os']
-    found = found_in(shop(remove("averageRating"), *(add(key, 4.5) for key in keys)))
+    news = [add(key, value) for key in keys for value in (4.5, {"averageRating": 4.5})]
+    found = [each for new in news for each in found_in(shop(remove("averageRating"), new))]
     assert all(str(each).replace("\n", "").isprintable() for each in found)
     for each in found:
         ast.parse(each.line)
@@ -202,6 +213,8 @@ class Sample(Contract):
     last: str | None = always("thumbs[-1].url")
     tags: list[str] = always("groups[].tag")
     parts: list[str] = always("outer[].inner[].text")
+    sizes: list[int] = often("outer[].inner[].size")
+    marks: list[dict[str, Any]] = always("marks[].of")
     width: int | None = often("width")
     owner: Owner | None = always("owner")
     title: Title | None = always("title")
@@ -218,7 +231,8 @@ SAMPLE: Row = {
     "name": {"runs": [{"text": "Tea"}]},
     "thumbs": [{"url": "a"}, {"url": "b"}],
     "groups": [{"tag": "x"}, {"tag": "y"}],
-    "outer": [{"inner": [{"text": "x"}]}],
+    "outer": [{"inner": [{"text": "x", "size": 1}]}],
+    "marks": [{"of": {"type": {"id": "x"}}}],
     "width": 3,
     "owner": {"id": "1", "label": "x"},
     "title": {"short": "x"},
@@ -233,6 +247,7 @@ PATHS: dict[str, tuple[Row, list[str]]] = {
     "a key in the last entry": ({"thumbs": [{"url": "a"}, {"link": "b"}]}, ["thumbs[-1].link"]),
     "a key in each entry": ({"groups": [{"label": "x"}, {"label": "y"}]}, ["groups[].label"]),
     "a key in each entry of lists in a list": ({"outer": [{"inner": [{"words": "x"}]}]}, ["outer[].inner[].words"]),
+    "a list, with a required value, in some entries": ({"outer": [{"rows": [{"text": "x", "size": 1}]}, {"x": 1}]}, []),
     "a key in the entries that are objects": ({"groups": ["x", {"label": "x"}]}, ["groups[].label"]),
     "a key that is null in some entries": ({"groups": [{"label": "x"}, {"label": None}]}, ["groups[].label"]),
     "a key with values of another type": ({"groups": [{"label": "x"}, {"label": 7}]}, []),

@@ -102,6 +102,7 @@ def test_every_field_is_described() -> None:
         fields = schema.get("properties", {})
         known |= {field for field, part in fields.items() if is_described(part)}
         assert fields.keys() <= known, f"{name}: {fields.keys() - known}"
+        assert not any({"title", "group"} & part.keys() for part in fields.values()), f"{name}: words for forms"
 
 
 def is_described(part: dict[str, Any]) -> bool:

@@ -24,6 +24,7 @@ from web_poet import PageParams
 from crawler.downloads.lane import Lane
 from crawler.downloads.lanes import Lanes
 from crawler.errors import InvalidRequest
+from crawler.sandbox.microblog.calls import cursor_to
 from crawler.sandbox.microblog.site import Site as Microblog
 from crawler.sandbox.photoapp.site import Site as Photoapp
 from crawler.sandbox.protocol import FakeRequest, FakeResponse, FakeSite
@@ -34,6 +35,7 @@ from crawler.spiders.videosite import VideositeSpider
 from crawler.targets.parser import check_params
 from crawler.targets.target import Target
 from crawler.targets.warning import OutcomeWarning
+from tests.spiders.test_microblog_paging import cursor_of
 
 HOME = "https://www.instagram.com"
 NOW: Mapping[str, float] = {}
@@ -225,6 +227,11 @@ def test_sources_that_replace_others_are_no_details(refused: str, sources: list[
     assert record["data"]["main"]
 
 
+def test_a_detail_that_was_requested_in_place_of_another_source_is_not_left_out() -> None:
+    found = scrape(MicroblogSpider, Microblog(light=True), LATER, "timeline", username="empty_shelf")[2]
+    assert found == ["without timeline: UPSTREAM_BLOCKED (token_refused)", without("user", 3)]
+
+
 @pytest.mark.parametrize(
     ("details", "starts", "is_requested", "warnings"),
     [
@@ -244,6 +251,13 @@ def test_details_of_further_pages_are_the_fields_that_the_timeline_lacks(
     assert ("user" in requested) == is_requested
     assert found == warnings
     assert record["data"]["main"]
+
+
+def test_the_page_that_names_the_author_of_an_empty_further_page_adds_no_posts() -> None:
+    site = Microblog(light=True)
+    cursor = cursor_of(NEWEST, cursor=cursor_to(90))
+    record, requested, _ = scrape(MicroblogSpider, site, NOW, "user", username=NEWEST, cursor=cursor)
+    assert (requested[-1], record["data"]["main"]) == ("page", [])
 
 
 @pytest.mark.parametrize("details", ["some", "", "-1", -1, 1.5, True, [], "1e3", "9999999999"])

@@ -76,7 +76,7 @@ def test_the_page_alone_reads_every_capture_without_the_about_panel(name: str) -
 
 def test_continuation_page_follows_the_first() -> None:
     names = ["0b05d4fd7ab0", "0bc45455dcb2"]
-    first, both = read(names[0]), read(*names)
+    first, both = read(names[0], username="c/Legacy"), read(*names)
     assert both["profile"] == first["profile"]
     assert len(both["posts"]) == 30
     assert not {post["content_id"] for post in both["posts"]} & {post["content_id"] for post in first["posts"]}
@@ -84,6 +84,7 @@ def test_continuation_page_follows_the_first() -> None:
     cursors = [continuation_of(data["pagination"]["cursor"]) for data in (first, both)]
     assert [cursor.channel for cursor in cursors] == [first["profile"]["profile_id"]] * 2
     assert cursors[0].token != cursors[1].token
+    assert {*cursors[0].names} - {*cursors[1].names} == {"c/legacy"}
     assert read(names[1])["profile"]["profile_id"] == first["profile"]["profile_id"]
 
 
