@@ -72,9 +72,12 @@ def lines(*files: Path) -> list[Any]:
 
 
 def crawl(
-    tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail"
+    tmp_path: Path, *arguments: str, cwd: Path = ROOT, spider: str = "retail", before: str = ""
 ) -> tuple[int, list[Any], list[Any], str]:
-    """Run a crawl with ``SANDBOX=1``. Return its exit code, the objects of its feed and failures feed, and its log."""
+    """Run a crawl with ``SANDBOX=1``. Return its exit code, the objects of its feed and failures feed, and its log.
+
+    ``before``: see ``forks.Popen``.
+    """
     out, failures = tmp_path / "out.jsonl", tmp_path / "failures.jsonl"
     run = forks.run(
         [
@@ -85,6 +88,7 @@ def crawl(
         ],
         cwd=cwd,
         env={**os.environ, "PYTHONWARNINGS": "default"},
+        before=before,
     )
     return run.returncode, lines(out), lines(failures), run.stderr
 

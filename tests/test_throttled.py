@@ -51,7 +51,9 @@ def numbered(spider: str, params: dict[str, str], number: int) -> dict[str, Any]
     return {name: f"{value}{'_' if spider == 'microblog' else '-'}{number}"}
 
 
-def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *options: str) -> tuple[int, Any, Any, str]:
+def crawl_throttled(
+    tmp_path: Path, spider: str, params: dict[str, str], *options: str, before: str = ""
+) -> tuple[int, Any, Any, str]:
     """Run targets with the same fault as a job, which is created if needed, until the crawl gives up."""
     settings = {
         "TARGETS_IN_FLIGHT": IN_FLIGHT,
@@ -68,7 +70,7 @@ def crawl_throttled(tmp_path: Path, spider: str, params: dict[str, str], *option
         rows = ({"id": str(n), "scraper": scraper, **numbered(spider, params, n)} for n in range(TARGETS))
         targets.write_text("".join(json.dumps(row) + "\n" for row in rows))
         forks.run([*forks.SCRAPY, "jobs", "push", "throttled", str(targets), "-s", "SANDBOX=1", *given], check=True)
-    return crawl(tmp_path, *given, "-a", "job=throttled", *options, spider=spider)
+    return crawl(tmp_path, *given, "-a", "job=throttled", *options, spider=spider, before=before)
 
 
 def responses(log: str) -> int:
@@ -105,6 +107,22 @@ def test_throttled_targets_stop_a_crawl_and_stay_pending(
     code, _, failures, log = crawl_throttled(tmp_path, spider, params, "-s", "BREAKER_THRESHOLD=0")
     assert code == 4, log
     assert Counter(failure["id"] for failure in failures) == {str(n): 1 for n in range(TARGETS)}, first
+
+
+LATE = """
+from crawler.downloads.breaker import Breakers
+closed, lies = Breakers.closed, list(range(12))
+Breakers.closed = lambda self, sources: closed(self, sources) or bool(lies and lies.pop() is not None)
+"""
+"""Sources look usable at first although their circuit breakers are open, as if the breakers had opened just after."""
+
+
+def test_a_target_whose_requests_were_all_held_back_stays_pending(tmp_path: Path) -> None:
+    """The circuit breakers of all its sources open while the target changes from one to the next."""
+    code, out, failures, log = crawl_throttled(tmp_path, "microblog", microblog("login-wall"), before=LATE)
+    assert (code, out) == (1, []), log
+    assert {failure["code"] for failure in failures} <= {"UPSTREAM_BLOCKED"}
+    assert "event=target_waits" in log
 
 
 # The endpoint

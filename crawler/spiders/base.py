@@ -323,10 +323,13 @@ class PlatformSpider(Spider, Args[CrawlArguments]):
             yield record
 
     def _is_postponed(self, target: Target, error: ScrapeError) -> bool:
-        """Whether a target is released again after the cooldown, because it met a rate limit for the first time.
+        """Whether a target is released again: after the cooldown, because it met a rate limit for the first time, or
+        at once, because nothing could be sent for it.
 
         There is no cooldown if circuit breakers are disabled.
         """
+        if error.reason == "circuit_open":
+            return self.tracker.wait(target)
         lane = target.release.lane
         if lane is None or not lane.breakers.policy.threshold or not isinstance(error, UpstreamRateLimited):
             return False
@@ -339,6 +342,8 @@ class PlatformSpider(Spider, Args[CrawlArguments]):
         if again.release.limit is not None and lane is not None:
             logger.info("target_postponed", id=target.id, reason=again.release.limit.reason)
             self.lanes.postpone(again, lane, request.meta["source"])
+        elif again.release.failed is None:
+            logger.info("target_waits", id=target.id)
         else:
             logger.warning("target_restarted", id=target.id, egress=lane.egress.name if lane else None)
         return request

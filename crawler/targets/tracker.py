@@ -283,6 +283,17 @@ class TargetTracker:
         self._postponed_until = max(self._postponed_until, at)
         return self._release_again(target, failed=release.failed, limit=limit, not_before=at)
 
+    def wait(self, target: Target) -> bool:
+        """Release a target again at once, because circuit breakers held all of its requests back.
+
+        Its first request waits, because by now the breakers of all its sources are open. Return False if the target is
+        not released again, because it is a call, because a request was sent for it, or because it has an outcome.
+        """
+        release = target.release
+        if target.deadline is not None or release.is_sent:
+            return False
+        return self._release_again(target, failed=release.failed, limit=release.limit)
+
     def _release_again(self, target: Target, **state: Any) -> bool:
         """Release a target again, unless it has an outcome or data. ``state``: attributes of the new release.
 
