@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from tests import forks
 from tests.crawls import ROOT, lines, options
@@ -73,6 +74,14 @@ def test_wrong_usage_is_explained(project: Path, arguments: list[str], message: 
     done = run(project, *arguments)
     assert message in done.stdout + done.stderr
     assert done.returncode == 2
+
+
+def test_the_remote_control_that_executes_any_code_is_no_extension() -> None:
+    settings = Settings()
+    settings.setmodule("crawler.settings")
+    extensions = [name for name in settings.getwithbase("EXTENSIONS") if isinstance(name, str)]
+    assert {name.rpartition(".")[2] for name in extensions} >= {"MemoryUsage", "LogStats"}
+    assert [name for name in extensions if "RemoteControl" in name] == []
 
 
 def test_a_crawl_without_targets_succeeds(project: Path) -> None:

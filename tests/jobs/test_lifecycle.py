@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import orjson
 import pytest
@@ -25,6 +26,7 @@ from crawler.jobs.lifecycle import Jobs, Rules, UnfinishedRunError
 from crawler.jobs.options import JobOptions
 from crawler.jobs.store import Session
 from crawler.jobs.tables import JobState
+from crawler.platforms import platforms
 from crawler.service.usage import account_settings
 from crawler.targets.target import target_key
 from tests.jobs.workers import SCRAPER, Process, assert_books, current, done, lines, new_job, outcomes
@@ -405,9 +407,9 @@ async def test_scrapy_work_begins_with_the_owner_who_has_the_fewest_running_targ
 
 async def test_owners_take_turns_on_each_platform_for_which_both_wait(jobs: Jobs) -> None:
     """Although only the second owner has targets of another platform, which keep running."""
-    for owner, platforms in {"first": ("photoapp",), "second": ("photoapp", "retail")}.items():
+    for owner, used in {"first": ("photoapp",), "second": ("photoapp", "retail")}.items():
         job = await jobs.begin("job", owner)
-        for number, platform in enumerate(platforms):
+        for number, platform in enumerate(used):
             await jobs.push(job, lines(9, start=number * 9, platform=platform))
         await jobs.open(job)
     holder = Holder()
@@ -610,6 +612,14 @@ async def test_a_job_that_is_given_up_is_crawled_again_for_waiting_targets_only(
             await has_counts(jobs, job, failed=3)
         loop._stopping = True
         await working
+
+
+async def test_a_store_that_is_unavailable_may_have_jobs_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.jobs.crawls.POLL_SECONDS", 0.01)
+    n = len(platforms())
+    read = AsyncMock(side_effect=[*[StoreUnavailable("It restarts.")] * n, *[()] * 2 * n])
+    await JobCrawls(Mock(read=read), Mock(), lambda _: True, account_settings, drain=True).run()
+    assert read.await_count == 3 * n
 
 
 async def has_counts(jobs: Jobs, job: Job, **counts: int) -> None:

@@ -47,18 +47,21 @@ LATER = {"embed": 0, "user": 0}
 """No request for a detail can start within 10 seconds."""
 
 
-def scrape(
+def scrape(  # noqa: PLR0913  # what the platform and the lane answer
     kind: type[PlatformSpider],
     site: FakeSite,
     starts: Mapping[str, float],
     refused: str = "",
+    *,
     setting: Mapping[str, Any] = NOTHING,
+    targets: int = 1,
     **params: Any,
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Scrape a target. Return its record, the sources of its requests, and the warnings of its outcome.
 
     ``starts``: the number of requests that the budget lets start within 10 seconds, for each source with such a limit.
-    ``refused``: the source whose requests get the status 403.
+    ``refused``: the source whose requests get the status 403. ``targets``: the number of targets in flight on the lane,
+    whose budget permits two concurrent downloads.
     """
     spider = kind()
     spider.settings = Settings()
@@ -93,7 +96,7 @@ def scrape(
     async def run() -> dict[str, Any]:
         scraper = kind.scrapers[0]
         target = Target("1", scraper, check_params(scraper, params))
-        lane = Mock(Lane, targets=1, limits={"concurrency": 2}, starts_within=within, egress=Mock(key=""))
+        lane = Mock(Lane, targets=targets, limits={"concurrency": 2}, starts_within=within, egress=Mock(key=""))
         target.release.lane = lane
         spider.__dict__ |= {
             "fetch": fetch,
@@ -225,6 +228,22 @@ def test_sources_that_replace_others_are_no_details(refused: str, sources: list[
     assert requested == sources
     assert [warning.partition(":")[0] for warning in found] == [f"without {refused}"]
     assert record["data"]["main"]
+
+
+@pytest.mark.parametrize(("targets", "is_together"), [(1, True), (2, False)])
+def test_the_timeline_is_requested_together_with_the_embed_if_the_lane_has_a_free_slot(
+    monkeypatch: pytest.MonkeyPatch, targets: int, *, is_together: bool
+) -> None:
+    embed = MicroblogSpider._embed
+
+    async def later(self: MicroblogSpider, target: Target) -> Any:
+        for _ in range(9):
+            await asyncio.sleep(0)  # what is awaited together begins now
+        return await embed(self, target)
+
+    monkeypatch.setattr(MicroblogSpider, "_embed", later)
+    requested = scrape(MicroblogSpider, Microblog(light=True), NOW, targets=targets, username=NEWEST)[1]
+    assert requested == ([*PAGE_AND_TIMELINE, "embed"] if is_together else WITH_EMBED)
 
 
 def test_a_detail_that_was_requested_in_place_of_another_source_is_not_left_out() -> None:

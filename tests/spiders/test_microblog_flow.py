@@ -1,9 +1,8 @@
-"""Microblog: whole crawls after the platform has renamed a timeline key, and sources requested concurrently."""
+"""Microblog: whole crawls after the platform has renamed a timeline key."""
 
 from __future__ import annotations
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,6 @@ def renamed(self, account, request):
     status, headers, body = timeline(self, account, request)
     return status, headers, body.replace(b'"{old}":', b'"{new}":')
 Site._timeline = renamed
-"""
-SLOW = """
-import time
-from crawler.sandbox.microblog.site import Site
-page = Site.page
-def logged(self, request):
-    with open({log!r}, "a") as file:
-        file.write(self.source_of(request)[0] + "\\n")
-    time.sleep(0.3)
-    return page(self, request)
-Site.page = logged
 """
 
 
@@ -70,24 +58,3 @@ def test_paging_without_a_readable_cursor_ends_with_an_error(tmp_path: Path) -> 
     out, failures, log = crawled(tmp_path, RENAME.format(old="value", new="value2"), "-a", "max_pages=9")
     assert [each["data"]["hasMore"] for each in out] == [True], log
     assert [failure["code"] for failure in failures] == ["EXTRACTION_FAILED"]
-
-
-@pytest.mark.parametrize(
-    ("concurrency", "order"),
-    [(1, [["page"], ["embed"], [""], ["timeline"]]), (4, [["page"], ["", "embed"], ["timeline"]])],
-)
-def test_sources_are_requested_together_where_the_budget_has_a_free_slot(
-    tmp_path: Path, concurrency: int, order: list[list[str]]
-) -> None:
-    """``order``: the sources that are requested one after the other, and those that are requested together.
-
-    "" stands for the request for the guest token.
-    """
-    log_file = tmp_path / "requests.txt"
-    budgets = json.dumps({"microblog": {"concurrency": concurrency, "delay": 0, "sources": {}}})
-    settings = options(f"PLATFORM_BUDGETS={budgets}", "ROBOTSTXT_OBEY=0")
-    out, failures, log = crawled(tmp_path, SLOW.format(log=str(log_file)), "-a", "max_pages=1", *settings)
-    assert (len(out), failures) == (1, []), log
-    requested = iter(log_file.read_text().split("\n")[:-1])
-    assert [sorted(islice(requested, len(together))) for together in order] == order
-    assert list(requested) == []
