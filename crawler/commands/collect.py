@@ -324,7 +324,7 @@ async def check_scrapers(jobs: Jobs, job: Job) -> None:
         return
     if problem := problem_of(job.options, (await jobs.described(job))[0]):
         await jobs.remove(job)
-        raise UsageError(problem)
+        raise UsageError(problem[1])
 
 
 def _stdin(stack: ExitStack) -> str:

@@ -111,8 +111,8 @@ def problems_of(error: ValidationError) -> dict[str, str]:
     return {".".join(map(str, each["loc"])): each["msg"] for each in validation_details(error)}
 
 
-def problem_of(options: JobOptions, scrapers: Iterable[str]) -> str | None:
-    """Return the first problem that one of a job's scrapers has with the job's options. None: there is no problem.
+def problem_of(options: JobOptions, scrapers: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first option with which one of a job's scrapers has a problem, and the problem. None: there is none.
 
     For example, a scraper's spider does not have an option, or has no listing that is sorted by time for ``since``.
     """
@@ -120,10 +120,10 @@ def problem_of(options: JobOptions, scrapers: Iterable[str]) -> str | None:
         of_platform = spider(scraper.platform)
         known = [name for name in LimitedOptions.model_fields if name in of_platform.arguments.model_fields]
         if unknown := [name for name in options.arguments if name not in known]:
-            return f"{scraper.name} has no option {unknown[0]}; its options are {', '.join(known)}"
-        problems = list(argument_problems(of_platform, options.arguments).values())
+            return unknown[0], f"{scraper.name} has no option {unknown[0]}; its options are {', '.join(known)}"
+        problems = argument_problems(of_platform, options.arguments)
         if options.since and not any(each.entries for each in of_platform.scrapers):
-            problems.append("since requires a listing that is sorted by newest first")
-        if problems:
-            return f"{scraper.name}: {problems[0]}"
+            problems.setdefault("since", "since requires a listing that is sorted by newest first")
+        for name, problem in problems.items():
+            return name or next(iter(options.arguments)), f"{scraper.name}: {problem}"
     return None

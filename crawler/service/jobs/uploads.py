@@ -111,8 +111,8 @@ class Contents:
             ]
             nothing: Detail = {"loc": ["body"], "msg": "it has no line", "type": "value_error"}
             raise InvalidRequest(f"The upload has no valid target.{first}", details=details or [nothing])
-        if (given := self.options.arguments) and (problem := problem_of(self.options, self.valid)):
-            raise InvalidRequest.of(next(iter(given)), problem)
+        if problem := problem_of(self.options, self.valid):
+            raise InvalidRequest.of(*problem)
 
     def as_json(self) -> dict[str, Any]:
         """Return the part of a response about the lines and their maximum cost."""
