@@ -89,6 +89,9 @@ class Found(NamedTuple):
     """Why the value, or a value of the list, could not be found. None: it was found, or is null."""
     is_null: bool = False
     """Whether the value, a value of the list, or an object on the path, is null. An absent value is not null."""
+    null_entries: int = 0
+    """Number of null entries in lists on the path. A list may be null or empty, but no recorded one has null entries.
+    """
 
 
 _MISSING = Found(cause="missing")
@@ -112,17 +115,18 @@ def find(data: Any, path: tuple[Step, ...]) -> Found:
 def _at(entries: list[Any], index: int, path: tuple[Step, ...]) -> Found:
     """Return the value at a path below one entry of a list. As in the strict pass, every entry must have the path."""
     chosen = entries[index] if -len(entries) <= index < len(entries) else None
-    every = _collected(entries, path)
-    return Found(find(chosen, path).value, every.cause, every.is_null)
+    return _collected(entries, path)._replace(value=find(chosen, path).value)
 
 
 def _collected(entries: list[Any], path: tuple[Step, ...]) -> Found:
     """Return the values at a path below each non-null entry of a list. The first failure is the cause of all."""
-    found = [find(each, path) for each in entries]
+    filled = [each for each in entries if each is not None]
+    found = [find(each, path) for each in filled]
     cause = next((each.cause for each in found if each.cause), None)
     inside = [each.value for each in found if each.value is not None]
     is_null = any(each.is_null for each in found)
-    return Found([one for many in inside for one in many] if EACH in path else inside, cause, is_null)
+    nulls = len(entries) - len(filled) + sum(each.null_entries for each in found)
+    return Found([one for many in inside for one in many] if EACH in path else inside, cause, is_null, nulls)
 
 
 class _Place(NamedTuple):
@@ -231,6 +235,8 @@ class _Walk:
         """Return a value, or None if it is null, absent or cannot be read. A list is never None."""
         found, at = _first_found(value, data)
         path = join(owner.path, at)
+        for each, number in _null_entries(value, data, found, at):
+            self._note_null_entries(value, join(owner.path, each), owner, number, lost=lost)
         nulls = () if value.nullable else _null_paths(value, data, found, at)
         if found.cause is None and not nulls and type(found.value) in value.classes:
             return found.value
@@ -242,6 +248,13 @@ class _Walk:
             entries = (self._entry(value, each, path, owner, lost=lost) for each in found.value or ())
             return [each for each in entries if each is not None]
         return None if found.value is None else self._entry(value, found.value, path, owner, lost=lost)
+
+    def _note_null_entries(self, value: Value, path: str, owner: _Place, number: int, *, lost: bool) -> None:
+        """Report the null entries in the lists on a value's path. In a list of objects, they count as objects."""
+        if value.many and value.contracts:
+            owner = _Place(path, value.contracts[0])
+            self._objects[owner] += number
+        self._note(path, "null", owner, loses_row=lost or _holds_rows(value), count=number)
 
     def _entry(self, value: Value, data: Any, path: str, owner: _Place, *, lost: bool) -> Any:
         """Return a value, or an entry of a list, in its declared type. Return None if it cannot be read."""
@@ -268,9 +281,9 @@ class _Walk:
                 kind = found
         return self.object(kind, data, path, is_entry=value.many, loses_row=value.many or lost)
 
-    def _note(self, path: str, cause: Cause, owner: _Place, *, loses_row: bool) -> _Note:
+    def _note(self, path: str, cause: Cause, owner: _Place, *, loses_row: bool, count: int = 1) -> _Note:
         note = self._notes.setdefault((path, cause), _Note(owner, loses_row))
-        note.count += 1
+        note.count += count
         return note
 
     def _unknown(self, place: _Place, names: list[str], *, loses_row: bool) -> None:
@@ -302,6 +315,16 @@ def _null_paths(value: Value, data: dict[str, Any], found: Found, at: str) -> Se
     if len(value.paths) == 1 or value.kind == "identity":
         return [at] if found.is_null else []
     return [path for path in value.paths if find(data, steps(path)).is_null]
+
+
+def _null_entries(value: Value, data: dict[str, Any], found: Found, at: str) -> Iterator[tuple[str, int]]:
+    """Yield the paths of a declared value that have null entries in their lists, each with the number of these entries.
+
+    ``found`` and ``at``: what was found, and its path.
+    """
+    for path in value.paths:
+        if number := (found if path == at else find(data, steps(path))).null_entries:
+            yield path, number
 
 
 def _along(data: Any, path: tuple[Step, ...]) -> Iterator[Any]:

@@ -183,13 +183,13 @@ class _Node:
 
     required: bool = False
     never_null: bool = False
-    """Whether the place is on the path of a value that is never null, or is the value itself."""
+    """Whether the place is on the path of a value that is never null, is the value itself, or is an entry of a list."""
     keys: dict[str, _Node] = field(default_factory=dict)
     """If the place is an object: the places under its keys."""
     entry: _Node | None = None
     """If the place is a list: the place of each of its entries."""
     leaf: Any = None
-    """The type of the value whose path ends here."""
+    """The type of the value whose path ends here, without null."""
 
     def add(self, path: tuple[Step, ...], leaf: Any, *, required: bool, never_null: bool) -> None:
         """Add the path of a value below this node."""
@@ -198,7 +198,7 @@ class _Node:
         if not path:
             self.leaf = leaf
         elif isinstance(path[0], int) or path[0] == EACH:
-            self.entry = self.entry or _Node()
+            self.entry = self.entry or _Node(never_null=True)
             self.entry.add(path[1:], leaf, required=required, never_null=never_null)
         else:
             self.keys.setdefault(path[0], _Node()).add(path[1:], leaf, required=required, never_null=never_null)
@@ -257,8 +257,7 @@ class _Compiler:
 
     def _leaf(self, value: Value) -> Any:
         kinds = [_reference(kind) if kind in self._open else self.struct(kind) for kind in value.contracts]
-        null = (None,) if value.nullable else ()
-        return Union[(*(kinds or [value.type]), *null)]  # Union, because the alternatives are in a variable
+        return Union[(*(kinds or [value.type]),)]  # Union, because the alternatives are in a variable
 
     def _field(self, key: str, node: _Node, name: str) -> tuple[str, Any, Any]:
         kind = self._type(node)
@@ -273,7 +272,7 @@ class _Compiler:
             raise TypeError("a path ends where another one continues: declare a contract for the object")
         null = () if node.never_null else (None,)
         if node.leaf is not None:
-            return node.leaf
+            return Union[(node.leaf, *null)]
         if node.entry is not None:
             entry: Any = self._type(node.entry)
             return Union[(list[entry], *null)]
@@ -335,20 +334,20 @@ def _expression(path: tuple[Step, ...], row: str, depth: int = 0) -> str:
     if count == len(path):
         return found
     step, below = path[count], path[count + 1 :]
-    rows, entry, one, inside = (f"{name}{depth}" for name in ("rows", "entry", "one", "inside"))
+    rows, one, inside = (f"{name}{depth}" for name in ("rows", "one", "inside"))
+    entry = f"{rows}[{step}]" if isinstance(step, int) else f"entry{depth}"
     is_list = EACH in below
     value = _expression(below, entry, depth + 1) if below else entry
     if isinstance(step, int):
         is_short = f"len({rows}) <= {step}" if step >= 0 else f"len({rows}) < {-step}"
-        missing = f"not ({rows} := {found}) or {is_short} or ({entry} := {rows}[{step}]) is None"
-        return f"({'[]' if is_list else 'None'} if {missing} else {value})"
-    each = f"for {entry} in {rows} if {entry} is not None"
+        return f"({'[]' if is_list else 'None'} if not ({rows} := {found}) or {is_short} else {value})"
+    each = f"for {entry} in {rows}"
     if not below:
-        values = f"{rows} if None not in {rows} else [{entry} {each}]"
+        values = rows
     elif is_list:
-        values = f"[{one} {each} and ({inside} := {value}) for {one} in {inside}]"
+        values = f"[{one} {each} if ({inside} := {value}) for {one} in {inside}]"
     else:
-        values = f"[{one} {each} and ({one} := {value}) is not None]"
+        values = f"[{one} {each} if ({one} := {value}) is not None]"
     return f"([] if not ({rows} := {found}) else {values})"
 
 

@@ -301,6 +301,21 @@ def test_an_identity_may_be_null_at_one_of_its_paths() -> None:
     assert read_both(Keyed, {"id": "a", "new": None}) == []
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([None, {"content": product()}, None], [Unread("rows[]", "null", 2, 3, loses_rows=True)]),
+        ([3, {"content": product()}], [Unread("rows[]", "type", 1, 2, loses_rows=True)]),
+        ([], []),
+        (None, []),
+    ],
+)
+def test_a_null_entry_of_a_list_is_a_lost_row_although_the_list_may_be_null(
+    rows: list[Any] | None, expected: list[Unread]
+) -> None:
+    assert read_both(Rows, {"rows": rows}) == expected
+
+
 def test_an_unknown_entry_of_a_list_without_identities_is_no_lost_row() -> None:
     unknown = Unread("ads[].…unknown", "unknown", 1, 1, names=("new",))
     assert read_both(Keyed, {"id": "a", "ads": [{"type": "new"}]}) == [unknown]
@@ -482,7 +497,8 @@ SHELF = {
         ({"images": []}, []),
         ({"images": [{"url": "a"}, {"url": None}]}, ["images[0].url: null"]),
         ({"rows": None}, ["rows[].cells[].mark: null"]),
-        ({"rows": [None]}, ["rows[].cells[].mark: null"]),
+        ({"rows": [None]}, ["rows[].cells[].mark: null", "rows[].cells[].text: null"]),
+        ({"images": [None, {"url": "b"}]}, ["images[0].url: null"]),
         ({"rows": [{"cells": None}]}, ["rows[].cells[].mark: null"]),
         ({"rows": [{"cells": [{"mark": None}]}]}, ["rows[].cells[].mark: null"]),
         ({"rows": [{"cells": [{"text": None, "mark": "m"}]}]}, []),

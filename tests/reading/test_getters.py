@@ -15,7 +15,7 @@ def part(**keys: Any) -> SimpleNamespace:
     return SimpleNamespace(**{field_name(key): value for key, value in keys.items()})
 
 
-ROWS = [part(text="a", tags=["x", None], deep=None), None, part(text=None, tags=None, deep=part(value=1, of=[2, None]))]
+ROWS = [part(text="a", tags=["x"], deep=None), part(text=None, tags=None, deep=part(value=1, of=[2]))]
 ROW = part(
     text="t",
     null=None,
@@ -23,7 +23,7 @@ ROW = part(
     rows=ROWS,
     full=["a", "b"],
     empty=[],
-    grid=[[part(n=1), None], None, [part(n=2)]],
+    grid=[[part(n=1)], [], [part(n=2)]],
 )
 
 
@@ -41,7 +41,7 @@ ROW = part(
         (["empty[]"], []),
         (["null[]"], []),
         (["null.rows[]"], []),
-        (["inner.rows[]"], [ROWS[0], ROWS[2]]),
+        (["inner.rows[]"], ROWS),
         (["rows[].text"], ["a"]),
         (["rows[].deep.value"], [1]),
         (["rows[].tags[]"], ["x"]),
@@ -52,12 +52,12 @@ ROW = part(
         (["grid[-1][0].n"], 2),
         (["rows[0].text"], "a"),
         (["rows[1].text"], None),
-        (["rows[2].deep.value"], 1),
+        (["rows[1].deep.value"], 1),
         (["rows[0].deep.value"], None),
-        (["rows[3].text"], None),
-        (["rows[-3].text"], "a"),
-        (["rows[-4].text"], None),
-        (["rows[2].deep.of[1]"], None),
+        (["rows[2].text"], None),
+        (["rows[-2].text"], "a"),
+        (["rows[-3].text"], None),
+        (["rows[1].deep.of[0]"], 2),
         (["empty[0]"], None),
         (["null[0].text"], None),
         (["null", "inner.text"], "i"),
