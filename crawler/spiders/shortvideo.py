@@ -56,7 +56,9 @@ class SearchSession(ResponseListener):
         self.pages: dict[bool, ResultsPage] = {}
         """True -> the last response that was read completely. False -> the last response with unread parts."""
         self.more = True
-        """Whether more rows follow, according to the last response."""
+        """Whether more rows follow, according to the last response. True if it does not state it."""
+        self.states_more = False
+        """Whether the last response states whether more rows follow."""
         self.error: ScrapeError | None = None
         """The error that ended the session early."""
         self.elsewhere: tuple[ResultsPage, ScrapeError] | None = None
@@ -86,7 +88,7 @@ class SearchSession(ResponseListener):
         self.unread += page.unread
         for row in found["search_item_list"]:
             self.rows.setdefault(row["aweme_id"], row)
-        self.more = found["has_more"]
+        self.more, self.states_more = found["has_more"], page.states_more
         self._repeated = self._repeated + 1 if len(self.rows) == before else 0
         if self._repeated == MAX_REPEATED_RESPONSES and self.more:
             self.error = UpstreamRateLimited("The platform repeated its results.", reason="repeated_results")
@@ -121,7 +123,7 @@ class SearchSession(ResponseListener):
         The value is "login" also without a login dialog, if the page has rows and stops requesting more, although the
         platform states that more follow.
         """
-        return self.end_marker or ("login" if self.rows and self.is_silent else None)
+        return self.end_marker or ("login" if self.rows and self.is_silent and self.states_more else None)
 
     @property
     def interruption(self) -> ScrapeError | None:

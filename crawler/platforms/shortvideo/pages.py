@@ -104,6 +104,9 @@ class ResultsPage(PlatformPage):
 
     @field
     def has_more(self) -> bool:
+        """Whether more rows follow. A response with rows that does not state it does not mark the end."""
+        if self._more is None:
+            return not self._is_bare and bool(self._items or self._answer.entries)
         return bool(self._more) and self._more not in ("0", "false")
 
     @field
@@ -120,13 +123,18 @@ class ResultsPage(PlatformPage):
         return list(posts.values())
 
     @property
+    def states_more(self) -> bool:
+        """Whether the response states whether more rows follow."""
+        return self._more is not None
+
+    @property
     def has_rows(self) -> bool:
         """Whether the response has a list of objects and states whether more follow, as only results do.
 
         Raises:
             ExtractionFailed: the response is malformed.
         """
-        return self._more is not None and bool(self._other_lists)
+        return self.states_more and bool(self._other_lists)
 
     def entry(self, row: Item) -> dict[str, Any]:
         """Convert a row to a post. Subclasses may override this method."""

@@ -271,8 +271,8 @@ class PhotoSearch(Model):
     cursor: Annotated[str, Mark.NEVER] = Field(pattern=r"^[0-9]+$")
     """The ``cursor`` param for the next page: the number of rows in all records up to this one."""
     has_more: Annotated[bool, Mark.NEVER]
-    """Whether more rows follow. Also true if they require an account: the next page then fails with UPSTREAM_BLOCKED,
-    reason ``login_wall``."""
+    """Whether more rows follow. True if a response with rows does not state it. Also true if they require an account:
+    the next page then fails with UPSTREAM_BLOCKED, reason ``login_wall``."""
     keywords: str
     """The search text as it was sent, without the platform's corrections."""
     search_item_list: Annotated[list[PhotoPost], Rows("posts")]

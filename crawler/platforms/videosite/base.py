@@ -54,6 +54,12 @@ ALERTS = (
     (rf"{_SUBJECT}(?:removed|deleted|closed)", TargetNotFound, "removed"),
 )
 """Patterns for the text of alerts, each with the error class and the reason."""
+NOTHING = re.compile(r"\bhas no \w+|\bdoesn['’]t have any\b", re.IGNORECASE)
+"""Matches the messages of empty tabs: "This channel has no videos." and "This channel doesn't have any content".
+
+Public clients quote both; none was recorded. Other messages state something else: the recorded one (capture
+bb9a74d0f95b) is about comments that are turned off.
+"""
 _ERROR = re.compile(rb'\s*\{\s*"error"\s*:')
 """Matches the beginning of a JSON body that only states an error."""
 NOT_FOUND_MARK = b"<title>Error 404 (Not Found)"
@@ -255,6 +261,7 @@ class ListPage(VideositePage):
             unknown = [each for each in self.unread if each.cause == "unknown" and each.path.startswith(self.rows_path)]
             self.unread = [each for each in self.unread if each not in unknown]
             return
+        self._report_unknown_messages()
         if not self._items:
             if self._lost or (self.kind and not all(row.is_empty_list for row, _ in self.rows)):
                 message = "The list contains no item of a known type with a valid id"
@@ -265,6 +272,14 @@ class ListPage(VideositePage):
         if not is_english:
             self.skip_language("The list", (self.rows_path,))
         self._report_gaps(has_views=is_english)
+
+    def _report_unknown_messages(self) -> None:
+        """Report messages in place of items that do not state that there are none (``NOTHING``)."""
+        texts = [str(row.message.text or "") for row, _ in self.rows if row.message]
+        if unknown := [text for text in texts if not NOTHING.search(text)]:
+            names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
+            path = f"{self.rows_path}.messageRenderer.…unknown"
+            self.unread.append(Unread(path, "unknown", len(unknown), len(self.rows), names=names))
 
     @property
     def _is_without_items(self) -> bool:

@@ -272,6 +272,12 @@ class AgeGate(Answer):
     image: str | None = sometimes("avatar.thumbnails[-1].url")
 
 
+class Message(Answer):
+    """A message in place of items."""
+
+    text: Text | None = sometimes("text")
+
+
 class LeftOut(Answer):
     """A row that is known not to be an item, and is left out."""
 
@@ -285,8 +291,7 @@ class Formats(Answer, one_of=True):
     playlist_video: PlaylistVideo | None = sometimes("playlistVideoRenderer")
     next_page: NextPage | None = sometimes("continuationItemRenderer", "continuationItemViewModel")
     age_gate: AgeGate | None = sometimes("channelAgeGateRenderer")
-    message: LeftOut | None = sometimes("messageRenderer")
-    """A message instead of items, which means that the list is empty."""
+    message: Message | None = sometimes("messageRenderer")
     advert: LeftOut | None = sometimes("adSlotRenderer")
     shelf: LeftOut | None = sometimes(
         *("richSectionRenderer", "shelfRenderer", "reelShelfRenderer"),
