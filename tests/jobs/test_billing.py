@@ -85,7 +85,9 @@ async def test_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumpe
     unfinished = await owned_job(jobs, "acme", 2, start=100)
     for job in (ended, own):
         await jobs.cancel(job)
-    for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, -1, False)):
+    later = client_jobs.store_time() + 43_200
+    monkeypatch.setattr(client_jobs, "store_time", lambda: later)
+    for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, 0.4, False)):
         monkeypatch.setattr(STORE_TIME, "is_steady", is_steady)
         monkeypatch.setattr(STORE_TIME, "observe", lambda _: None)
         await client_jobs.tend(jobs, keep_days=keep_days)
@@ -179,9 +181,15 @@ async def test_the_rate_and_the_end_of_an_open_job_are_by_the_clock_of_the_store
     """The clock of the endpoint's host may differ from it by minutes."""
     job = await owned_job(jobs, "acme", 20)
     await work(jobs, 8)
-    job = replace(await current(jobs, job), created=1_790_000_000.0)
+    job = await current(jobs, job)
+    counts = job.counts | {"waiting": 9, "running": 3}
     monkeypatch.setattr(client_jobs, "store_time", lambda: 1_790_000_120.0)
     assert (job.seq, job.counts["waiting"]) == (9, 12), "with the invalid line"
+    job = replace(job, created=1_790_000_000.0, counts=counts)
     described = client_jobs.describe(job, 30)
     assert described["targets_per_minute"] == 4.5
     assert described["estimated_end"] == "2026-09-21T14:18:00Z"
+    ended = replace(job, state="cancelled", ended=1_790_000_000.0)
+    assert client_jobs.describe(ended, 30)["expires_at"] is None, "three of its targets are running"
+    ended = replace(ended, counts=dict.fromkeys(counts, 0))
+    assert client_jobs.describe(ended, 30)["expires_at"] == "2026-10-21T14:13:20Z"

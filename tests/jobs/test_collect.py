@@ -21,6 +21,7 @@ import pytest
 
 from crawler.commands import collect
 from crawler.commands.jobs import as_dict
+from crawler.jobs.intake import job_name
 from crawler.jobs.lifecycle import Jobs
 from crawler.jobs.outcomes import _stats as stats_of
 from crawler.sandbox.retail.site import Site
@@ -81,6 +82,22 @@ def searches(n: int) -> list[dict[str, Any]]:
 def write(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     return path
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("night/links.csv", "links"),
+        ("night/a*.csv", "a"),
+        ("https://shop.example/links.csv?password=/secret.csv", "links"),
+        ("*", "targets"),
+        (f"{'x' * 99}.csv", "x" * 80),
+    ],
+)
+def test_the_name_of_a_job_has_that_of_its_first_file_and_no_secret(path: str, name: str) -> None:
+    found = job_name([path, "other.csv"], {"since": "last"})
+    assert re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{12}}", found)
+    assert found not in {job_name([path], {"since": "last"}), job_name([path, "other.csv"], {})}
 
 
 @pytest.mark.parametrize(

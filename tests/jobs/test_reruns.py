@@ -38,7 +38,7 @@ def warned(claim: Claim) -> Finished:
     row = -1 if claim.row is None or is_page else claim.row
     warnings = [UNREAD] * (row % 3 == 0) + [OTHER] * (row % 2 == 0)
     made = done(claim, followups=row == 4)
-    followups = tuple(replace(each, work={"id": "page-2"}) for each in made.followups)
+    followups = tuple(replace(each, work={"id": "page-2", "line": 5, "note": "Less."}) for each in made.followups)
     return replace(made, outcome={"warnings": [UNREAD] if is_page else warnings}, followups=followups)
 
 
@@ -70,6 +70,8 @@ async def test_the_targets_with_unread_parts_become_a_job(jobs: Jobs) -> None:
     assert await jobs.described(new) == (["retail-search-v4"], ("shop",))
     await Process(jobs).run(new)
     await assert_books(jobs, new, done=5)
+    found = await jobs.read(sql.LINES, job=new.id, after=-1, limit=9)
+    assert [(each.line, each.note) for each in found if each.id == b"page-2"] == [(5, b"Less.")]
     rows = [("id-0", 0), ("id-3", 3), ("again", 3), ("id-6", 6), ("id-9", 9)]
     page = await ids(jobs, new)
     assert [each for each in page if each[0] in dict(rows)] == sorted(

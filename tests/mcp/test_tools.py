@@ -48,6 +48,16 @@ def test_no_scraper_has_a_param_with_the_name_of_an_argument_of_all_tools() -> N
     assert JOB_TOOLS.keys().isdisjoint(SCRAPERS)
 
 
+def test_only_the_tool_that_makes_jobs_may_change_something() -> None:
+    assert tools().keys() == {*SCRAPERS, *JOB_TOOLS}, "each scraper under one of its names"
+    hints = {name: each.annotations for name, each in tools().items() if name in JOB_TOOLS}
+    assert {name: each.read_only_hint for name, each in hints.items() if each} == {"collect": False, "records": True}
+
+
+def test_all_chosen_fields_reach_the_endpoint() -> None:
+    assert Selection(fields=["page", "products.name"]).query == {"fields": "page,products.name"}
+
+
 @pytest.mark.parametrize(
     "name", [name if name == SEARCH else pytest.param(name, marks=pytest.mark.soak) for name in sorted(SCRAPERS)]
 )

@@ -68,6 +68,10 @@ def test_short_values_of_headers_are_kept_because_they_are_parts_of_words() -> N
     assert scrubber("wordy secret secrets") == "wordy xxxxxx xxxxxxs"
 
 
+def test_a_secret_that_begins_with_another_one_is_removed_as_a_whole() -> None:
+    assert Scrubber({"secret", "secret-of-mine", "secret-of"})("secret-of-mine\n") == "xxxxxx-xx-xxxx\n"
+
+
 def test_values_of_kept_names_are_unchanged() -> None:
     assert Scrubber(keep=["token"])('{"token":"abcd","csrf":"abcd"}') == '{"token":"abcd","csrf":"xxxx"}'
 
