@@ -12,7 +12,17 @@ import structlog
 from scrapy.settings import Settings
 
 from crawler import platforms
-from crawler.downloads.breaker import TRIAL_SECONDS, Blocks, BreakerKey, BreakerPolicy, Breakers, CircuitBreaker
+from crawler.downloads.breaker import (
+    CONNECTION,
+    PLATFORM,
+    TRIAL_SECONDS,
+    Blocks,
+    BreakerKey,
+    BreakerPolicy,
+    Breakers,
+    CircuitBreaker,
+    suspension_seconds,
+)
 from crawler.downloads.facts import Facts
 from crawler.downloads.lanes import Refusals
 from crawler.downloads.shared_state import SharedState, platform_lanes
@@ -209,12 +219,30 @@ async def test_each_failed_trial_doubles_the_cooldown(clock: list[float]) -> Non
     assert breaker.open_seconds == sum(cooldowns)
 
 
+@pytest.mark.parametrize(
+    ("cooldowns", "seconds"),
+    [
+        ({}, 0),
+        ({"a": 5, "b": 0}, 0),
+        ({"a": 5, "b": 3}, 3),
+        ({"a": 5, "b": 3, CONNECTION: 9}, 9),
+        ({"a": 0, PLATFORM: 4}, 4),
+        ({"a": 7, CONNECTION: 2, PLATFORM: 0}, 7),
+    ],
+)
+def test_an_egress_is_suspended_until_one_of_the_sources_may_be_requested(
+    cooldowns: dict[str, float], seconds: float
+) -> None:
+    assert suspension_seconds(cooldowns) == seconds
+
+
 async def test_requests_in_flight_neither_lengthen_the_cooldown_nor_end_it(clock: list[float]) -> None:
     """The results of these requests arrive after the breaker has opened. Only a longer Retry-After has an effect."""
     breaker = local(BreakerPolicy(threshold=2, cooldown=60))
     assert await recorded(breaker, BLOCK, UpstreamRateLimited("later", retry_after=5), BLOCK, BLOCK, None)
     assert breaker.cooldown_left == 60, "a Retry-After never shortens it"
-    await breaker.record(UpstreamRateLimited("later", retry_after=70))
+    for seconds in (70, 5):
+        await breaker.record(UpstreamRateLimited("later", retry_after=seconds))
     assert breaker.cooldown_left == 70
     clock[0] += 70
     assert await breaker.enter() == 0

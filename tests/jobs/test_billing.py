@@ -18,7 +18,7 @@ from crawler.jobs import leases, lifecycle
 from crawler.jobs.job import Claim, Finished, InputLine, Job
 from crawler.jobs.leases import Holder, Skipped
 from crawler.jobs.lifecycle import LOADING_SECONDS, Jobs
-from crawler.jobs.store import STORE_TIME
+from crawler.jobs.store import STORE_TIME, store_time
 from crawler.service import usage
 from crawler.service.jobs import client_jobs, records
 from crawler.service.limits import Turns
@@ -85,7 +85,7 @@ async def test_ended_jobs_of_clients_are_deleted_unless_the_clock_has_just_jumpe
     unfinished = await owned_job(jobs, "acme", 2, start=100)
     for job in (ended, own):
         await jobs.cancel(job)
-    later = client_jobs.store_time() + 43_200
+    later = store_time() + 43_200
     monkeypatch.setattr(client_jobs, "store_time", lambda: later)
     for is_steady, keep_days, is_left in ((False, -1, True), (True, 1, True), (True, 0.4, False)):
         monkeypatch.setattr(STORE_TIME, "is_steady", is_steady)

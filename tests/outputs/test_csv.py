@@ -203,6 +203,7 @@ def test_rows_with_other_columns_are_not_appended(tmp_path: Path) -> None:
         ("price.current_price,item_id", PRODUCTS, ["price.current_price", "item_id"]),
         ("price", PRODUCTS, PRICE),
         ("price.currency,item_id,price", PRODUCTS, [*PRICE, "item_id"]),
+        ("price,item_id,price.currency", PRODUCTS, [*PRICE, "item_id"]),
         ("params.cat_id, position", PRODUCTS, ["params.cat_id", "position"]),
         ("products.item_id,page", None, ["products", "page"]),
         ("target_id,page", None, ["target_id", "page"]),

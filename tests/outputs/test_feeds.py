@@ -174,6 +174,7 @@ def test_items_without_a_target_are_written_until_writing_has_failed(tmp_path: P
     feeds = Feeds.from_crawler(crawler)
     feeds.open_spider(spider)
     feeds.item_scraped({"page": 1}, spider)
+    assert lines(feed) == [{"page": 1}], "a process that is killed has written it"
     feeds.failed = True
     feeds.item_scraped({"page": 2}, spider)
     asyncio.run(feeds.close_spider(spider))
@@ -189,6 +190,15 @@ def test_a_refused_run_does_not_change_the_last_output(shop: Shop, tmp_path: Pat
     assert keep.read_text() == "x\n"
     assert not (tmp_path / "failed").exists()
     assert run.stderr.count("\n") == 1, "wrong use is explained in one sentence"
+
+
+def test_a_run_of_only_invalid_lines_does_not_change_the_last_output(shop: Shop, tmp_path: Path) -> None:
+    keep, targets = tmp_path / "keep.jsonl", tmp_path / "targets.jsonl"
+    keep.write_text("x\n")
+    targets.write_text('{"cat_id": "?"}\n')
+    run = shop.crawl("-a", f"targets={targets}", "-O", str(keep), FAILURES_FEED=tmp_path / "failed.jsonl")
+    assert run.returncode == 4, run.stderr
+    assert (keep.read_text(), len(lines(tmp_path / "failed.jsonl"))) == ("x\n", 1)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ async def until_waiting() -> None:
 
 
 class Pieces:
-    """Pieces of work, one for each letter, a client. Each ends when it is told to."""
+    """Pieces of work, one for each letter, a client; "a" and "A" are of the same one. Each ends when it is told to."""
 
     def __init__(self, turns: Turns, clients: str) -> None:
         self.begun = ""
@@ -38,7 +38,7 @@ class Pieces:
         self.tasks = [asyncio.ensure_future(self._work(each)) for each in clients]
 
     async def _work(self, client: str) -> None:
-        async with self._turns.turn(client):
+        async with self._turns.turn(client.lower()):
             self.begun += client
             self._ends.append(asyncio.Event())
             await self._ends[-1].wait()
@@ -59,6 +59,7 @@ class Pieces:
         (2, 2, "aaabc", "aa", "aaabc"),
         (3, 2, "aaaab", "aab", "aabaa"),
         (2, 1, "aaa", "a", "aaa"),
+        (1, 1, "baA", "b", "baA"),
     ],
 )
 async def test_clients_get_places_in_turn(places: int, of_client: int, clients: str, at_once: str, order: str) -> None:
