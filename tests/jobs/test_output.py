@@ -217,7 +217,9 @@ def test_fields_and_lists_are_selected_as_in_feeds(commands: Commands) -> None:
     assert run.returncode == 0, run.stderr
     with (commands.folder / "worked.csv").open(newline="") as file:
         assert all(row["columns.note"] == row["target_id"] for row in csv.DictReader(file)), "the feed of a worker"
-    sheet = openpyxl.load_workbook(commands.folder / "out.xlsx")["retail-search-v4"]
+    book = openpyxl.load_workbook(commands.folder / "out.xlsx")
+    assert book.sheetnames == ["retail-search-v4", "failures"], "also without failures"
+    sheet = book["retail-search-v4"]
     assert [cell.value for cell in sheet["D"]] == ["item_id", *(row["item_id"] for row in found)]
 
 
@@ -260,6 +262,14 @@ def test_a_table_has_the_keys_of_pipelines_unless_its_fields_are_chosen(
         assert file.readline().decode().rstrip().split(",")[-1] == header
 
 
+def test_a_workbook_opens_with_the_records_also_if_the_first_target_failed(commands: Commands) -> None:
+    targets = write(commands.folder / "targets.jsonl", ["rubbish", *searches(1)])
+    run = commands.run("collect", targets, "-O", commands.folder / "out.xlsx")
+    assert run.returncode == 4, run.stderr
+    book = openpyxl.load_workbook(commands.folder / "out.xlsx")
+    assert (book.sheetnames[0], book.active.title) == ("failures", "retail-search-v4")
+
+
 def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
     found: list[Any] = []
     cursor = "0"
@@ -273,6 +283,7 @@ def test_an_export_goes_on_after_a_cursor(commands: Commands) -> None:
         )
         assert run.returncode == 0, run.stderr
         cursor = run.stdout.strip()
+        assert out.read_bytes()[4:8] == bytes(4), "no time, so that repeated files are equal"
         new = [json.loads(line)["id"] for line in gzip.decompress(out.read_bytes()).splitlines()]
         assert len(new) == len([row for row in rows if isinstance(row, dict)])
         assert len(lines(commands.folder / "failed.jsonl")) == ("rubbish" in rows)

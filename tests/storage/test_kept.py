@@ -179,6 +179,10 @@ def test_files_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     sizes = [path.stat().st_size for path in kept.kept(tmp_path, ["retail"])]
     assert 1 <= len(sizes) < 6
     assert sum(sizes) <= 700
+    monkeypatch.setattr(kept, "MAX_SOURCE", 1)
+    written.unread(response(noise))
+    written.wait()
+    assert len(list(kept.kept(tmp_path, ["retail"]))) == 1, "the newest file stays, whatever its size"
 
 
 def test_a_folder_with_other_things_in_place_of_files_is_read(tmp_path: Path) -> None:
