@@ -30,7 +30,7 @@ from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
 from twisted.python.failure import Failure
 
-from crawler.errors import ShuttingDown, TargetNotFound, UpstreamTimeout
+from crawler.errors import ShuttingDown, TargetNotFound, UpstreamRateLimited, UpstreamTimeout
 from crawler.reading.contract import Unread
 from crawler.registry import scrapers
 from crawler.targets.reporter import REPEATS_PER_TURN, outcomes_by_code
@@ -163,6 +163,26 @@ def test_each_target_has_one_outcome_from_its_first_event(events: list[tuple[int
     assert {outcome.target.id: outcome.code for outcome in source.outcomes} == expected
     assert max(Counter(outcome.target.id for outcome in source.outcomes).values(), default=1) == 1
     assert max_in_flight <= limit
+
+
+async def test_a_target_that_waits_for_the_end_of_a_rate_limit_leaves_its_place_to_the_next() -> None:
+    tracker, source = make_tracker(limit=1), Source([make_target(name) for name in "abc"])
+    released: list[Target] = []
+
+    async def consume() -> None:
+        async for each in tracker.release(source):
+            released.append(each)  # noqa: PERF401  # they are compared while it runs
+
+    async def names() -> str:
+        for _ in range(9):
+            await asyncio.sleep(0)
+        return "".join(each.id for each in released)
+
+    task = asyncio.ensure_future(consume())
+    assert await names() == "a"
+    assert tracker.postpone(released[0], UpstreamRateLimited("later"), 600)
+    assert await names() == "ab", "only the second counts"
+    task.cancel()
 
 
 async def test_the_limit_of_the_source_may_change_during_the_run() -> None:
