@@ -27,7 +27,7 @@ from crawler.platforms import platforms, value_for
 from crawler.platforms.model import first_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from scrapy.settings import BaseSettings
 
@@ -119,9 +119,11 @@ def _read(kind: type[Ids], name: str, path: str) -> Ids:
         raise ValueError(f"{SETTING}: {path} is not valid for {name}: {problem}{more}.") from None
 
 
-MAX_USED = 24
-"""Maximum number of used tokens in a cursor. A few suffice to detect that tokens repeat, because such loops are short.
-"""
+MAX_USED = 48
+"""Maximum number of checksums in a cursor, two for each page. A few suffice to detect that tokens or pages repeat,
+because such loops are short."""
+MAX_REPEATS = 3
+"""Number of earlier pages with the same rows after which a listing is not followed, although its token is new."""
 
 
 def is_used(token: str, used: Sequence[int]) -> bool:
@@ -132,9 +134,22 @@ def is_used(token: str, used: Sequence[int]) -> bool:
     return zlib.crc32(token.encode()) in used
 
 
-def with_used(used: Sequence[int], token: str) -> list[int]:
-    """Return the checksums of the tokens that a cursor has used: those of earlier pages, and that of ``token``."""
-    return [*used, zlib.crc32(token.encode())][-MAX_USED:]
+def page_mark(ids: Iterable[str]) -> str:
+    """Return a text that identifies a page by the ids of its rows, for ``with_used`` and ``is_repeated``."""
+    return " ".join(ids)
+
+
+def is_repeated(mark: str, used: Sequence[int]) -> bool:
+    """Whether ``MAX_REPEATS`` earlier pages had the same rows, so that following new tokens may never end."""
+    return used.count(zlib.crc32(mark.encode())) >= MAX_REPEATS
+
+
+def with_used(used: Sequence[int], *tokens: str) -> list[int]:
+    """Return the checksums of a cursor: those of earlier pages, and those of ``tokens``.
+
+    ``tokens``: the token for the next page, and the mark of this page (``page_mark``).
+    """
+    return [*used, *(zlib.crc32(token.encode()) for token in tokens)][-MAX_USED:]
 
 
 MAX_CURSOR = 16_384

@@ -28,13 +28,13 @@ from crawler.platforms.microblog.base import BAD_REQUEST
 from crawler.platforms.microblog.convert import FIELDS
 from crawler.platforms.microblog.embed import EmbedPage
 from crawler.platforms.microblog.guest import GUEST_TOKEN, GuestClient, handle_of
-from crawler.platforms.microblog.merge import Part, profile_of, record, representative_error, user_id_of
+from crawler.platforms.microblog.merge import Part, page_mark_of, profile_of, record, representative_error, user_id_of
 from crawler.platforms.microblog.pages import ProfilePage
 from crawler.platforms.microblog.schema import Profile, ProfileParams
 from crawler.platforms.microblog.urls import embed_request, profile_request
 from crawler.platforms.model import Details, max_details
 from crawler.platforms.page import PlatformPage, missing_error
-from crawler.platforms.requests import is_used
+from crawler.platforms.requests import is_repeated, is_used
 from crawler.spiders.base import Data, First, PlatformSpider
 from crawler.targets.target import Entries, Scraper, Target
 
@@ -301,7 +301,8 @@ class MicroblogSpider(PlatformSpider):
             if cursor and error.reason == BAD_REQUEST:
                 raise InvalidRequest("The platform rejected this cursor. Start again without one.") from error
             raise
-        if part["next_cursor"] and is_used(part["next_cursor"], continuation["used"]):
+        used = continuation["used"]
+        if part["next_cursor"] and (is_used(part["next_cursor"], used) or is_repeated(page_mark_of(part), used)):
             part = {**part, "next_cursor": ""}
         if part["next_cursor"] is None and all(post["post_id"] in returned for post in part["posts"]):
             raise missing_error("The timeline's cursor for the next page is missing.", ["cursor"], reason="no_cursor")

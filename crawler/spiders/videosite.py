@@ -34,7 +34,7 @@ from crawler.items import VideositeProfileItem, VideositeProfileV3Item
 from crawler.platforms import budget
 from crawler.platforms.model import AUTO_SECONDS, max_details
 from crawler.platforms.page import PlatformPage, mismatch_error
-from crawler.platforms.requests import is_used, platform_ids
+from crawler.platforms.requests import is_repeated, is_used, page_mark, platform_ids, with_used
 from crawler.platforms.videosite import urls as upstream
 from crawler.platforms.videosite.base import VideositePage
 from crawler.platforms.videosite.details import AboutPage, FeedPage, ResolvePage, VideoPage
@@ -306,9 +306,16 @@ class ChannelReader:
         posts, token = listing["posts"], listing["continuation"]
         more = listing["more"] and not token
         seen = self.continuation.seen if self.continuation else []
-        self.has_end = self.has_end and not is_used(token, seen)
+        mark = page_mark(each["content_id"] for each in posts)
+        leads_back = is_used(token, seen) or (bool(token) and is_repeated(mark, seen))
+        self.has_end = self.has_end and not leads_back
         following = cursor_after(
-            profile, username=self.params.name, kind=self.params.type, tabs=tabs, token=token, seen=seen
+            profile,
+            username=self.params.name,
+            kind=self.params.type,
+            tabs=tabs,
+            token="" if leads_back else token,
+            seen=with_used(seen, mark),
         )
         if not isinstance(self.params, ProfileParams):
             self.recent.add(channel, page, about=False)

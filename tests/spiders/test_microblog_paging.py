@@ -351,10 +351,13 @@ def test_a_cursor_that_leads_back_ends_the_loop(tmp_path: Path) -> None:
     assert "'coverage/missing/timeline/no_end': 1," in log
 
 
-def test_a_crawl_stops_after_three_pages_that_were_repeated(tmp_path: Path) -> None:
+def test_a_listing_ends_after_three_pages_that_were_repeated(tmp_path: Path) -> None:
     with platforms(before=REPEATS) as origins:
         chain, log = crawl_one(tmp_path, "quiet_harbor", *on(origins))
+        with client_on(tmp_path, origins) as client:
+            found = client.loop("quiet_harbor")
     assert (len(chain.pages), len(set(chain.ids))) == (5, 41), log
+    assert (found.ids, found.errors) == (chain.ids, chain.errors), "a call knows the earlier pages by its cursor"
     assert "'coverage/missing/timeline/repeated_page': 1," in log
     assert "'coverage/missing/timeline/no_end': 1," in log
 

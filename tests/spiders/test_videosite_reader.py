@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from functools import cache
 from typing import Any
 from unittest.mock import Mock
@@ -27,6 +28,7 @@ from crawler.errors import (
     UpstreamError,
     UpstreamTimeout,
 )
+from crawler.platforms.requests import MAX_REPEATS
 from crawler.platforms.videosite.record import ABOUT_FIELDS
 from crawler.registry import scrapers
 from crawler.sandbox.faults import COMMON
@@ -254,6 +256,14 @@ def test_the_pages_of_a_list_end_without_an_optional_source(name: str) -> None:
 def test_repeated_token_ends_the_list() -> None:
     found = pages(site(), username="@loop")
     assert [record["pagination"]["has_more"] for record in found] == [True, False]
+
+
+def test_new_tokens_for_the_same_items_end_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("crawler.spiders.videosite", "crawler.platforms.videosite.record"):
+        monkeypatch.setattr(f"{module}.is_used", lambda *_: False)  # as if each token were new
+    found = pages(site(), username="@loop")
+    shown = Counter(tuple(post["content_id"] for post in record["posts"]) for record in found)
+    assert (max(shown.values()), found[-1]["pagination"]["has_more"]) == (MAX_REPEATS + 1, False)
 
 
 @pytest.mark.parametrize(("name", "posts", "has_end"), [("blank-page", 0, False), ("blank-page-once", 30, True)])

@@ -10,7 +10,7 @@ from crawler.platforms.microblog.convert import merged
 from crawler.platforms.microblog.schema import CURSOR, MAX_SEEN, Demographics
 from crawler.platforms.model import empty
 from crawler.platforms.page import missing_error
-from crawler.platforms.requests import encode_cursor, with_used
+from crawler.platforms.requests import encode_cursor, page_mark, with_used
 
 Part = dict[str, Any]
 """The item of one source's page object: ``profile``, ``user_id``, ``posts``, ``pinned`` and ``next_cursor``."""
@@ -77,13 +77,18 @@ def record(
         "cursor": following or "",
         "seen": list(dict.fromkeys([*seen_ids, *ahead]))[:MAX_SEEN],
         "posts": None if earlier is None else earlier + len(posts),
-        "used": with_used(used, following) if following else list(used),
+        "used": with_used(used, following, page_mark_of(parts["timeline"])) if following else list(used),
     }
     return {
         "data": {"additional": {"profile_demographics": demographics}, "main": posts},
         "hasMore": has_more,
         "nextCursor": encode_cursor(CURSOR, payload) if has_more else "",
     }
+
+
+def page_mark_of(timeline: Part) -> str:
+    """Return the mark of a page of the timeline, by which a page that repeats itself is known."""
+    return page_mark(post["post_id"] for post in timeline["posts"])
 
 
 def _is_complete(profile: dict[str, Any], posts: int) -> bool:
