@@ -112,23 +112,22 @@ def _posts(parts: dict[str, Part]) -> list[dict[str, Any]]:
     """Merge the posts by id, in the timeline's order.
 
     Posts that are only on the profile's page are the newest. Such posts come first, but after a pinned post. If the
-    timeline has no posts, the posts on the profile's page come first, then the embed's. Otherwise the embed only fills
-    in missing values of posts from the timeline or the profile's page: later timeline pages contain the embed's other
-    posts.
+    timeline has no posts, the posts on the profile's page come first, then the embed's. Otherwise the embed fills in
+    missing values of posts from the timeline or the profile's page. Later timeline pages contain the embed's other
+    posts; if there is no later page, these posts come last.
     """
     by_source = {source: parts[source]["posts"] for source in POST_ORDER if source in parts}
     known: dict[str, dict[str, Any]] = {}
     for posts in by_source.values():
         for post in posts:
             known[post["post_id"]] = _filled(known.get(post["post_id"]), post)
-    timeline = [post["post_id"] for post in by_source.get("timeline", ())]
-    newest = [post["post_id"] for post in by_source.get("page", ())]
+    timeline, newest, embedded = ([post["post_id"] for post in by_source.get(name, ())] for name in POST_ORDER)
+    order = [*newest, *embedded]
     if timeline:
         ahead = [post_id for post_id in newest if post_id not in timeline]
         first = 1 if parts["timeline"]["pinned"] == timeline[0] else 0
-        order = [*timeline[:first], *ahead, *timeline[first:]]
-    else:
-        order = [*newest, *(post["post_id"] for post in by_source.get("embed", ()))]
+        is_last = parts["timeline"]["next_cursor"] == ""
+        order = [*timeline[:first], *ahead, *timeline[first:], *(embedded if is_last else ())]
     return [known[post_id] for post_id in dict.fromkeys(order)]
 
 

@@ -57,6 +57,14 @@ def test_posts_of_two_sources_count_once() -> None:
     assert record(parts, "quiet_harbor")["hasMore"] is False
 
 
+@pytest.mark.parametrize(("following", "ids"), [("", ["4", "3", "2", "1"]), ("c", ["4", "3"]), (None, ["4", "3"])])
+def test_posts_of_the_embed_are_in_the_record_unless_a_later_page_of_the_timeline_has_them(
+    following: str | None, ids: list[str]
+) -> None:
+    parts = {"timeline": part(["3"]) | {"next_cursor": following}, "page": part(["4"]), "embed": part(["3", "2", "1"])}
+    assert [post["post_id"] for post in record(parts, "quiet_harbor")["data"]["main"]] == ids
+
+
 def test_an_ended_timeline_ends_the_record() -> None:
     parts = {"page": part(["1"], statuses_count=90), "timeline": part(["1", "2"])}
     assert record(parts, "quiet_harbor")["hasMore"] is False
