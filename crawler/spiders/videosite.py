@@ -54,6 +54,8 @@ logger = structlog.get_logger(__name__)
 Item = dict[str, Any]
 
 EMPTY_LIST: Item = {"posts": [], "continuation": "", "more": False}
+FEED_ITEMS = 15
+"""Maximum number of items in an Atom feed (capture 13d8fa7ccbfc): a full feed is not the end of a tab."""
 TOPIC_SUFFIX = " - Topic"
 """The end of the names of music channels that the platform generates."""
 MAX_REDIRECTS = 3
@@ -374,7 +376,7 @@ class ChannelReader:
                 raise
             self.spider.warn(self.target, PlaylistPage.source, error)  # the feed has the newest items only
             logger.info("source_fallback", source="feed", reason=error.reason)
-            return {**EMPTY_LIST, "posts": feed["posts"]}
+            return {**EMPTY_LIST, "posts": feed["posts"], "more": len(feed["posts"]) >= FEED_ITEMS}
 
     async def _with_about(self, page: Item) -> Item:
         """Return the page with the about panel, from the panel's API call or the page ``/about`` if the page lacks it.

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from crawler.platforms.model import empty
 from crawler.platforms.page import mismatch_error
-from crawler.platforms.requests import encode_cursor, is_used, with_used
+from crawler.platforms.requests import encode_cursor, is_used, page_mark, with_used
 from crawler.platforms.videosite import PLATFORM
 from crawler.platforms.videosite.payload import (
     AgeGate,
@@ -511,7 +511,7 @@ def cursor_after(  # noqa: PLR0913  # the arguments are the position in a list
     next page is the first page of the second tab.
 
     ``tabs`` are the tabs that are still to be read, the current tab first. ``username`` and ``kind`` are the params
-    ``username`` and ``type``. ``seen`` are the checksums of used tokens.
+    ``username`` and ``type``. ``seen`` are the checksums of used tokens, and of pages up to this one.
     """
     if is_used(token, seen):
         token = ""  # the platform repeated a token: following it would never end
@@ -587,7 +587,7 @@ def _saved_cursor(profile: Item, parts: dict[str, Item], listing: Item, params: 
         kind="all" if is_all else kinds[tab],
         tabs=tabs[tabs.index(tab) :],
         token=listing["continuation"],
-        seen=[],
+        seen=with_used([], page_mark(each["content_id"] for each in listing["posts"])),
     )
 
 

@@ -234,9 +234,10 @@ class Site(Channels):
         more = number + 1 < len(pages)
         enriched = params.get("scraper") != "videosite-profile"
         sources = expected.sources_of(channel, listed, first=page_number == 0, enriched=enriched)
+        is_cut = channel.fault == "no-playlist" and len(listed) == extra.FEED_LENGTH
         following = token_after(channel, tab, page_number, heavy=self.heavy) if more else ""
         return {
-            "pagination": {"cursor": following, "has_more": more},
+            "pagination": {"cursor": following, "has_more": more or is_cut},
             "posts": [expected.post(channel, item, sources.get(item.id, "")) for item in listed],
             "profile": expected.profile(channel, about=params.get("include_about", False) in _TRUE),
         }
