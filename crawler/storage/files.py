@@ -14,6 +14,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -188,8 +189,8 @@ class SqliteFile:
             if self.many_writes:
                 if not connection.execute("PRAGMA page_count").fetchone()[0]:
                     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # needs the write lock
+                self._log_ahead(connection)
                 # No transaction is lost if the process is killed. A power cut may lose the last transactions.
-                connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
             for statement in self.schema:
                 connection.execute(statement)
@@ -197,6 +198,19 @@ class SqliteFile:
             connection.close()
             raise
         return connection
+
+    def _log_ahead(self, connection: sqlite3.Connection) -> None:
+        """Use a write-ahead log. While another process creates it, SQLite raises an error instead of waiting."""
+        end = time.monotonic() + self.busy_timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

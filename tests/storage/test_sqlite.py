@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -34,6 +35,19 @@ def test_the_options_of_a_file(
             assert [each for (each,) in connection.execute("SELECT name FROM sqlite_master ORDER BY 1")] == ["i", "t"]
     with closing(SqliteFile(tmp_path / "other", (), busy_timeout=0.2).connect()) as connection:
         assert pragma(connection, "busy_timeout") == 200
+
+
+def test_processes_may_open_a_new_file_at_the_same_time(tmp_path: Path) -> None:
+    """SQLite does not wait for a lock while another connection changes the journal's mode, which is so at first."""
+    ready = threading.Barrier(6)
+
+    def opened(number: int) -> object:
+        ready.wait(timeout=60)
+        with closing(SqliteFile(tmp_path / str(number // 6), SCHEMA, many_writes=True).connect()) as connection:
+            return pragma(connection, "journal_mode")
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(opened, range(600))) == ["wal"] * 600
 
 
 def test_a_transaction_is_committed_or_rolled_back(tmp_path: Path) -> None:
