@@ -76,7 +76,7 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
         r"cover\.(display_image\.)?\w+$",  # fallback: the first picture
         r"statistics\.\w+_count$",  # fallback: the rounded figures
         r"anchors\[|organic_log_extra$",  # objects that are copied unchanged
-        r"^\.cursor$",  # "0", with a warning that it is missing
+        r"^\.(?:cursor|has_more)$",  # "0" and true, with a warning that they are missing
     ),
     "videosite": (
         r"view_count$",  # fallback: the rounded number in another text
