@@ -188,6 +188,7 @@ def test_secrets_are_not_printed(name: str, value: object, secret: str) -> None:
         ("ZYTE_API_KEY", 123, "123"),
         ("SERVICE_INTERNAL_ADDRESS", "[::1]:9100", "[::1]:9100"),
         ("LOG_LEVEL", 10, 10),
+        ("KEY_RATE", "1/minute", "1/minute"),
     ],
 )
 def test_a_right_value_is_converted_to_the_type(name: str, value: object, converted: object) -> None:

@@ -494,9 +494,12 @@ async def test_a_suspended_platform_has_its_own_breaker_which_lets_one_trial_thr
     await sending.egress(trial)
     with pytest.raises(CircuitOpen):
         await sending.egress(target("2", deadline=deadline))
+    await sending.lanes.count(trial, "listing", EgressFailed("down", reason="egress_failed"))
+    trial = target("3", deadline=deadline)  # a failed egress shows nothing about the platform
+    await sending.egress(trial)
     await sending.lanes.count(trial, "listing", None)
     assert platform.open_seconds is None
-    assert len({await sending.egress(target(str(number))) for number in range(3, 9)}) == 3
+    assert len({await sending.egress(target(str(number))) for number in range(4, 10)}) == 3
 
 
 @pytest.mark.usefixtures("clock")
