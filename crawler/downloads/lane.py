@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 from crawler.downloads.breaker import CONNECTION, PLATFORM, Breakers, CircuitBreaker, is_response, suspension_seconds
 from crawler.downloads.egress_setting import Egress
@@ -39,8 +38,6 @@ class Lane:
     """Number of failures of the egress since the last call of ``take_failures``."""
     targets_per_hour: float = 0.0
     """The number of targets per hour that the budget allows. 0: not known, or the sandbox, which has no budget."""
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    """The budget as configured, for all processes together (``platforms.budget``)."""
     _lost: set[str] = field(default_factory=set)
     """Ids of the targets that have lost their connections since the platform's last response or the last suspension."""
 

@@ -121,8 +121,7 @@ def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:
         breakers = Breakers(name, policy, facts, egress.key)
         failures = CircuitBreaker(at_once, BreakerKey(name, CONNECTION, egress.key), facts)
         if settings.getbool("SANDBOX"):  # simulated platforms need no delay
-            limits: dict[str, Any] = {"concurrency": 16, "delay": 0.0, "sources": {}}
-            yield Lane(egress, Throttle(16), {}, breakers, failures, platform, limits=limits)
+            yield Lane(egress, Throttle(16), {}, breakers, failures, platform)
             continue
         limits = egress.budget(name, settings)
         capacity = platform_capacity(name, limits) if name in platforms.platforms() else 0.0
@@ -132,4 +131,4 @@ def _lanes(name: str, settings: BaseSettings, facts: Facts) -> Iterator[Lane]:
         }
         budget = {key: value for key, value in limits.items() if key != "sources"}
         throttle = Throttle(**budget, facts=facts, name=f"{name}:{egress.key}", lease=lease)
-        yield Lane(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity, limits=limits)
+        yield Lane(egress, throttle, sources, breakers, failures, platform, targets_per_hour=capacity)

@@ -240,7 +240,7 @@ class MicroblogSpider(PlatformSpider):
     def _has_free_slot(self, target: Target) -> bool:
         """Whether the target's lane has fewer targets in flight than its budget permits concurrent downloads."""
         lane = target.release.lane
-        return lane is None or lane.targets < int(lane.limits["concurrency"])
+        return lane is None or lane.targets < lane.budget.limit.concurrency
 
     # Pages of posts after the first page: only the timeline has them
 

@@ -23,6 +23,7 @@ from web_poet import PageParams
 
 from crawler.downloads.lane import Lane
 from crawler.downloads.lanes import Lanes
+from crawler.downloads.throttle import Throttle
 from crawler.errors import InvalidRequest
 from crawler.sandbox.microblog.calls import cursor_to
 from crawler.sandbox.microblog.site import Site as Microblog
@@ -96,7 +97,7 @@ def scrape(  # noqa: PLR0913  # what the platform and the lane answer
     async def run() -> dict[str, Any]:
         scraper = kind.scrapers[0]
         target = Target("1", scraper, check_params(scraper, params))
-        lane = Mock(Lane, targets=targets, limits={"concurrency": 2}, starts_within=within, egress=Mock(key=""))
+        lane = Mock(Lane, targets=targets, budget=Throttle(2), starts_within=within, egress=Mock(key=""))
         target.release.lane = lane
         spider.__dict__ |= {
             "fetch": fetch,
