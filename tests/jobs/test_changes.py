@@ -484,6 +484,14 @@ async def test_a_run_that_is_removed_meanwhile_does_not_replace_a_file(
     assert not (tmp_path / "one.jsonl.part").exists()
 
 
+async def test_a_table_of_no_changes_has_its_columns(jobs: Jobs, tmp_path: Path) -> None:
+    job, path = await one_change(jobs), tmp_path / "none.csv"
+    await JobFiles(jobs, job, Settings()).write_changes(str(path), Comparison(job, []))
+    assert path.read_text().splitlines() == [
+        "change,id,scraper,params,columns,run,baseline_run,rows,key,path,old,new,code"
+    ]
+
+
 async def test_a_database_is_no_place_for_changes(jobs: Jobs, tmp_path: Path) -> None:
     job = await one_change(jobs)
     files = JobFiles(jobs, job, Settings())

@@ -70,6 +70,10 @@ def test_words_are_not_links(row: Row) -> None:
     assert not is_host(row.line)
 
 
+def test_the_host_of_a_platform_is_one_in_any_case() -> None:
+    assert [is_host(text) for text in ("x.com", " X.COM", "x.company")] == [True, True, False]
+
+
 def test_a_list_of_links_of_all_platforms_is_read_or_refused_by_line(tmp_path: Path) -> None:
     """Each spider reads the list, even the spiders whose only param accepts any text."""
     path = tmp_path / "links.txt"
