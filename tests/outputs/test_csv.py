@@ -21,6 +21,7 @@ from crawler.outputs.columns import RecordPath, Struct, column_type_of_models, f
 from crawler.outputs.exporters import (
     FORMULA,
     CsvExporter,
+    Table,
     UnusableFileError,
     check_existing_files,
     escaped,
@@ -321,3 +322,13 @@ def test_only_lists_are_offered_to_explode() -> None:
     videos = column_type_of_models([scraper.data for scraper in spiders()["videosite"].scrapers])
     with pytest.raises(ValueError, match=r"its lists are: posts$"):
         find_row_path(videos, "posts.media_links")
+
+
+def test_the_first_row_decides_which_further_columns_a_table_has() -> None:
+    file = io.BytesIO()
+    exporter = CsvExporter(file, Table(Struct({"id": "text"}), has_more_keys=True))
+    exporter.start_exporting()
+    for row in ({"id": "1", "mine": "a"}, {"id": "2", "mine": "b", "late": "c"}):
+        exporter.export_item(row)
+    exporter.finish_exporting()
+    assert file.getvalue().decode().splitlines() == ["id,mine", "1,a", "2,b"]
