@@ -82,7 +82,7 @@ def test_without_any_key_the_endpoint_does_not_start(tmp_path: Path) -> None:
         ({"x-api-key": "a"}, "a"),
         ({"authorization": "Bearer a"}, "a"),
         ({"authorization": "bearer  a "}, "a"),
-        ({"authorization": "Bearer a", "x-api-key": "a"}, "a"),
+        ({"authorization": "Bearer  a ", "x-api-key": "a"}, "a"),
         ({"authorization": "Bearer a", "x-api-key": ""}, "a"),
         ({"authorization": "Basic YTpi", "x-api-key": "a"}, "a"),
         ({"authorization": "Basic YTpi"}, None),
