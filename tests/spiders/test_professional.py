@@ -7,7 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
+from crawler.registry import scrapers
 from crawler.sandbox.professional.site import FAULTS, Site
+from crawler.spiders.professional import ProfessionalSpider
 from tests.crawls import crawl, crawl_each
 
 SITE = "https://www.linkedin.com/in/"
@@ -19,6 +21,20 @@ def test_one_target(tmp_path: Path) -> None:
     code, out, failures, log = crawl(tmp_path, "-a", f"url={url}", spider="professional")
     assert (code, failures) == (0, []), log
     assert out == [Site().expected_record({"url": url})]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"username": "mara-lindqvist"}, {"slug": "mara-lindqvist"}),
+        ({"url": f"{SITE}mara-lindqvist/"}, {"slug": "mara-lindqvist"}),
+        ({}, {}),
+    ],
+)
+def test_a_saved_page_is_compared_with_the_member_that_is_named(
+    given: dict[str, str], expected: dict[str, str]
+) -> None:
+    assert ProfessionalSpider.page_params(scrapers()["professional-profile-v4"], given) == expected
 
 
 @pytest.mark.parametrize(
