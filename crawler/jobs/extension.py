@@ -112,9 +112,11 @@ def problems_of(error: ValidationError) -> dict[str, str]:
 
 
 def problem_of(options: JobOptions, scrapers: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first option with which one of a job's scrapers has a problem, and the problem. None: there is none.
+    """Return the name of the first option that is wrong for one of a job's scrapers, and why it is wrong.
 
-    For example, a scraper's spider does not have an option, or has no listing that is sorted by time for ``since``.
+    None: the options are right for all scrapers.
+
+    For example, a scraper's spider does not have the option, or has no listing that is sorted by time for ``since``.
     """
     for scraper in map(find_scraper, scrapers):
         of_platform = spider(scraper.platform)
@@ -124,6 +126,7 @@ def problem_of(options: JobOptions, scrapers: Iterable[str]) -> tuple[str, str] 
         problems = argument_problems(of_platform, options.arguments)
         if options.since and not any(each.entries for each in of_platform.scrapers):
             problems.setdefault("since", "since requires a listing that is sorted by newest first")
-        for name, problem in problems.items():
+        if problems:
+            name, problem = next(iter(problems.items()))
             return name or next(iter(options.arguments)), f"{scraper.name}: {problem}"
     return None

@@ -267,8 +267,9 @@ def check_feeds(settings: BaseSettings, spider: Spider) -> None:
     without it.
 
     Raises:
-        ValueError: options are no dict, batches would have the same name, a placeholder, format or storage is unknown,
-            a host or bucket has no name, the library of a storage is not installed, or a file cannot be written.
+        ValueError: a feed's options are not a dictionary, its batches would have the same name, its placeholder, format
+            or storage is unknown, the name of its host or bucket is missing, the library of its storage is not
+            installed, or its file cannot be written.
     """
     for uri, given in settings.getdict("FEEDS").items():
         template = str(uri)

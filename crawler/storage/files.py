@@ -200,7 +200,10 @@ class SqliteFile:
         return connection
 
     def _log_ahead(self, connection: sqlite3.Connection) -> None:
-        """Use a write-ahead log. While another process creates it, SQLite raises an error instead of waiting."""
+        """Use a write-ahead log.
+
+        While another process creates the log, SQLite raises an error at once, without waiting for ``busy_timeout``.
+        """
         end = time.monotonic() + self.busy_timeout
         while True:
             try:

@@ -274,7 +274,7 @@ class ListPage(VideositePage):
         self._report_gaps(has_views=is_english)
 
     def _report_unknown_messages(self) -> None:
-        """Report messages in place of items that do not state that there are none (``NOTHING``)."""
+        """Report the messages in place of items, except those of empty tabs (``NOTHING``)."""
         texts = [str(row.message.text or "") for row, _ in self.rows if row.message]
         if unknown := [text for text in texts if not NOTHING.search(text)]:
             names = tuple(text[:MAX_NAME_LENGTH] for text in unknown[:MAX_NAMES])
